@@ -1,0 +1,81 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+/// Each target is a room: it has one job, and imports only what stands here.
+/// The language settings are the same for all of them.
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+func room(_ name: String, _ imports: [Target.Dependency]) -> Target {
+    .target(name: name, dependencies: imports, swiftSettings: settings)
+}
+
+func tests(_ room: String, _ imports: [Target.Dependency] = []) -> Target {
+    .testTarget(
+        name: room + "Tests", dependencies: [.target(name: room)] + imports, swiftSettings: settings)
+}
+
+func library(_ name: String, pkgConfig: String, package: String) -> Target {
+    .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
+}
+
+let package = Package(
+    name: "pinproxy",
+    products: [.executable(name: "pinproxy", targets: ["pinproxy"])],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+    ],
+    targets: [
+        library("CLibevent", pkgConfig: "libevent_core", package: "libevent-dev"),
+        library("COpenSSL", pkgConfig: "openssl", package: "libssl-dev"),
+        library("CCares", pkgConfig: "libcares", package: "libc-ares-dev"),
+        library("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
+        library("CCrypt", pkgConfig: "libcrypt", package: "libcrypt-dev"),
+        .target(name: "CShims", dependencies: ["CLibevent", "COpenSSL", "CCares"]),
+
+        room("EventLoop", ["CLibevent", "CCares", "CShims"]),
+        room("TLS", ["COpenSSL", "CShims"]),
+        room("HTTPWire", []),
+        room("Security", ["TLS"]),
+        room("Transport", ["EventLoop", "TLS"]),
+        room("Session", ["Transport", "Security", "HTTPWire", "EventLoop", "TLS"]),
+        room(
+            "Configuration",
+            ["Security", "Session", "HTTPWire", .product(name: "Yams", package: "Yams")]),
+        room(
+            "Proxy",
+            [
+                "Configuration", "Session", "Security", "Transport", "HTTPWire", "TLS", "EventLoop",
+                "CCrypt", .product(name: "Logging", package: "swift-log"),
+            ]),
+        .executableTarget(
+            name: "pinproxy",
+            dependencies: [
+                "Proxy", "Configuration", "Session", "Security", "TLS", "CSystemd",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: settings),
+
+        // Chains for the tests are minted here, by code that the product does not contain.
+        .target(
+            name: "TestAuthority", dependencies: ["COpenSSL", "CShims"], path: "Tests/TestAuthority",
+            swiftSettings: settings),
+        tests("EventLoop"),
+        tests("TLS", ["TestAuthority"]),
+        tests("HTTPWire"),
+        tests("Security", ["TLS", "TestAuthority"]),
+        tests("Transport", ["EventLoop", "TLS", "TestAuthority"]),
+        tests("Session", ["Transport", "Security", "HTTPWire", "EventLoop", "TLS", "TestAuthority"]),
+        tests("Configuration", ["Security", "Session", "HTTPWire"]),
+        tests("Proxy", ["Configuration", "Session", "Security", "HTTPWire", "TLS", "EventLoop"]),
+        .testTarget(
+            name: "IntegrationTests", dependencies: ["pinproxy", "TestAuthority"], swiftSettings: settings),
+    ]
+)

@@ -1,0 +1,3 @@
+#include <event2/event.h>
+#include <event2/thread.h>
+#include <event2/util.h>

@@ -1,0 +1,7 @@
+// C macros and inline functions that Swift can't see. No logic lives here.
+#pragma once
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>

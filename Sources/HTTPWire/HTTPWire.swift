@@ -1,0 +1,1 @@
+// The room is filled in a later commit.
