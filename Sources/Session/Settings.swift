@@ -1,0 +1,83 @@
+// Session: what AFURLSessionManager is to an app: one shared place that owns the connections
+// to origins, the pool that keeps them, and the rules by which they are made.
+
+package import Security
+package import TLS
+
+/// How long each thing that waits may wait (`timeouts` in pinproxy.yaml).
+package struct Timeouts: Sendable, Equatable {
+    /// Name lookup and TCP connection together.
+    package var connect: Duration = .seconds(10)
+    /// One TLS handshake, on either side.
+    package var tlsHandshake: Duration = .seconds(10)
+    /// A client connection on which no exchange is under way, and any side that stopped moving bytes.
+    package var idleClient: Duration = .seconds(75)
+    /// An upstream connection that waits in the pool.
+    package var idleUpstream: Duration = .seconds(60)
+    /// From the end of the request to the first byte of the response.
+    package var firstByte: Duration = .seconds(60)
+    /// What exchanges in flight get after SIGTERM.
+    package var drain: Duration = .seconds(30)
+
+    package init() {}
+}
+
+/// What may grow, and how far (`limits` in pinproxy.yaml).
+package struct Limits: Sendable, Equatable {
+    /// Bytes of a request's head.
+    package var requestHead = 64 << 10
+    /// Bytes of a response's head.
+    package var responseHead = 256 << 10
+    /// Client connections at one time.
+    package var clients = 10_000
+
+    package init() {}
+}
+
+/// A proxy that every connection to an origin goes through (`upstream.parent`).
+package struct ParentProxy: Sendable, Hashable {
+    /// A name, or an address without brackets.
+    package var host: String
+    package var port: UInt16
+    /// The value of Proxy-Authorization, e.g. `Basic dTpw`; nil without credentials.
+    package var authorization: String?
+
+    package init(host: String, port: UInt16, authorization: String? = nil) {
+        self.host = host
+        self.port = port
+        self.authorization = authorization
+    }
+}
+
+/// A class of addresses that the proxy refuses to dial (`upstream.block_addresses`).
+package enum AddressClass: String, Sendable, CaseIterable {
+    /// 127.0.0.0/8, ::1, and "this host" (0.0.0.0/8, ::).
+    case loopback
+    /// 169.254.0.0/16, fe80::/10.
+    case linkLocal = "link-local"
+    /// RFC 1918 and RFC 4193: 10/8, 172.16/12, 192.168/16, fc00::/7.
+    case `private`
+    /// RFC 6598: 100.64.0.0/10.
+    case cgnat
+    /// 224.0.0.0/4, ff00::/8, and broadcast.
+    case multicast
+    /// The addresses at which clouds serve credentials to their machines.
+    case metadata
+}
+
+/// How origins are reached (`upstream` in pinproxy.yaml).
+package struct UpstreamSettings: Sendable {
+    /// What chains must lead to.
+    package var anchors: TrustAnchors
+    package var parent: ParentProxy?
+    package var blockedAddresses: Set<AddressClass>
+
+    package init(
+        anchors: TrustAnchors, parent: ParentProxy? = nil,
+        blockedAddresses: Set<AddressClass> = [.linkLocal, .metadata]
+    ) {
+        self.anchors = anchors
+        self.parent = parent
+        self.blockedAddresses = blockedAddresses
+    }
+}
