@@ -1,0 +1,54 @@
+import Foundation
+import Synchronization
+
+/// One line of the proxy's log: an event's stable name, and its fields as text.
+struct LogEvent: Sendable, CustomStringConvertible {
+    let name: String
+    let fields: [String: String]
+
+    /// Nil if the line is no JSON object with an `event`.
+    init?(line: String) {
+        guard let object = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any],
+            let name = object["event"] as? String
+        else { return nil }
+        self.name = name
+        fields = object.mapValues { value in
+            (value as? [Any])?.map { "\($0)" }.joined(separator: ",") ?? "\(value)"
+        }
+    }
+
+    subscript(field: String) -> String? { fields[field] }
+
+    var description: String {
+        "\(name) " + fields.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: " ")
+    }
+}
+
+/// The events that a program has logged as JSON lines.
+struct EventLog: Sendable {
+    let lines: LineLog
+
+    var all: [LogEvent] { lines.lines.compactMap(LogEvent.init) }
+
+    func all(_ name: String) -> [LogEvent] {
+        all.filter { $0.name == name }
+    }
+
+    /// The first event of that name that fits, past or future.
+    func first(
+        _ name: String, where fits: @escaping @Sendable (LogEvent) -> Bool = { _ in true }
+    ) async throws -> LogEvent {
+        try await lines.first(awaiting: "the event \(name)") { line in
+            LogEvent(line: line).flatMap { $0.name == name && fits($0) ? $0 : nil }
+        }
+    }
+
+    /// What the proxy says of a reload, not counting the first `count` times that it did.
+    func reloadOutcome(after count: Int) async throws -> LogEvent {
+        let seen = Mutex(0)
+        return try await lines.first(awaiting: "the outcome of a reload") { line in
+            guard let event = LogEvent(line: line), event.isReloadOutcome else { return nil }
+            return seen.withLock { $0 += 1; return $0 > count } ? event : nil
+        }
+    }
+}

@@ -1,0 +1,77 @@
+import Foundation
+import Synchronization
+
+/// The lines that a program has written so far, and a way to wait for one.
+final class LineLog: Sendable {
+    private struct State {
+        var lines: [String] = []
+        var partial: [UInt8] = []
+        var isComplete = false
+        var watchers: [@Sendable (String) -> Bool] = []
+    }
+
+    private let state = Mutex(State())
+    private let finished = Once<Void>()
+
+    var lines: [String] { state.withLock { $0.lines } }
+
+    /// All that was written, once the program has closed its end.
+    var text: String {
+        get async {
+            await finished.value
+            return lines.joined(separator: "\n")
+        }
+    }
+
+    /// The first line, past or future, of which `pick` makes a value.
+    func first<Value: Sendable>(
+        awaiting what: String, pick: @escaping @Sendable (String) -> Value?
+    ) async throws -> Value {
+        let found = Once<Value>()
+        state.withLock { state in
+            for line in state.lines {
+                if let value = pick(line) { return found.settle(value) }
+            }
+            state.watchers.append { line in
+                guard let value = pick(line) else { return false }
+                found.settle(value)
+                return true
+            }
+        }
+        do {
+            return try await found.value(within: .seconds(30), awaiting: what)
+        } catch let error as TestBedError {
+            throw TestBedError("\(error)\nwritten so far:\n\(lines.suffix(40).joined(separator: "\n"))")
+        }
+    }
+
+    /// Reads the descriptor to its end on a thread of its own, and closes it.
+    func collect(from descriptor: CInt) {
+        Thread.detachNewThread { [self] in
+            var buffer = [UInt8](repeating: 0, count: 65_536)
+            while true {
+                let count = read(descriptor, &buffer, buffer.count)
+                if count < 0, errno == EINTR { continue }
+                if count <= 0 { break }
+                append(buffer[..<count])
+            }
+            close(descriptor)
+            append([])
+        }
+    }
+
+    private func append(_ bytes: ArraySlice<UInt8>) {
+        state.withLock { state in
+            state.partial += bytes
+            var fresh = state.partial.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+            state.partial = Array(bytes.isEmpty ? [] : fresh.removeLast())
+            if bytes.isEmpty, fresh.last?.isEmpty == true { fresh.removeLast() }
+            for bytes in fresh {
+                let line = String(decoding: bytes, as: UTF8.self)
+                state.lines.append(line)
+                state.watchers.removeAll { $0(line) }
+            }
+        }
+        if bytes.isEmpty { finished.settle(()) }
+    }
+}

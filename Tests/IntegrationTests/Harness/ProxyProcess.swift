@@ -1,0 +1,119 @@
+import Foundation
+
+/// The built proxy, running with configuration files and a state directory of its own.
+final class ProxyProcess: Sendable {
+    let process: ChildProcess
+    /// Where it listens; the first of several.
+    let address: String
+    let port: UInt16
+    let events: EventLog
+    private let bed: TestBed
+    private let folder: String
+
+    /// The lines of `pinproxy.yaml` below each section's name, beside those that every test has.
+    typealias Sections = [String: [String]]
+
+    /// Starts the proxy and waits until it says that it is ready.
+    ///
+    /// - Parameters:
+    ///   - pins: the text of `pins.yaml`.
+    ///   - trust: a PEM file of roots, or nil for the system's.
+    ///   - hosts: names under `.test` and their addresses.
+    init(
+        in bed: TestBed, folder: String = "proxy", pins: String = "", trust: String?,
+        hosts: [String: String] = [:], sections: Sections = [:], environment: [String: String] = [:]
+    ) async throws {
+        self.bed = bed
+        self.folder = folder
+        try Self.write(to: bed, folder: folder, pins: pins, trust: trust, sections: sections)
+        try bed.file("\(folder)/hosts", hosts.map { "\($0.value) \($0.key)\n" }.joined())
+        process = try await bed.start(
+            [Self.executable, "run", "--config", bed.path("\(folder)/pinproxy.yaml")],
+            environment: Self.environment(in: bed, folder: folder).merging(environment) { $1 },
+            mergingErrors: true)
+        events = EventLog(lines: process.output)
+        let ready = try await events.first("proxy.ready")
+        let listen = ready["listen"] ?? ""
+        let first = listen.split(separator: ",").first.map(String.init) ?? listen
+        guard let colon = first.lastIndex(of: ":"), let port = UInt16(first[first.index(after: colon)...]) else {
+            throw TestBedError("proxy.ready names no port: \(ready)")
+        }
+        address = String(first[..<colon])
+        self.port = port
+    }
+
+    /// The executable that `swift build` made, beside the tests' own.
+    static var executable: String {
+        let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+        return (tests as NSString).deletingLastPathComponent + "/pinproxy"
+    }
+
+    /// The environment of every `pinproxy` command that belongs to the proxy in `folder`.
+    static func environment(in bed: TestBed, folder: String = "proxy") -> [String: String] {
+        ["XDG_STATE_HOME": bed.path("\(folder)/state"), "CARES_HOSTS": bed.path("\(folder)/hosts")]
+    }
+
+    /// Writes the configuration; a running proxy reads it after `reload()`.
+    static func write(
+        to bed: TestBed, folder: String, pins: String, trust: String?, sections: Sections = [:]
+    ) throws {
+        var merged: Sections = ["proxy": [], "upstream": []]
+        merged.merge(sections) { $1 }
+        if merged["proxy"]?.contains(where: { $0.hasPrefix("listen:") }) != true {
+            merged["proxy"]?.append("listen: 127.0.0.1:0")
+        }
+        if merged["proxy"]?.contains(where: { $0.hasPrefix("workers:") }) != true {
+            merged["proxy"]?.append("workers: 2")
+        }
+        if let trust { merged["upstream"]?.append("trust: [\(trust)]") }
+        let text = merged.sorted { $0.key < $1.key }.filter { !$0.value.isEmpty }
+            .map { "\($0.key):\n" + $0.value.map { "  \($0)\n" }.joined() }.joined()
+        try bed.file("\(folder)/pins.yaml", pins)
+        try bed.file("\(folder)/pinproxy.yaml", text + "pins: pins.yaml\n")
+    }
+
+    /// `http://127.0.0.1:PORT`
+    var url: String { "http://\(address):\(port)" }
+
+    /// The certificate of the local authority, which clients must trust.
+    var authority: String { bed.path("\(folder)/state/pinproxy/authority.pem") }
+
+    /// What makes common programs use the proxy and trust its authority.
+    var clientEnvironment: [String: String] {
+        var variables: [String: String] = [:]
+        for name in ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"] { variables[name] = url }
+        for name in ["SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
+            "GIT_SSL_CAINFO", "PIP_CERT"]
+        {
+            variables[name] = authority
+        }
+        return variables
+    }
+
+    /// How many descriptors it has open now.
+    func openDescriptors() throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process.identifier)/fd").count
+    }
+
+    /// The most memory that it ever had resident, in bytes.
+    func peakMemory() throws -> Int {
+        let status = try String(contentsOfFile: "/proc/\(process.identifier)/status", encoding: .utf8)
+        let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+        guard let kibibytes = line?.split(separator: " ").dropFirst().first.flatMap({ Int($0) }) else {
+            throw TestBedError("no VmHWM of process \(process.identifier)")
+        }
+        return kibibytes * 1024
+    }
+
+    /// Makes it read its files again and waits for its word about that.
+    @discardableResult
+    func reload() async throws -> LogEvent {
+        let before = events.all.count { $0.isReloadOutcome }
+        process.send(signal: SIGHUP)
+        return try await events.reloadOutcome(after: before)
+    }
+}
+
+extension LogEvent {
+    var isReloadOutcome: Bool { name == "config.reload" || name == "config.error" }
+}

@@ -1,0 +1,154 @@
+import Foundation
+
+/// A plain TCP connection to the proxy port that sends exactly the bytes that it is given.
+final class RawConnection: Sendable {
+    private let descriptor: CInt
+
+    /// Every operation of one connection runs here, in order, off the tasks' threads.
+    private let queue = DispatchQueue(label: "connection")
+
+    convenience init(to proxy: ProxyProcess) throws {
+        try self.init(port: proxy.port)
+    }
+
+    init(port: UInt16) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        // A bound for every wait, so that a proxy that says nothing fails the test and not the run.
+        var bound = timeval(tv_sec: 30, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
+        let descriptor = descriptor
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard result == 0 else { throw TestBedError("connect to port \(port): errno \(errno)") }
+    }
+
+    deinit { close(descriptor) }
+
+    func send(_ text: String) async throws {
+        try await send(Array(text.utf8))
+    }
+
+    func send(_ bytes: [UInt8]) async throws {
+        try await perform { descriptor in
+            var sent = 0
+            while sent < bytes.count {
+                let count = bytes[sent...].withUnsafeBytes {
+                    Glibc.send(descriptor, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL))
+                }
+                guard count > 0 else { throw TestBedError("send: errno \(errno)") }
+                sent += count
+            }
+        }
+    }
+
+    /// No more will be sent.
+    func finishSending() async throws {
+        try await perform { _ = shutdown($0, CInt(SHUT_WR)) }
+    }
+
+    /// Makes the close at the end a reset.
+    func resetOnClose() async throws {
+        try await perform { descriptor in
+            var linger = linger(l_onoff: 1, l_linger: 0)
+            setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
+        }
+    }
+
+    /// The next bytes, empty at the end.
+    func receive(atMost limit: Int = 65_536) async throws -> [UInt8] {
+        try await perform { descriptor in
+            var buffer = [UInt8](repeating: 0, count: limit)
+            let count = recv(descriptor, &buffer, limit, 0)
+            guard count >= 0 else { throw TestBedError("receive: errno \(errno)") }
+            return Array(buffer[..<count])
+        }
+    }
+
+    /// Everything up to the end.
+    func receiveAll() async throws -> [UInt8] {
+        var all: [UInt8] = []
+        while true {
+            let some = try await receive()
+            if some.isEmpty { return all }
+            all += some
+        }
+    }
+
+    /// The next response: its head, and as much of its body as Content-Length says.
+    func response() async throws -> RawResponse {
+        var bytes: [UInt8] = []
+        while true {
+            if let response = RawResponse(bytes) { return response }
+            let some = try await receive(atMost: 1)
+            guard !some.isEmpty else {
+                throw TestBedError("closed within a response: \(String(decoding: bytes, as: UTF8.self))")
+            }
+            bytes += some
+        }
+    }
+
+    private func perform<Value: Sendable>(
+        _ work: @escaping @Sendable (CInt) throws -> Value
+    ) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            queue.async { [descriptor] in
+                continuation.resume(with: Result { try work(descriptor) })
+            }
+        }
+    }
+}
+
+/// A response as it stands on the wire.
+struct RawResponse: Sendable, CustomStringConvertible {
+    let status: Int
+    let reason: String
+    /// Names in lower case, in the order received.
+    let fields: [(name: String, value: String)]
+    let body: String
+    let description: String
+
+    /// Nil while it is incomplete.
+    init?(_ bytes: [UInt8]) {
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard let end = text.range(of: "\r\n\r\n") else { return nil }
+        let lines = text[..<end.lowerBound].components(separatedBy: "\r\n")
+        let start = lines[0].split(separator: " ", maxSplits: 2).map(String.init)
+        guard start.count >= 2, let status = Int(start[1]) else { return nil }
+        let fields = lines.dropFirst().map { line in
+            let parts = line.split(separator: ":", maxSplits: 1)
+            return (
+                name: parts[0].lowercased(),
+                value: (parts.dropFirst().first ?? "").trimmingCharacters(in: .whitespaces)
+            )
+        }
+        let body = text[end.upperBound...]
+        let length = fields.first { $0.name == "content-length" }.flatMap { Int($0.value) } ?? 0
+        guard body.utf8.count >= length else { return nil }
+        self.status = status
+        reason = start.count > 2 ? start[2] : ""
+        self.fields = fields
+        self.body = String(body)
+        description = text
+    }
+
+    subscript(field: String) -> String? {
+        fields.first { $0.name == field.lowercased() }?.value
+    }
+}
+
+extension ProxyProcess {
+    /// What the proxy answers to one CONNECT.
+    func connect(to authority: String, fields: String = "") async throws -> RawResponse {
+        let connection = try RawConnection(to: self)
+        try await connection.send("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\(fields)\r\n")
+        return try await connection.response()
+    }
+}

@@ -1,0 +1,5 @@
+/// What a server shows: certificates as PEM, leaf first, and the leaf's key.
+struct ServedChain: Sendable {
+    var pem: String
+    var keyPEM: String
+}

@@ -1,0 +1,339 @@
+"""An HTTPS origin that does what well-behaved servers don't: the path says what.
+
+    origin.py --certificate chain.pem --key key.pem [--listen ADDRESS] [--plain]
+
+Prints JSON lines: {"event": "ready", "port": N} first, then each connection, request and end.
+"""
+
+import argparse
+import base64
+import hashlib
+import json
+import socket
+import ssl
+import struct
+import sys
+import threading
+
+BLOCK = bytes(range(256)) * 256
+releases = {}
+lock = threading.Lock()
+
+
+def say(event, **fields):
+    with lock:
+        print(json.dumps({"event": event, **fields}), flush=True)
+
+
+def release(name):
+    with lock:
+        return releases.setdefault(name, threading.Event())
+
+
+class Peer:
+    """One connection: reads requests exactly, writes exactly what it is told."""
+
+    def __init__(self, connection, number):
+        self.connection = connection
+        self.number = number
+        self.received = b""
+        self.requests = 0
+
+    def fill(self):
+        data = self.connection.recv(65536)
+        if not data:
+            raise EOFError
+        self.received += data
+
+    def until(self, mark):
+        while mark not in self.received:
+            self.fill()
+        head, self.received = self.received.split(mark, 1)
+        return head
+
+    def exactly(self, count):
+        """The next bytes, in pieces, so that a large body needs no memory."""
+        while count:
+            if not self.received:
+                self.fill()
+            piece = self.received[:count]
+            self.received = self.received[len(piece):]
+            count -= len(piece)
+            yield piece
+
+    def body(self):
+        """The pieces of the request's body; trailers are left in self.trailers."""
+        self.trailers = []
+        if "chunked" in self.fields.get("transfer-encoding", ""):
+            while True:
+                size = int(self.until(b"\r\n").split(b";")[0], 16)
+                if size == 0:
+                    break
+                yield from self.exactly(size)
+                self.until(b"\r\n")
+            while line := self.until(b"\r\n"):
+                self.trailers.append(line.decode())
+        else:
+            yield from self.exactly(int(self.fields.get("content-length", "0")))
+
+    def request(self):
+        lines = self.until(b"\r\n\r\n").decode("latin-1").split("\r\n")
+        self.method, self.target, self.version = lines[0].split(" ", 2)
+        self.lines = lines[1:]
+        self.fields = {}
+        for line in self.lines:
+            name, _, value = line.partition(":")
+            self.fields[name.lower()] = value.strip()
+        self.requests += 1
+        say("request", connection=self.number, count=self.requests, method=self.method,
+            target=self.target, lines=self.lines)
+
+    def send(self, data):
+        self.connection.sendall(data if isinstance(data, bytes) else data.encode("latin-1"))
+
+    def answer(self, body=b"", status="200 OK", fields=""):
+        if isinstance(body, str):
+            body = body.encode()
+        self.send(f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{fields}\r\n".encode() + body)
+
+    def close_notify(self):
+        if isinstance(self.connection, ssl.SSLSocket):
+            self.connection = self.connection.unwrap()
+
+    def cut(self):
+        """The connection ends at once: no close_notify, and a reset where something is unread."""
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        socket.socket(fileno=self.connection.detach()).close()
+
+    def end_without_notify(self):
+        """TCP ends in order, TLS doesn't: what a cut-off response looks like."""
+        raw = socket.socket(fileno=self.connection.detach())
+        raw.shutdown(socket.SHUT_WR)
+        raw.close()
+
+
+def echo(peer, _):
+    digest, length = hashlib.sha256(), 0
+    for piece in peer.body():
+        digest.update(piece)
+        length += len(piece)
+    peer.answer(json.dumps({
+        "method": peer.method, "target": peer.target, "version": peer.version, "lines": peer.lines,
+        "length": length, "sha256": digest.hexdigest(), "trailers": peer.trailers,
+        "connection": peer.number,
+    }), fields="Content-Type: application/json\r\n")
+
+
+def large(peer, argument):
+    """/large/N: N bytes in one pattern."""
+    left = int(argument)
+    peer.send(f"HTTP/1.1 200 OK\r\nContent-Length: {left}\r\n\r\n")
+    while left:
+        piece = BLOCK[:left]
+        peer.send(piece)
+        left -= len(piece)
+
+
+def chunked(peer, _):
+    """Chunks with extensions, and trailers."""
+    peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n"
+              "5;name=value\r\nhello\r\n7 ; q=\"a;b\"\r\n, world\r\n0;last\r\nX-Sum: 12\r\n\r\n")
+
+
+def until_close(peer, argument):
+    peer.send("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + "x" * int(argument))
+    peer.close_notify()
+    raise EOFError
+
+
+def http10(peer, _):
+    peer.send("HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nold\n")
+    peer.close_notify()
+    raise EOFError
+
+
+def truncated(peer, kind):
+    """A response that ends before its end: /truncated/length, /chunked, /close, /head"""
+    if kind == "length":
+        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + "x" * 100)
+        peer.close_notify()
+    elif kind == "chunked":
+        peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n" + "x" * 100 + "\r\n")
+        peer.close_notify()
+    elif kind == "close":
+        peer.send("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + "x" * 100)
+        peer.end_without_notify()
+    elif kind == "head":
+        peer.send("HTTP/1.1 200 OK\r\nContent-Le")
+        peer.close_notify()
+    raise EOFError
+
+
+def early(peer, _):
+    """A final answer while the client still uploads."""
+    peer.send("HTTP/1.1 413 Content Too Large\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbig\n")
+    # The answer must not be lost to a reset: take what still comes, for a bounded while.
+    peer.connection.settimeout(10)
+    try:
+        while peer.connection.recv(65536):
+            pass
+    except OSError:
+        pass
+    raise EOFError
+
+
+def expectation(peer, _):
+    """100 before the body is read, only if it was asked for."""
+    if peer.fields.get("expect", "").lower() == "100-continue":
+        if peer.received:
+            say("impatient", connection=peer.number)
+        peer.send("HTTP/1.1 100 Continue\r\n\r\n")
+    echo(peer, "")
+
+
+def refused_expectation(peer, _):
+    peer.send("HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+    peer.close_notify()
+    raise EOFError
+
+
+def hints(peer, _):
+    peer.send("HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n")
+    peer.answer("hinted\n")
+
+
+def status(peer, argument):
+    """/status/204 and the like: no body, and nothing that speaks of one."""
+    peer.send(f"HTTP/1.1 {argument} Some\r\nX-Kept: yes\r\n\r\n")
+
+
+def not_modified(peer, _):
+    peer.send("HTTP/1.1 304 Not Modified\r\nContent-Length: 1234\r\nETag: \"e\"\r\n\r\n")
+
+
+def head_length(peer, _):
+    peer.send("HTTP/1.1 200 OK\r\nContent-Length: 1234\r\n\r\n")
+
+
+def close_when_idle(peer, _):
+    """Keeps the connection alive by its words and closes it by its deeds."""
+    peer.answer("gone soon\n")
+    peer.close_notify()
+    raise EOFError
+
+
+def die_when_reused(peer, _):
+    """Answers the first request of a connection; a later one finds it closed, unanswered."""
+    if peer.requests > 1:
+        say("died", connection=peer.number, method=peer.method)
+        peer.cut()
+        raise EOFError
+    for _ in peer.body():
+        pass
+    peer.answer("first\n")
+
+
+def raw(peer, argument):
+    """/raw/BASE64URL: these very bytes, and the end."""
+    peer.send(base64.urlsafe_b64decode(argument))
+    peer.close_notify()
+    raise EOFError
+
+
+def upgrade(peer, _):
+    """Another protocol: echoes lines until the other side ends its half, then says so and ends."""
+    peer.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+    try:
+        while True:
+            if not peer.received:
+                peer.fill()
+            data, peer.received = peer.received, b""
+            peer.send(data)
+    except EOFError:
+        peer.send("bye\n")
+        peer.close_notify()
+        raise
+
+
+def hold(peer, name):
+    """/hold/NAME: head and half of the body; the rest after /release/NAME."""
+    peer.send("HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nfirst,")
+    say("held", name=name, connection=peer.number)
+    release(name).wait(60)
+    peer.send("second")
+
+
+def release_held(peer, name):
+    release(name).set()
+    peer.answer("released\n")
+
+
+def silent(peer, _):
+    """Never answers."""
+    say("silent", connection=peer.number)
+    while True:
+        peer.fill()
+
+
+def unread(peer, name):
+    """/unread/NAME: reads nothing of the body until /release/NAME, then all of it."""
+    say("unread", name=name)
+    release(name).wait(60)
+    echo(peer, "")
+
+
+PATHS = {
+    "echo": echo, "large": large, "chunked": chunked, "until-close": until_close, "http10": http10,
+    "truncated": truncated, "early": early, "expectation": expectation,
+    "refused-expectation": refused_expectation, "hints": hints, "status": status,
+    "not-modified": not_modified, "head-length": head_length, "close-when-idle": close_when_idle,
+    "die-when-reused": die_when_reused, "raw": raw, "upgrade": upgrade, "hold": hold,
+    "release": release_held, "silent": silent, "unread": unread,
+}
+
+
+def serve(connection, number, context):
+    peer = Peer(connection, number)
+    try:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if context:
+            peer.connection = context.wrap_socket(connection, server_side=True)
+        say("connection", connection=number, tls=context is not None,
+            resumed=bool(context and peer.connection.session_reused))
+        while True:
+            peer.request()
+            path = peer.target.split("?")[0].split("/", 2)
+            PATHS.get(path[1], echo)(peer, path[2] if len(path) > 2 else "")
+            if peer.fields.get("connection", "").lower() == "close":
+                peer.close_notify()
+                break
+    except (EOFError, OSError, ValueError) as error:
+        say("ended", connection=number, cause=f"{type(error).__name__}: {error}")
+    finally:
+        peer.connection.close()
+        say("closed", connection=number)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--certificate")
+    parser.add_argument("--key")
+    parser.add_argument("--listen", default="127.0.0.1")
+    parser.add_argument("--plain", action="store_true")
+    options = parser.parse_args()
+    context = None
+    if not options.plain:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(options.certificate, options.key)
+    family = socket.AF_INET6 if ":" in options.listen else socket.AF_INET
+    listener = socket.create_server((options.listen, 0), family=family, backlog=512)
+    say("ready", port=listener.getsockname()[1])
+    number = 0
+    while True:
+        connection, _ = listener.accept()
+        number += 1
+        threading.Thread(target=serve, args=(connection, number, context), daemon=True).start()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
