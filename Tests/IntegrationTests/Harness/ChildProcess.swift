@@ -41,7 +41,7 @@ final class ChildProcess: Sendable {
         self.end = end
         let standardOutput = try Pipe()
         let standardError = try Pipe()
-        let standardInput = try Self.inputFile(input)
+        let standardInput = try Self.inputFile(input, in: directory)
         defer {
             close(standardInput)
             close(standardOutput.writing)
@@ -53,8 +53,9 @@ final class ChildProcess: Sendable {
              mergingErrors ? standardOutput.writing : standardError.writing] + inherited
         Thread.detachNewThread {
             let result = Self.spawn(
-                ["/usr/bin/setpriv", "--pdeathsig", "KILL", "--"] + arguments,
-                environment: environment, directory: directory, descriptors: descriptors)
+                ["/usr/bin/setpriv", "--pdeathsig", "KILL", "--", "/usr/bin/env", "-C", directory]
+                    + arguments,
+                environment: environment, descriptors: descriptors)
             started.settle(result)
             guard case .success(let identifier) = result else { return }
             var status: CInt = 0
@@ -89,12 +90,11 @@ final class ChildProcess: Sendable {
     }
 
     private static func spawn(
-        _ arguments: [String], environment: [String: String], directory: String, descriptors: [CInt]
+        _ arguments: [String], environment: [String: String], descriptors: [CInt]
     ) -> Result<pid_t, TestBedError> {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_addchdir_np(&actions, directory)
         // First out of the way of the low numbers, then to their places.
         let parked = descriptors.indices.map { CInt(900 + $0) }
         for (descriptor, place) in zip(descriptors, parked) {
@@ -103,7 +103,7 @@ final class ChildProcess: Sendable {
         for (index, place) in parked.enumerated() {
             posix_spawn_file_actions_adddup2(&actions, place, CInt(index))
         }
-        posix_spawn_file_actions_addclosefrom_np(&actions, CInt(descriptors.count))
+        for place in parked { posix_spawn_file_actions_addclose(&actions, place) }
 
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
@@ -123,15 +123,21 @@ final class ChildProcess: Sendable {
         var environmentPointers = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
         defer { (argumentPointers + environmentPointers).forEach { free($0) } }
         var identifier: pid_t = 0
-        let code = posix_spawn(
-            &identifier, arguments[0], &actions, &attributes, &argumentPointers, &environmentPointers)
+        let code = forking.withLock { _ in
+            posix_spawn(
+                &identifier, arguments[0], &actions, &attributes, &argumentPointers,
+                &environmentPointers)
+        }
         return code == 0
             ? .success(identifier)
             : .failure(TestBedError("cannot start \(arguments): \(String(cString: strerror(code)))"))
     }
 
-    private static func inputFile(_ input: [UInt8]) throws -> CInt {
-        let file = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0o600)
+    /// A file without a name that holds what the program will read.
+    private static func inputFile(_ input: [UInt8], in directory: String) throws -> CInt {
+        let name = "\(directory)/input-\(UUID())"
+        let file = open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
+        unlink(name)
         guard file >= 0, write(file, input, input.count) == input.count else {
             throw TestBedError("cannot hold \(input.count) bytes of standard input")
         }
@@ -139,15 +145,20 @@ final class ChildProcess: Sendable {
         return file
     }
 
+    /// No program may start between the making of a pipe and its mark not to be inherited: it would
+    /// hold the pipe open, and its end would never be seen.
+    private static let forking = Mutex(())
+
     private struct Pipe {
         let reading: CInt
         let writing: CInt
 
         init() throws {
             var ends: [CInt] = [-1, -1]
-            guard pipe2(&ends, O_CLOEXEC) == 0 else {
-                throw TestBedError("pipe: \(String(cString: strerror(errno)))")
+            let made = forking.withLock { _ in
+                pipe(&ends) == 0 && ends.allSatisfy { fcntl($0, F_SETFD, FD_CLOEXEC) == 0 }
             }
+            guard made else { throw TestBedError("pipe: \(String(cString: strerror(errno)))") }
             reading = ends[0]
             writing = ends[1]
         }
