@@ -5,3 +5,5 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+
+#include "TLSShims.h"

@@ -1,0 +1,46 @@
+// OpenSSL's macros as functions and constants, for the TLS room and the test authority. No logic.
+#pragma once
+
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+static const uint64_t shim_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
+static const uint64_t shim_SSL_OP_NO_COMPRESSION = SSL_OP_NO_COMPRESSION;
+static const uint64_t shim_SSL_OP_CIPHER_SERVER_PREFERENCE = SSL_OP_CIPHER_SERVER_PREFERENCE;
+
+static const unsigned long shim_XN_FLAG_RFC2253 = XN_FLAG_RFC2253;
+
+static inline int shim_SSL_CTX_set_min_proto_version(SSL_CTX *context, int version) {
+    return (int)SSL_CTX_set_min_proto_version(context, version);
+}
+static inline int shim_SSL_CTX_set_max_proto_version(SSL_CTX *context, int version) {
+    return (int)SSL_CTX_set_max_proto_version(context, version);
+}
+static inline int shim_SSL_CTX_set1_groups_list(SSL_CTX *context, const char *list) {
+    return (int)SSL_CTX_set1_groups_list(context, list);
+}
+static inline int shim_SSL_CTX_set1_sigalgs_list(SSL_CTX *context, const char *list) {
+    return (int)SSL_CTX_set1_sigalgs_list(context, list);
+}
+static inline void shim_SSL_CTX_set_mode(SSL_CTX *context, long mode) {
+    SSL_CTX_set_mode(context, mode);
+}
+static inline void shim_SSL_CTX_set_read_ahead(SSL_CTX *context, int yes) {
+    SSL_CTX_set_read_ahead(context, yes);
+}
+static inline void shim_SSL_CTX_set_session_cache_mode(SSL_CTX *context, long mode) {
+    SSL_CTX_set_session_cache_mode(context, mode);
+}
+static inline int shim_SSL_CTX_set_ticket_key_callback(
+    SSL_CTX *context,
+    int (*callback)(SSL *, unsigned char *, unsigned char *, EVP_CIPHER_CTX *, EVP_MAC_CTX *, int)) {
+    return (int)SSL_CTX_set_tlsext_ticket_key_evp_cb(context, callback);
+}
+static inline int shim_SSL_set_server_name(SSL *connection, const char *name) {
+    return (int)SSL_set_tlsext_host_name(connection, name);
+}
+static inline int shim_BIO_get_mem_data(BIO *bio, char **bytes) {
+    return (int)BIO_get_mem_data(bio, bytes);
+}

@@ -1,0 +1,29 @@
+/// Application protocols for ALPN (RFC 7301), as the wire has them: each with its length before it.
+struct ApplicationProtocols: Sendable {
+    /// In order of preference.
+    let names: [[UInt8]]
+    let wire: [UInt8]
+
+    /// Names that are empty or over 255 bytes can't be expressed.
+    init(_ names: [String]) throws(TLSError) {
+        self.names = names.map { Array($0.utf8) }
+        guard self.names.allSatisfy({ (1...255).contains($0.count) }) else {
+            throw TLSError(.setup, "an application protocol's name has 1 to 255 bytes")
+        }
+        wire = self.names.flatMap { [UInt8($0.count)] + $0 }
+    }
+
+    /// The range, within what the client offered, of the name that we like best.
+    func select(from offered: UnsafeBufferPointer<UInt8>) -> Range<Int>? {
+        for name in names {
+            var start = 0
+            while start < offered.count {
+                let range = start + 1..<start + 1 + Int(offered[start])
+                guard range.upperBound <= offered.count else { break }
+                if offered[range].elementsEqual(name) { return range }
+                start = range.upperBound
+            }
+        }
+        return nil
+    }
+}

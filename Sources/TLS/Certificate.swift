@@ -1,0 +1,150 @@
+import COpenSSL
+import CShims
+import Glibc
+
+/// An X.509 certificate as parsed, not yet trusted by anyone.
+///
+/// Each property is computed when asked for; digests and names are not kept.
+package final class Certificate: @unchecked Sendable {
+    // An X509 is counted with atomics and what it caches of itself it guards with a lock; nothing here
+    // changes it.
+    let pointer: OpaquePointer
+
+    /// Takes over one reference.
+    init(owning pointer: OpaquePointer) { self.pointer = pointer }
+
+    /// Adds a reference of its own.
+    init(sharing pointer: OpaquePointer) {
+        X509_up_ref(pointer)
+        self.pointer = pointer
+    }
+
+    deinit { X509_free(pointer) }
+
+    /// The certificate of exactly these DER bytes; bytes after it are an error.
+    package init(der: [UInt8]) throws(CertificateError) {
+        OpenSSLErrorQueue.clear()
+        let parsed = der.withUnsafeBufferPointer { bytes -> OpaquePointer? in
+            guard let start = bytes.baseAddress else { return nil }
+            var cursor: UnsafePointer<UInt8>? = start
+            let end = start + bytes.count
+            guard let certificate = d2i_X509(nil, &cursor, bytes.count) else { return nil }
+            guard cursor == end else {
+                X509_free(certificate)
+                return nil
+            }
+            return certificate
+        }
+        guard let parsed else { throw .malformed(OpenSSLErrorQueue.takeReason()) }
+        pointer = parsed
+    }
+
+    /// The certificate's DER encoding.
+    package var der: [UInt8] { encoded { i2d_X509(self.pointer, $0) } }
+
+    /// The digest of the whole certificate: what `openssl x509 -fingerprint -sha256` prints.
+    package var sha256: SHA256Digest { SHA256Digest.of(der) }
+
+    /// The SubjectPublicKeyInfo's DER encoding (RFC 5280 section 4.1.2.7).
+    package var publicKeyDER: [UInt8] {
+        encoded { i2d_X509_PUBKEY(X509_get_X509_PUBKEY(self.pointer), $0) }
+    }
+
+    /// The digest of the SubjectPublicKeyInfo: what a `sha256/` pin names (RFC 7469 section 2.4).
+    package var spkiSHA256: SHA256Digest { SHA256Digest.of(publicKeyDER) }
+
+    /// The certified key.
+    package var publicKey: PublicKey {
+        get throws(CertificateError) {
+            guard let key = X509_get_pubkey(pointer) else { throw .malformed(OpenSSLErrorQueue.takeReason()) }
+            return PublicKey(owning: key)
+        }
+    }
+
+    /// The subject's Name as DER: what an issued certificate repeats as its issuer.
+    package var subjectDER: [UInt8] { encoded { i2d_X509_NAME(X509_get_subject_name(self.pointer), $0) } }
+
+    /// The subject on one line in the order of RFC 2253, e.g. `CN=api.example.com,O=Example`.
+    package var subject: String { Self.line(X509_get_subject_name(pointer)) }
+
+    /// The issuer, written as the subject is.
+    package var issuer: String { Self.line(X509_get_issuer_name(pointer)) }
+
+    /// The serial number in lower-case hexadecimal.
+    package var serialNumber: String {
+        guard let number = ASN1_INTEGER_to_BN(X509_get0_serialNumber(pointer), nil) else { return "" }
+        defer { BN_free(number) }
+        guard let text = BN_bn2hex(number) else { return "" }
+        defer { CRYPTO_free(text, nil, 0) }
+        return String(cString: text).lowercased()
+    }
+
+    /// First second of validity. A date that can't be read counts as never reached.
+    package var notBefore: UnixTime { Self.time(X509_get0_notBefore(pointer)) ?? .max }
+
+    /// Last second of validity. A date that can't be read counts as long past.
+    package var notAfter: UnixTime { Self.time(X509_get0_notAfter(pointer)) ?? .min }
+
+    /// True if basicConstraints says that this is a certification authority.
+    package var isAuthority: Bool { X509_get_extension_flags(pointer) & UInt32(EXFLAG_CA) != 0 }
+
+    /// True if the subject is the issuer and the key identifiers don't contradict it. The signature is
+    /// not checked.
+    package var isSelfIssued: Bool { X509_get_extension_flags(pointer) & UInt32(EXFLAG_SI) != 0 }
+
+    /// The subjectKeyIdentifier's value, if there is one.
+    package var subjectKeyIdentifier: [UInt8]? {
+        guard let identifier = X509_get0_subject_key_id(pointer) else { return nil }
+        return Self.bytes(of: identifier)
+    }
+
+    /// The key's kind and size for people: `EC P-256`, `RSA 2048`, `Ed25519`.
+    package var keyDescription: String {
+        guard let key = X509_get0_pubkey(pointer) else { return "unreadable key" }
+        return KeyDescription.of(key)
+    }
+
+    private func encoded(_ encode: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> CInt) -> [UInt8] {
+        DER.bytes(encode)
+    }
+
+    private static func line(_ name: OpaquePointer?) -> String {
+        guard let name else { return "" }
+        let bio = MemoryBIO()
+        // RFC 2253 with control characters escaped, and letters beyond ASCII left readable.
+        let flags = shim_XN_FLAG_RFC2253 & ~UInt(ASN1_STRFLGS_ESC_MSB)
+        X509_NAME_print_ex(bio.pointer, name, 0, flags)
+        return bio.text
+    }
+
+    private static func time(_ value: UnsafePointer<ASN1_TIME>?) -> UnixTime? {
+        var parts = tm()
+        guard ASN1_TIME_to_tm(value, &parts) == 1 else { return nil }
+        return UnixTime(timegm(&parts))
+    }
+
+    static func bytes(of string: UnsafePointer<ASN1_STRING>) -> [UInt8] {
+        let count = Int(ASN1_STRING_length(string))
+        return [UInt8](UnsafeRawBufferPointer(start: ASN1_STRING_get0_data(string), count: count))
+    }
+}
+
+extension Certificate: Hashable {
+    /// Equal if the encodings are, byte for byte.
+    package static func == (left: Certificate, right: Certificate) -> Bool {
+        left.pointer == right.pointer || X509_cmp(left.pointer, right.pointer) == 0
+    }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(sha256) }
+}
+
+/// Encoding into memory of OpenSSL's own, copied out and freed.
+enum DER {
+    static func bytes(_ encode: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> CInt) -> [UInt8] {
+        var output: UnsafeMutablePointer<UInt8>?
+        let count = Int(encode(&output))
+        guard let output, count > 0 else { return [] }
+        defer { CRYPTO_free(output, nil, 0) }
+        return [UInt8](UnsafeBufferPointer(start: output, count: count))
+    }
+}

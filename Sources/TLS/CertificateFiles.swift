@@ -1,0 +1,62 @@
+/// Why bytes are not the certificate or key that they were taken for.
+package enum CertificateError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The DER is broken; the text is OpenSSL's reason.
+    case malformed(String)
+    /// The PEM around it is broken or holds nothing of use.
+    case pem(PEMError)
+    /// The block of a PEM file that begins at the line is no certificate.
+    case block(number: Int, line: Int, reason: String)
+
+    package var description: String {
+        switch self {
+        case .malformed(let reason): "not a certificate: \(reason)"
+        case .pem(let error): error.description
+        case .block(let number, let line, let reason):
+            "line \(line): certificate \(number) in it is broken: \(reason)"
+        }
+    }
+}
+
+extension Certificate {
+    /// All certificates of a PEM file in order, at least one. Blocks of other kinds (keys) are passed over.
+    package static func all(inPEM bytes: [UInt8]) throws(CertificateError) -> [Certificate] {
+        let blocks: [PEMBlock]
+        do { blocks = try PEM.blocks(in: bytes) } catch { throw .pem(error) }
+        var certificates: [Certificate] = []
+        for block in blocks where PEM.certificateLabels.contains(block.label) {
+            do {
+                certificates.append(try Certificate(der: block.der))
+            } catch {
+                let reason = if case .malformed(let text) = error { text } else { error.description }
+                throw .block(number: certificates.count + 1, line: block.line, reason: reason)
+            }
+        }
+        guard !certificates.isEmpty else { throw .pem(.noBlock(wanted: "certificate")) }
+        return certificates
+    }
+
+    /// All certificates of a PEM text in order, at least one.
+    package static func all(inPEM text: String) throws(CertificateError) -> [Certificate] {
+        try all(inPEM: Array(text.utf8))
+    }
+
+    /// The first certificate of a PEM file, or the one of a DER file.
+    package convenience init(derOrPEM bytes: [UInt8]) throws(CertificateError) {
+        guard PEM.looksLikePEM(bytes) else {
+            try self.init(der: bytes)
+            return
+        }
+        self.init(sharing: try Certificate.all(inPEM: bytes)[0].pointer)
+    }
+
+    /// The certificate as a PEM block of 64-character lines, with its last newline.
+    package var pem: String {
+        var text = "-----BEGIN CERTIFICATE-----\n"
+        var rest = Substring(Base64.encode(der))
+        while !rest.isEmpty {
+            text += rest.prefix(64) + "\n"
+            rest = rest.dropFirst(64)
+        }
+        return text + "-----END CERTIFICATE-----\n"
+    }
+}

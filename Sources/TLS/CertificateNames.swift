@@ -1,0 +1,53 @@
+import COpenSSL
+import Glibc
+
+extension Certificate {
+    /// The subjectAltName's DNS names as they stand there, in order; bytes that are not printable ASCII
+    /// are written `\xHH`. The subject's CN is never one of them.
+    package var dnsNames: [String] {
+        alternativeNames { name in
+            guard name.type == GEN_DNS, let value = name.d.dNSName else { return nil }
+            return Self.printable(Self.bytes(of: value))
+        }
+    }
+
+    /// The subjectAltName's IP addresses in their usual text (RFC 5952 for IPv6), in order.
+    package var ipAddresses: [String] {
+        alternativeNames { name in
+            guard name.type == GEN_IPADD, let value = name.d.iPAddress else { return nil }
+            return Self.addressText(Self.bytes(of: value))
+        }
+    }
+
+    private func alternativeNames(_ read: (GENERAL_NAME) -> String?) -> [String] {
+        guard let extensionValue = X509_get_ext_d2i(pointer, NID_subject_alt_name, nil, nil) else { return [] }
+        let names = OpaquePointer(extensionValue)
+        defer { GENERAL_NAMES_free(names) }
+        var texts: [String] = []
+        for index in 0..<OPENSSL_sk_num(names) {
+            guard let value = OPENSSL_sk_value(names, index) else { continue }
+            if let text = read(value.load(as: GENERAL_NAME.self)) { texts.append(text) }
+        }
+        return texts
+    }
+
+    private static func printable(_ bytes: [UInt8]) -> String {
+        var text = ""
+        for byte in bytes {
+            if (0x20..<0x7F).contains(byte) {
+                text.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                text += "\\x" + Hexadecimal.encode([byte])
+            }
+        }
+        return text
+    }
+
+    private static func addressText(_ bytes: [UInt8]) -> String? {
+        let family = bytes.count == 4 ? AF_INET : bytes.count == 16 ? AF_INET6 : nil
+        guard let family else { return nil }
+        var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+        guard inet_ntop(family, bytes, &text, socklen_t(text.count)) != nil else { return nil }
+        return text.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } }
+    }
+}

@@ -1,0 +1,164 @@
+import COpenSSL
+
+/// The SSL object of one connection, and what its callbacks need. Belongs to one `TLSConnection`.
+final class ConnectionState {
+    let ssl: OpaquePointer
+    private let verifyPeer: ((PresentedChain) -> PeerVerdict)?
+    private let onSession: ((TLSSession) -> Void)?
+    let server: TLSServerContext?
+    private(set) var presented: PresentedChain?
+    private(set) var rejected = false
+    private(set) var clientServerName: String?
+
+    convenience init(
+        client: TLSClientContext, descriptor: CInt, verify: @escaping (PresentedChain) -> PeerVerdict,
+        onSession: ((TLSSession) -> Void)?
+    ) throws(TLSError) {
+        try self.init(client.handle, descriptor: descriptor, verify: verify, onSession: onSession, server: nil)
+    }
+
+    convenience init(server: TLSServerContext, descriptor: CInt) throws(TLSError) {
+        try self.init(server.handle, descriptor: descriptor, verify: nil, onSession: nil, server: server)
+    }
+
+    private init(
+        _ context: ContextHandle, descriptor: CInt, verify: ((PresentedChain) -> PeerVerdict)?,
+        onSession: ((TLSSession) -> Void)?, server: TLSServerContext?
+    ) throws(TLSError) {
+        OpenSSLErrorQueue.clear()
+        guard let ssl = SSL_new(context.pointer) else { throw .setup("no TLS connection") }
+        self.ssl = ssl
+        verifyPeer = verify
+        self.onSession = onSession
+        self.server = server
+        let state = Unmanaged.passUnretained(self).toOpaque()
+        guard SSL_set_fd(ssl, descriptor) == 1, SSL_set_ex_data(ssl, 0, state) == 1 else {
+            throw .setup("no TLS connection")
+        }
+    }
+
+    deinit { SSL_free(ssl) }
+
+    /// The state of the connection that a callback is called for.
+    private static func of(_ connection: OpaquePointer?) -> ConnectionState? {
+        guard let connection, let state = SSL_get_ex_data(connection, 0) else { return nil }
+        return Unmanaged<ConnectionState>.fromOpaque(state).takeUnretainedValue()
+    }
+
+    // MARK: Client
+
+    /// Called once a full handshake when the server's certificates have arrived, never on a resumed
+    /// one. 1 accepts; whatever can't be decided is refused.
+    static func verify(_ store: OpaquePointer?) -> CInt {
+        guard let store,
+            let connection = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()),
+            let state = of(OpaquePointer(connection))
+        else { return 0 }
+        return state.verify(store)
+    }
+
+    private func verify(_ store: OpaquePointer) -> CInt {
+        guard let leaf = X509_STORE_CTX_get0_cert(store), let verifyPeer else {
+            rejected = true
+            X509_STORE_CTX_set_error(store, X509_V_ERR_APPLICATION_VERIFICATION)
+            return 0
+        }
+        // The untrusted certificates are all that the peer sent, the leaf first.
+        let sent = CertificateStack.certificates(of: X509_STORE_CTX_get0_untrusted(store))
+        let chain = PresentedChain(leaf: Certificate(sharing: leaf), rest: Array(sent.dropFirst()))
+        presented = chain
+        switch verifyPeer(chain) {
+        case .accept:
+            X509_STORE_CTX_set_error(store, X509_V_OK)
+            return 1
+        case .reject(let code):
+            rejected = true
+            X509_STORE_CTX_set_error(store, code == X509_V_OK ? X509_V_ERR_APPLICATION_VERIFICATION : code)
+            return 0
+        }
+    }
+
+    /// Called when a session can be resumed later: by TLS 1.3 after the handshake, within a read, once
+    /// for each ticket. 1 keeps the reference.
+    static func received(_ session: OpaquePointer?, on connection: OpaquePointer?) -> CInt {
+        guard let session, let onSession = of(connection)?.onSession else { return 0 }
+        onSession(TLSSession(owning: session))
+        return 1
+    }
+
+    // MARK: Server
+
+    /// Called once a handshake, before anything is decided: takes note of the SNI as this ClientHello
+    /// has it. `SSL_get_servername` would answer for the original handshake where TLS 1.2 resumes.
+    static func receivedHello(_ connection: OpaquePointer?, alert: UnsafeMutablePointer<CInt>?) -> CInt {
+        guard let connection, let state = of(connection) else { return SSL_CLIENT_HELLO_ERROR }
+        var bytes: UnsafePointer<UInt8>?
+        var count = 0
+        guard SSL_client_hello_get0_ext(connection, UInt32(TLSEXT_TYPE_server_name), &bytes, &count) == 1,
+            let bytes
+        else { return SSL_CLIENT_HELLO_SUCCESS }
+        guard let name = serverName(UnsafeBufferPointer(start: bytes, count: count)) else {
+            alert?.pointee = SSL_AD_DECODE_ERROR
+            return SSL_CLIENT_HELLO_ERROR
+        }
+        state.clientServerName = name
+        return SSL_CLIENT_HELLO_SUCCESS
+    }
+
+    /// The host name of a server_name extension (RFC 6066 section 3): a list of one name of type 0.
+    private static func serverName(_ bytes: UnsafeBufferPointer<UInt8>) -> String? {
+        guard bytes.count > 5, bytes[2] == UInt8(TLSEXT_NAMETYPE_host_name) else { return nil }
+        let listLength = Int(bytes[0]) << 8 | Int(bytes[1])
+        let nameLength = Int(bytes[3]) << 8 | Int(bytes[4])
+        let name = bytes[5...]
+        guard listLength == bytes.count - 2, nameLength == name.count, !name.contains(0) else { return nil }
+        return String(validating: name, as: UTF8.self)
+    }
+
+    /// Called once a handshake if the client offers ALPN.
+    static func selectProtocol(
+        _ connection: OpaquePointer?, offered: UnsafePointer<UInt8>?, count: UInt32,
+        output: UnsafeMutablePointer<UnsafePointer<UInt8>?>?, outputLength: UnsafeMutablePointer<UInt8>?
+    ) -> CInt {
+        guard let protocols = of(connection)?.server?.applicationProtocols, let offered else {
+            return SSL_TLSEXT_ERR_NOACK
+        }
+        guard !protocols.names.isEmpty else { return SSL_TLSEXT_ERR_NOACK }
+        guard let choice = protocols.select(from: UnsafeBufferPointer(start: offered, count: Int(count))) else {
+            return SSL_TLSEXT_ERR_ALERT_FATAL
+        }
+        output?.pointee = offered + choice.lowerBound
+        outputLength?.pointee = UInt8(choice.count)
+        return SSL_TLSEXT_ERR_OK
+    }
+
+    /// Called for each ticket that is sealed (`isNew`) or opened. 1: go on; 2: opened, and to be
+    /// replaced; 0: not ours, or no key, so that a full handshake follows; -1: broken.
+    static func ticketKey(
+        _ connection: OpaquePointer?, name: UnsafeMutablePointer<UInt8>?, iv: UnsafeMutablePointer<UInt8>?,
+        cipher: OpaquePointer?, mac: OpaquePointer?, isNew: CInt
+    ) -> CInt {
+        guard let tickets = of(connection)?.server?.tickets, let name, let iv else { return -1 }
+        if isNew == 1 {
+            guard let key = tickets.sealing() else { return 0 }
+            guard RAND_bytes(iv, 16) == 1 else { return -1 }
+            for (index, byte) in key.name.enumerated() { name[index] = byte }
+            return key.prepare(cipher: cipher, iv: iv, mac: mac, seals: true) ? 1 : -1
+        }
+        guard let found = tickets.opening(UnsafeBufferPointer(start: name, count: 16)) else { return 0 }
+        guard found.key.prepare(cipher: cipher, iv: iv, mac: mac, seals: false) else { return -1 }
+        return found.isOld ? 2 : 1
+    }
+}
+
+extension TicketKeys.Key {
+    /// Sets up AES-256-CBC and HMAC-SHA-256, the construction of RFC 5077 section 4.
+    func prepare(cipher: OpaquePointer?, iv: UnsafePointer<UInt8>, mac: OpaquePointer?, seals: Bool) -> Bool {
+        guard EVP_CipherInit_ex(cipher, Algorithm.aes256CBC.pointer, nil, cipherKey, iv, seals ? 1 : 0) == 1 else {
+            return false
+        }
+        var digest = Array("SHA256".utf8CString)
+        var parameters = [OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, &digest, 0), OSSL_PARAM_construct_end()]
+        return EVP_MAC_init(mac, macKey, macKey.count, &parameters) == 1
+    }
+}

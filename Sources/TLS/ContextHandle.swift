@@ -1,0 +1,71 @@
+import COpenSSL
+import CShims
+import Glibc
+
+/// An SSL_CTX with the settings that both sides share.
+final class ContextHandle: @unchecked Sendable {
+    // An SSL_CTX guards itself; after the owning context's init nothing changes its settings.
+    let pointer: OpaquePointer
+
+    /// Suites of TLS 1.2 with forward secrecy and authenticated encryption only. AES-128-GCM first: the
+    /// cheapest here, and what current browsers ask for first.
+    private static let suites12 =
+        "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"
+        + "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305:"
+        + "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384"
+    private static let suites13 = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_256_GCM_SHA384"
+    private static let groups = "X25519:P-256:P-384"
+    /// No SHA-1, and no DSA.
+    private static let signatures =
+        "ECDSA+SHA256:RSA-PSS+SHA256:RSA+SHA256:ECDSA+SHA384:RSA-PSS+SHA384:RSA+SHA384:"
+        + "RSA-PSS+SHA512:RSA+SHA512:ECDSA+SHA512:ed25519"
+
+    /// Bytes fetched by one read of the socket: four full records, so that a bulk transfer costs a
+    /// quarter of the system calls. The memory is given back whenever it is empty.
+    private static let readAhead = 4 * (16 * 1024 + 256 + 5)
+
+    init(_ method: OpaquePointer?, minimumVersion: TLSVersion) throws(TLSError) {
+        OpenSSLErrorQueue.clear()
+        BrokenPipes.ignore()
+        guard let pointer = SSL_CTX_new(method) else { throw .setup("no TLS context") }
+        self.pointer = pointer
+        let oldest = minimumVersion >= .tls13 ? TLS1_3_VERSION : TLS1_2_VERSION
+        SSL_CTX_set_security_level(pointer, TrustAnchors.securityLevel)
+        guard shim_SSL_CTX_set_min_proto_version(pointer, oldest) == 1,
+            shim_SSL_CTX_set_max_proto_version(pointer, TLS1_3_VERSION) == 1,
+            SSL_CTX_set_cipher_list(pointer, Self.suites12) == 1,
+            SSL_CTX_set_ciphersuites(pointer, Self.suites13) == 1,
+            shim_SSL_CTX_set1_groups_list(pointer, Self.groups) == 1,
+            shim_SSL_CTX_set1_sigalgs_list(pointer, Self.signatures) == 1
+        else { throw .setup("TLS settings not accepted") }
+        SSL_CTX_set_options(pointer, shim_SSL_OP_NO_RENEGOTIATION | shim_SSL_OP_NO_COMPRESSION)
+        shim_SSL_CTX_set_mode(
+            pointer,
+            Int(SSL_MODE_RELEASE_BUFFERS) | Int(SSL_MODE_ENABLE_PARTIAL_WRITE)
+                | Int(SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER))
+        shim_SSL_CTX_set_read_ahead(pointer, 1)
+        SSL_CTX_set_default_read_buffer_len(pointer, Self.readAhead)
+    }
+
+    deinit { SSL_CTX_free(pointer) }
+
+    /// Makes `identity` what every connection shows, unless it is given another.
+    func use(_ identity: Identity) throws(TLSError) {
+        let done = SSL_CTX_use_cert_and_key(
+            pointer, identity.leaf.pointer, identity.key.pointer, identity.issuers.pointer, 1)
+        guard done == 1 else { throw .setup("certificate of \(identity.leaf.subject) can't be used") }
+    }
+}
+
+/// OpenSSL writes to sockets with write(2), which raises SIGPIPE when the peer has gone. The error that
+/// the call returns says the same without ending the process.
+enum BrokenPipes {
+    static func ignore() { _ = ignored }
+
+    private static let ignored: Void = {
+        var current = sigaction()
+        sigaction(SIGPIPE, nil, &current)
+        // A handler that somebody else has set is left in place.
+        if current.__sigaction_handler.sa_handler == nil { signal(SIGPIPE, SIG_IGN) }
+    }()
+}

@@ -1,0 +1,23 @@
+import COpenSSL
+
+/// The calling thread's queue of OpenSSL errors.
+enum OpenSSLErrorQueue {
+    /// Empties the queue, so that what an operation leaves there is its own.
+    static func clear() { ERR_clear_error() }
+
+    /// Takes the oldest error, the cause of those that follow it, and empties the queue. 0: none.
+    static func take() -> UInt {
+        let code = ERR_get_error()
+        ERR_clear_error()
+        return code
+    }
+
+    /// OpenSSL's own words for an error, e.g. "wrong version number".
+    static func reason(of code: UInt) -> String {
+        if let text = ERR_reason_error_string(code) { return String(cString: text) }
+        return code == 0 ? "no reason given by OpenSSL" : "OpenSSL error \(code)"
+    }
+
+    /// The reason of the oldest error; empties the queue.
+    static func takeReason() -> String { reason(of: take()) }
+}

@@ -1,0 +1,78 @@
+import COpenSSL
+
+/// A SHA-256 digest, held inline so that comparing and hashing touch no heap memory.
+package struct SHA256Digest: Sendable, Hashable {
+    private let words: (UInt64, UInt64, UInt64, UInt64)
+
+    /// The digest whose 32 bytes are given; nil for any other count.
+    package init?(bytes: [UInt8]) {
+        guard bytes.count == 32 else { return nil }
+        self.init(raw: bytes.span.bytes)
+    }
+
+    /// The digest written in hexadecimal: 64 digits of either case, with or without the colons that
+    /// `openssl x509 -fingerprint` prints between bytes.
+    package init?(hex: some StringProtocol) {
+        guard let bytes = Hexadecimal.decode(hex.utf8) else { return nil }
+        self.init(bytes: bytes)
+    }
+
+    /// The digest written in base64 with its padding (RFC 4648 section 4), as pins are.
+    package init?(base64: some StringProtocol) {
+        guard let bytes = Base64.decode(base64.utf8) else { return nil }
+        self.init(bytes: bytes)
+    }
+
+    private init(raw: RawSpan) {
+        words = (
+            raw.unsafeLoadUnaligned(fromByteOffset: 0, as: UInt64.self),
+            raw.unsafeLoadUnaligned(fromByteOffset: 8, as: UInt64.self),
+            raw.unsafeLoadUnaligned(fromByteOffset: 16, as: UInt64.self),
+            raw.unsafeLoadUnaligned(fromByteOffset: 24, as: UInt64.self)
+        )
+    }
+
+    /// The digest of the bytes.
+    package static func of(_ bytes: [UInt8]) -> SHA256Digest {
+        bytes.withUnsafeBytes { of($0) }
+    }
+
+    static func of(_ bytes: UnsafeRawBufferPointer) -> SHA256Digest {
+        withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { output in
+            let done = EVP_Digest(
+                bytes.baseAddress, bytes.count, output.baseAddress, nil, Algorithm.sha256.pointer, nil)
+            precondition(done == 1, "SHA-256 is not available in OpenSSL")
+            return SHA256Digest(raw: UnsafeRawBufferPointer(output).bytes)
+        }
+    }
+
+    /// The 32 bytes.
+    package var bytes: [UInt8] {
+        withUnsafeBytes(of: words) { [UInt8]($0) }
+    }
+
+    /// 44 characters of base64 with padding.
+    package var base64: String { Base64.encode(bytes) }
+
+    /// 64 lower-case hexadecimal digits.
+    package var hex: String { Hexadecimal.encode(bytes) }
+
+    package static func == (left: SHA256Digest, right: SHA256Digest) -> Bool {
+        left.words == right.words
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        // A digest is uniform already; two words of it tell entries of any table apart.
+        hasher.combine(words.0)
+        hasher.combine(words.1)
+    }
+}
+
+/// Algorithms fetched from their provider once: a fetch by name costs more than a short digest.
+struct Algorithm: @unchecked Sendable {
+    // Fetched algorithms are immutable, counted, and never released here.
+    let pointer: OpaquePointer
+
+    static let sha256 = Algorithm(pointer: EVP_MD_fetch(nil, "SHA256", nil) ?? EVP_sha256())
+    static let aes256CBC = Algorithm(pointer: EVP_CIPHER_fetch(nil, "AES-256-CBC", nil) ?? EVP_aes_256_cbc())
+}

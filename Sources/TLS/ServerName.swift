@@ -1,0 +1,30 @@
+import Glibc
+
+/// The name that a server must prove to be.
+package enum ServerName: Sendable, Hashable, CustomStringConvertible {
+    /// A host name: lower-case A-labels, no trailing dot.
+    case dns(String)
+    /// An IPv4 or IPv6 address in text, without brackets.
+    case ip(String)
+
+    /// The name of a host as an authority holds it: an address if it reads as one, else a DNS name in
+    /// lower case without its trailing dot.
+    package init(host: String) {
+        if Self.isAddress(host) {
+            self = .ip(host)
+        } else {
+            self = .dns(host.hasSuffix(".") ? String(host.lowercased().dropLast()) : host.lowercased())
+        }
+    }
+
+    package var description: String {
+        switch self {
+        case .dns(let name), .ip(let name): name
+        }
+    }
+
+    static func isAddress(_ text: String) -> Bool {
+        var storage = in6_addr()
+        return inet_pton(AF_INET, text, &storage) == 1 || inet_pton(AF_INET6, text, &storage) == 1
+    }
+}

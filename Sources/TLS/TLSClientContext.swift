@@ -1,0 +1,38 @@
+import COpenSSL
+import CShims
+
+/// Settings of connections that we begin; one for many connections and all threads.
+package final class TLSClientContext: Sendable {
+    package struct Options: Sendable {
+        /// TLS 1.2 or 1.3; anything older is raised to 1.2.
+        package var minimumVersion = TLSVersion.tls12
+        /// Offered by ALPN, best first. Empty: no ALPN.
+        package var applicationProtocols = ["http/1.1"]
+        /// Shown to servers that ask for a client certificate.
+        package var clientIdentity: Identity?
+
+        package init() {}
+    }
+
+    let handle: ContextHandle
+
+    package init(options: Options = Options()) throws(TLSError) {
+        handle = try ContextHandle(TLS_client_method(), minimumVersion: options.minimumVersion)
+        let context = handle.pointer
+        let protocols = try ApplicationProtocols(options.applicationProtocols)
+        if !protocols.wire.isEmpty {
+            // Unlike its siblings, this function returns 0 when it has worked.
+            guard SSL_CTX_set_alpn_protos(context, protocols.wire, UInt32(protocols.wire.count)) == 0 else {
+                throw .setup("ALPN names not accepted")
+            }
+        }
+        if let identity = options.clientIdentity { try handle.use(identity) }
+        SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
+        SSL_CTX_set_cert_verify_callback(context, { store, _ in ConnectionState.verify(store) }, nil)
+        // Sessions go to their connection's own closure; OpenSSL keeps none.
+        shim_SSL_CTX_set_session_cache_mode(context, Int(SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL))
+        SSL_CTX_sess_set_new_cb(context) { connection, session in
+            ConnectionState.received(session, on: connection)
+        }
+    }
+}

@@ -1,0 +1,109 @@
+import COpenSSL
+import Glibc
+
+/// Why a TLS connection failed.
+package struct TLSError: Error, Sendable, CustomStringConvertible {
+    package let kind: Kind
+    /// One line for people.
+    package let message: String
+    /// OpenSSL's packed error code, for the log; 0 where OpenSSL gave none.
+    package let openSSLCode: UInt
+
+    package var description: String { message }
+
+    package enum Kind: Sendable, Hashable {
+        /// The peer ended the connection with this alert (RFC 8446 section 6).
+        case alertReceived(UInt8)
+        /// The peer's end of the connection was cut without close_notify: what came may not be whole.
+        case unexpectedEOF
+        /// A system call on the descriptor failed with this errno.
+        case system(CInt)
+        /// Our own `verify` closure refused the peer's certificates.
+        case certificateRejected
+        /// What arrived isn't TLS.
+        case notTLS
+        /// No protocol version that both sides accept.
+        case noSharedVersion
+        /// No cipher suite, group or signature algorithm that both sides accept.
+        case noSharedParameters
+        /// No application protocol that both sides speak (RFC 7301 section 3.2).
+        case noSharedApplicationProtocol
+        /// Anything else that broke the protocol.
+        case protocolError
+        /// The connection could not be set up on our own side: bad configuration, or no memory.
+        case setup
+    }
+
+    init(_ kind: Kind, _ message: String, openSSLCode: UInt = 0) {
+        self.kind = kind
+        self.message = message
+        self.openSSLCode = openSSLCode
+    }
+
+    /// A failure of our own preparations, from the error queue.
+    static func setup(_ what: String) -> TLSError {
+        let code = OpenSSLErrorQueue.take()
+        return TLSError(.setup, "\(what): \(OpenSSLErrorQueue.reason(of: code))", openSSLCode: code)
+    }
+
+    static func system(_ code: CInt) -> TLSError {
+        TLSError(.system(code), String(cString: strerror(code)))
+    }
+
+    static let unexpectedEOF = TLSError(
+        .unexpectedEOF, "the peer closed the connection without ending TLS (no close_notify)")
+
+    /// The failure that SSL_ERROR_SSL stands for; empties the queue.
+    static func fromQueue(rejected: Bool) -> TLSError {
+        let code = OpenSSLErrorQueue.take()
+        let reason = Int32(truncatingIfNeeded: code & UInt(ERR_REASON_MASK))
+        let text = OpenSSLErrorQueue.reason(of: code)
+        let isSSL = (code >> UInt(ERR_LIB_OFFSET)) & UInt(ERR_LIB_MASK) == UInt(ERR_LIB_SSL)
+        if rejected { return TLSError(.certificateRejected, "the peer's certificate was refused", openSSLCode: code) }
+        guard isSSL else { return TLSError(.protocolError, text, openSSLCode: code) }
+        if reason >= SSL_AD_REASON_OFFSET, reason <= SSL_AD_REASON_OFFSET + 255 {
+            let alert = UInt8(reason - SSL_AD_REASON_OFFSET)
+            return TLSError(.alertReceived(alert), TLSAlert.message(alert), openSSLCode: code)
+        }
+        return switch reason {
+        case SSL_R_UNEXPECTED_EOF_WHILE_READING: .unexpectedEOF
+        case SSL_R_WRONG_VERSION_NUMBER, SSL_R_HTTP_REQUEST, SSL_R_HTTPS_PROXY_REQUEST,
+            SSL_R_PACKET_LENGTH_TOO_LONG:
+            TLSError(.notTLS, "the peer does not speak TLS on this port (\(text))", openSSLCode: code)
+        case SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_NO_PROTOCOLS_AVAILABLE, SSL_R_VERSION_TOO_LOW:
+            TLSError(.noSharedVersion, "the peer speaks only TLS versions older than accepted here (\(text))", openSSLCode: code)
+        case SSL_R_NO_SHARED_CIPHER, SSL_R_NO_SHARED_GROUPS, SSL_R_NO_SUITABLE_KEY_SHARE,
+            SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM, SSL_R_NO_SHARED_SIGNATURE_ALGORITHMS,
+            SSL_R_WRONG_CURVE, SSL_R_WRONG_SIGNATURE_TYPE, SSL_R_DH_KEY_TOO_SMALL:
+            TLSError(.noSharedParameters, "the peer offers no cryptography that is accepted here (\(text))", openSSLCode: code)
+        case SSL_R_NO_APPLICATION_PROTOCOL:
+            TLSError(.noSharedApplicationProtocol, "the peer offers no application protocol that is spoken here", openSSLCode: code)
+        default: TLSError(.protocolError, "TLS protocol error: \(text)", openSSLCode: code)
+        }
+    }
+}
+
+/// What the alerts of RFC 8446 section 6 tell the person at the other end of them.
+enum TLSAlert {
+    static func message(_ alert: UInt8) -> String {
+        "the peer ended the handshake or connection with TLS alert \(alert) (\(name(alert)))\(advice(alert))"
+    }
+
+    private static func name(_ alert: UInt8) -> String {
+        SSL_alert_desc_string_long(CInt(alert)).map { String(cString: $0) } ?? "unknown"
+    }
+
+    private static func advice(_ alert: UInt8) -> String {
+        switch CInt(alert) {
+        case SSL3_AD_BAD_CERTIFICATE, TLS1_AD_UNKNOWN_CA, SSL3_AD_CERTIFICATE_UNKNOWN:
+            ": it does not trust the certificate that it was shown, or the authority that issued it"
+        case SSL3_AD_CERTIFICATE_EXPIRED: ": it takes the certificate as expired; is its clock right?"
+        case SSL3_AD_HANDSHAKE_FAILURE, TLS1_AD_INSUFFICIENT_SECURITY: ": it accepts none of the offered ciphers, or asks for something else that was not offered"
+        case TLS1_AD_PROTOCOL_VERSION: ": it speaks no TLS version that is accepted here"
+        case TLS1_AD_UNRECOGNIZED_NAME: ": it serves no host of that name"
+        case TLS1_AD_NO_APPLICATION_PROTOCOL: ": it speaks no application protocol that was offered"
+        case TLS13_AD_CERTIFICATE_REQUIRED: ": it asks for a client certificate"
+        default: ""
+        }
+    }
+}

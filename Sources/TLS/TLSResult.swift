@@ -1,0 +1,33 @@
+/// What a non-blocking operation came to.
+package enum TLSResult<Value> {
+    /// Done.
+    case complete(Value)
+    /// To be repeated when the descriptor is readable.
+    case wantsRead
+    /// To be repeated when the descriptor is writable; a write may be repeated with other memory, as
+    /// long as it begins with the same bytes.
+    case wantsWrite
+    /// The peer has sent close_notify: nothing more will come, and what came is whole.
+    case closed
+    /// The connection is unusable.
+    case failed(TLSError)
+}
+
+extension TLSResult: Sendable where Value: Sendable {}
+
+/// A protocol version, oldest first.
+package enum TLSVersion: UInt8, Comparable, Sendable, CustomStringConvertible {
+    case tls10, tls11, tls12, tls13
+
+    package static func < (left: TLSVersion, right: TLSVersion) -> Bool { left.rawValue < right.rawValue }
+
+    package var description: String { "TLS 1.\(rawValue)" }
+}
+
+/// What is to become of a handshake whose certificates have been seen.
+package enum PeerVerdict: Sendable {
+    case accept
+    /// The handshake fails, with the alert that suits the X509_V_ERR_… code
+    /// (`VerificationFailure.x509Code`).
+    case reject(x509Code: CInt)
+}

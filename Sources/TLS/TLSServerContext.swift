@@ -1,0 +1,52 @@
+import COpenSSL
+import CShims
+
+/// Settings of connections that we accept; one for many connections and all threads.
+package final class TLSServerContext: Sendable {
+    package struct Options: Sendable {
+        /// TLS 1.2 or 1.3; anything older is raised to 1.2.
+        package var minimumVersion = TLSVersion.tls12
+        /// Spoken here, best first. A client that offers ALPN and none of these is refused with
+        /// no_application_protocol, as RFC 7301 section 3.2 demands: one that offers only h2 would send
+        /// h2. `http/1.0` is what `curl --http1.0` offers.
+        package var applicationProtocols = ["http/1.1", "http/1.0"]
+        /// Shown by connections that bring no identity of their own.
+        package var identity: Identity?
+        /// Seconds for which a ticket can be redeemed.
+        package var sessionLifetime: Int64 = 2 * 3600
+
+        package init() {}
+    }
+
+    let handle: ContextHandle
+    let applicationProtocols: ApplicationProtocols
+    let tickets: TicketKeys
+    let hasIdentity: Bool
+
+    package init(options: Options = Options()) throws(TLSError) {
+        handle = try ContextHandle(TLS_server_method(), minimumVersion: options.minimumVersion)
+        applicationProtocols = try ApplicationProtocols(options.applicationProtocols)
+        tickets = try TicketKeys(lifetime: options.sessionLifetime)
+        hasIdentity = options.identity != nil
+        let context = handle.pointer
+        if let identity = options.identity { try handle.use(identity) }
+        SSL_CTX_set_options(context, shim_SSL_OP_CIPHER_SERVER_PREFERENCE)
+        // Tickets carry the whole session: no cache to lock and to bound.
+        shim_SSL_CTX_set_session_cache_mode(context, Int(SSL_SESS_CACHE_OFF))
+        SSL_CTX_set_timeout(context, Int(options.sessionLifetime))
+        // OpenSSL sends two by default. A client of a proxy mostly keeps its connection, and resuming
+        // gives it a new ticket each time: one saves an encryption and an encoding a handshake.
+        SSL_CTX_set_num_tickets(context, 1)
+        _ = shim_SSL_CTX_set_ticket_key_callback(context) { connection, name, iv, cipher, mac, isNew in
+            ConnectionState.ticketKey(connection, name: name, iv: iv, cipher: cipher, mac: mac, isNew: isNew)
+        }
+        SSL_CTX_set_alpn_select_cb(
+            context,
+            { connection, output, outputLength, offered, count, _ in
+                ConnectionState.selectProtocol(
+                    connection, offered: offered, count: count, output: output, outputLength: outputLength)
+            }, nil)
+        SSL_CTX_set_client_hello_cb(
+            context, { connection, alert, _ in ConnectionState.receivedHello(connection, alert: alert) }, nil)
+    }
+}

@@ -1,0 +1,73 @@
+import COpenSSL
+import Glibc
+import Synchronization
+
+/// The keys that session tickets are sealed with (RFC 5077 section 4), made here and never written
+/// anywhere.
+///
+/// A key seals for one lifetime and opens for one more, so that a ticket can be redeemed for at least a
+/// lifetime; then it is gone, and with it the means to read what was resumed with it.
+final class TicketKeys: Sendable {
+    struct Key {
+        let name: [UInt8]
+        let cipherKey: [UInt8]
+        let macKey: [UInt8]
+    }
+
+    private struct Ring {
+        var current: Key
+        var previous: Key?
+        var rotatesAt: Int64
+    }
+
+    private let lifetime: Int64
+    private let ring: Mutex<Ring>
+
+    init(lifetime: Int64, now: Int64 = monotonicSeconds()) throws(TLSError) {
+        self.lifetime = max(lifetime, 1)
+        ring = Mutex(Ring(current: try Self.makeKey(), previous: nil, rotatesAt: now + self.lifetime))
+    }
+
+    /// The key to seal with at this instant.
+    func sealing(at now: Int64 = monotonicSeconds()) -> Key? {
+        ring.withLock { ring in
+            guard rotate(&ring, now) else { return nil }
+            return ring.current
+        }
+    }
+
+    /// The key of that name if it still opens, and whether the ticket is to be replaced by a new one.
+    func opening(_ name: UnsafeBufferPointer<UInt8>, at now: Int64 = monotonicSeconds()) -> (key: Key, isOld: Bool)? {
+        ring.withLock { ring in
+            guard rotate(&ring, now) else { return nil }
+            if ring.current.name.elementsEqual(name) { return (ring.current, false) }
+            if let previous = ring.previous, previous.name.elementsEqual(name) { return (previous, true) }
+            return nil
+        }
+    }
+
+    /// False if no random bytes are to be had: then no ticket is sealed or opened.
+    private func rotate(_ ring: inout Ring, _ now: Int64) -> Bool {
+        guard now >= ring.rotatesAt else { return true }
+        guard let fresh = try? Self.makeKey() else { return false }
+        // After two lifetimes without a handshake the current key is too old to open anything.
+        ring.previous = now < ring.rotatesAt + lifetime ? ring.current : nil
+        ring.current = fresh
+        ring.rotatesAt = now + lifetime
+        return true
+    }
+
+    private static func makeKey() throws(TLSError) -> Key {
+        var random = [UInt8](repeating: 0, count: 16 + 32 + 32)
+        guard RAND_priv_bytes(&random, CInt(random.count)) == 1 else { throw .setup("no random bytes") }
+        return Key(
+            name: Array(random[..<16]), cipherKey: Array(random[16..<48]), macKey: Array(random[48...]))
+    }
+}
+
+/// Seconds of CLOCK_MONOTONIC.
+func monotonicSeconds() -> Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Int64(time.tv_sec)
+}

@@ -1,0 +1,93 @@
+import COpenSSL
+import Glibc
+
+/// A set of certificates that chains may end at.
+///
+/// Immutable; one set serves all threads. What verification asks of a chain is in `verify`.
+package final class TrustAnchors: @unchecked Sendable {
+    // An X509_STORE guards its lookups with a lock of its own; it is filled in init and left alone.
+    let store: OpaquePointer
+
+    /// The anchors in the order given, each once.
+    package let certificates: [Certificate]
+
+    /// Digest of the set, whatever its order: sets with the same digest trust the same certificates.
+    package let digest: SHA256Digest
+
+    package init(_ certificates: [Certificate]) {
+        guard let store = X509_STORE_new() else { preconditionFailure("out of memory") }
+        var seen: [SHA256Digest: Certificate] = [:]
+        var kept: [Certificate] = []
+        for certificate in certificates where seen.updateValue(certificate, forKey: certificate.sha256) == nil {
+            X509_STORE_add_cert(store, certificate.pointer)
+            kept.append(certificate)
+        }
+        self.store = store
+        self.certificates = kept
+        digest = SHA256Digest.of(seen.keys.map(\.bytes).sorted { $0.lexicographicallyPrecedes($1) }.flatMap(\.self))
+    }
+
+    deinit { X509_STORE_free(store) }
+
+    /// Where Debian, Fedora and Alpine keep their bundle of anchors; the first that exists counts.
+    package static let systemBundles = [
+        "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem",
+    ]
+
+    /// The machine's anchors, read from its bundle now. SSL_CERT_FILE is not read: in a shell prepared
+    /// with `pinproxy env` it names the proxy's own authority, which vouches for no upstream.
+    package static func system(bundles: [String] = systemBundles) throws(AnchorsError) -> TrustAnchors {
+        for path in bundles where access(path, F_OK) == 0 { return try load(system: false, files: [path]) }
+        throw .noSystemBundle(tried: bundles)
+    }
+
+    /// The machine's anchors if asked for, with those of PEM files added. A file that can't be read, or
+    /// that holds a broken certificate or none, is an error: anchors are never silently fewer.
+    package static func load(system: Bool, files: [String]) throws(AnchorsError) -> TrustAnchors {
+        var certificates = system ? try Self.system().certificates : []
+        for path in files {
+            let bytes = try contents(of: path)
+            do { certificates += try Certificate.all(inPEM: bytes) } catch { throw .broken(path: path, error) }
+        }
+        return TrustAnchors(certificates)
+    }
+
+    /// The same set without one certificate, and without any other that carries the same key: the
+    /// proxy's own authority must never vouch for an upstream.
+    package func excluding(_ certificate: Certificate) -> TrustAnchors {
+        let key = certificate.publicKeyDER
+        guard certificates.contains(where: { $0.publicKeyDER == key }) else { return self }
+        return TrustAnchors(certificates.filter { $0.publicKeyDER != key })
+    }
+
+    private static func contents(of path: String) throws(AnchorsError) -> [UInt8] {
+        guard let file = fopen(path, "re") else { throw .unreadable(path: path, errno: errno) }
+        defer { fclose(file) }
+        var bytes: [UInt8] = []
+        while true {
+            let part = [UInt8](unsafeUninitializedCapacity: 1 << 16) { buffer, count in
+                count = fread(buffer.baseAddress, 1, buffer.count, file)
+            }
+            if part.isEmpty { break }
+            bytes += part
+        }
+        guard ferror(file) == 0 else { throw .unreadable(path: path, errno: errno) }
+        return bytes
+    }
+}
+
+/// Why trust anchors can't be loaded.
+package enum AnchorsError: Error, Sendable, Hashable, CustomStringConvertible {
+    case noSystemBundle(tried: [String])
+    case unreadable(path: String, errno: CInt)
+    case broken(path: String, CertificateError)
+
+    package var description: String {
+        switch self {
+        case .noSystemBundle(let tried):
+            "the machine has no bundle of trusted certificates (looked for \(tried.joined(separator: ", "))): install ca-certificates"
+        case .unreadable(let path, let code): "\(path): \(String(cString: strerror(code)))"
+        case .broken(let path, let error): "\(path): \(error)"
+        }
+    }
+}
