@@ -1,0 +1,57 @@
+/// Collects the problems of one load. Reading goes on after an error, so that all of them can be
+/// reported at once; what was read is thrown away at the end if there was one.
+final class Findings {
+    /// More than anybody reads. What comes after is counted, not kept.
+    static let limit = 200
+
+    private var problems: [Problem] = []
+    private var known: Set<Problem> = []
+    private var dropped = 0
+    private(set) var hasErrors = false
+
+    func error(_ place: Place, _ message: String) {
+        hasErrors = true
+        add(Problem(.error, at: place, message))
+    }
+
+    func warning(_ place: Place, _ message: String) {
+        add(Problem(.warning, at: place, message))
+    }
+
+    /// A value shared through an anchor is read more than once, but its problem is one.
+    private func add(_ problem: Problem) {
+        guard known.count < Self.limit else {
+            dropped += 1
+            return
+        }
+        guard known.insert(problem).inserted else { return }
+        problems.append(problem)
+    }
+
+    /// The problems file by file (in the order in which the files were read), by line and column.
+    var sorted: [Problem] {
+        var files: [String: Int] = [:]
+        for problem in problems where files[problem.place.file] == nil {
+            files[problem.place.file] = files.count
+        }
+        func rank(_ problem: Problem) -> (Int, Int, Int) {
+            (files[problem.place.file] ?? 0, problem.place.line ?? 0, problem.place.column ?? 0)
+        }
+        var all = problems.enumerated()
+            .sorted { (rank($0.element), $0.offset) < (rank($1.element), $1.offset) }
+            .map(\.element)
+        if dropped > 0, let last = all.last {
+            all.append(
+                Problem(
+                    hasErrors ? .error : .warning, at: Place(file: last.place.file),
+                    "\(dropped) more problems are not shown"))
+        }
+        return all
+    }
+}
+
+private func < (
+    lhs: ((Int, Int, Int), Int), rhs: ((Int, Int, Int), Int)
+) -> Bool {
+    lhs.0 == rhs.0 ? lhs.1 < rhs.1 : lhs.0 < rhs.0
+}

@@ -1,0 +1,59 @@
+/// Something wrong, or worth a warning, in a file of the configuration.
+package struct Problem: Sendable, Hashable, CustomStringConvertible {
+    package enum Severity: String, Sendable {
+        /// The configuration can't be used.
+        case error
+        /// It can be used, but whoever reads this should know.
+        case warning
+    }
+
+    package var severity: Severity
+    package var place: Place
+    /// One line for people, without the place.
+    package var message: String
+
+    package init(_ severity: Severity, at place: Place, _ message: String) {
+        self.severity = severity
+        self.place = place
+        self.message = message
+    }
+
+    /// `FILE:LINE:COLUMN: error: …`, the shape that editors and compilers share.
+    package var description: String { "\(place): \(severity.rawValue): \(message)" }
+}
+
+/// Where something was written. Lines and columns count from 1, columns in Unicode scalars.
+/// A problem of a file as a whole (it can't be read) has no line.
+package struct Place: Sendable, Hashable, CustomStringConvertible {
+    /// The path as it was asked for, so that people recognise it.
+    package var file: String
+    package var line: Int?
+    package var column: Int?
+
+    package init(file: String, line: Int? = nil, column: Int? = nil) {
+        self.file = file
+        self.line = line
+        self.column = column
+    }
+
+    package var description: String {
+        switch (line, column) {
+        case (let line?, let column?): "\(file):\(line):\(column)"
+        case (let line?, nil): "\(file):\(line)"
+        default: file
+        }
+    }
+}
+
+/// Why there is no snapshot: every problem that was found, warnings included, in the order of
+/// the files. At least one is an error.
+package struct ConfigurationProblems: Error, Sendable, CustomStringConvertible {
+    package var problems: [Problem]
+
+    package init(_ problems: [Problem]) {
+        self.problems = problems
+    }
+
+    /// One problem a line.
+    package var description: String { problems.map(\.description).joined(separator: "\n") }
+}

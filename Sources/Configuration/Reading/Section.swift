@@ -1,0 +1,108 @@
+/// A mapping of a file that is being read. Every key that is asked for becomes a known one; what
+/// is left at the end is reported as unknown. A class, because reading it is what changes it.
+final class Section {
+    /// As people would call it, e.g. `proxy`; empty for the whole file.
+    private let name: String
+    private let file: String
+    private let findings: Findings
+    private let pairs: [YAMLPair]
+    /// In the order in which they were asked for.
+    private var known: [String] = []
+
+    /// - Parameter value: nil if the section isn't written; all of its keys are then absent, and so
+    ///   they are (with an error) if it is no mapping.
+    init(_ name: String, _ value: YAMLValue?, file: String, findings: Findings) {
+        self.name = name
+        self.file = file
+        self.findings = findings
+        switch value?.content {
+        case .mapping(let pairs): self.pairs = pairs
+        case nil, .null: pairs = []
+        case .scalar, .sequence:
+            pairs = []
+            if let value {
+                let what = name.isEmpty ? "the file" : "\"\(name)\""
+                findings.error(
+                    Place(file: file, line: value.line, column: value.column),
+                    "\(what) must be a mapping (key: value), not \(value.kind)")
+            }
+        }
+    }
+
+    func place(of value: YAMLValue) -> Place { Place(file: file, line: value.line, column: value.column) }
+
+    func error(_ value: YAMLValue, _ message: String) { findings.error(place(of: value), message) }
+
+    func warning(_ value: YAMLValue, _ message: String) { findings.warning(place(of: value), message) }
+
+    /// The value of a key, whatever it is; nil if the key isn't written.
+    func value(_ key: String) -> YAMLValue? {
+        known.append(key)
+        return pairs.first { $0.key == key }?.value
+    }
+
+    /// The value of a key, nil where it isn't written or is null.
+    func nonNull(_ key: String) -> YAMLValue? {
+        value(key).flatMap { $0.isNull ? nil : $0 }
+    }
+
+    func section(_ key: String) -> Section {
+        Section(key, value(key), file: file, findings: findings)
+    }
+
+    /// A scalar. Nil if it isn't written, and (with an error) if it can't be read.
+    func read<Value>(_ key: String, _ form: Form<Value>) -> Value? {
+        value(key).flatMap { scalar($0, key, form) }
+    }
+
+    /// A scalar for which null means that there is none.
+    func readOptional<Value>(_ key: String, _ form: Form<Value>) -> Value? {
+        nonNull(key).flatMap { scalar($0, key, form) }
+    }
+
+    func scalar<Value>(_ value: YAMLValue, _ key: String, _ form: Form<Value>) -> Value? {
+        switch value.content {
+        case .null:
+            error(value, "\"\(key)\" has no value; leave the line out for the default")
+        case .sequence, .mapping:
+            error(value, "\"\(key)\" takes a single value, not \(value.kind)")
+        case .scalar(let text):
+            switch form.read(text) {
+            case .success(let value): return value
+            case .failure(let reason): error(value, "\(key): \(reason.text)")
+            }
+        }
+        return nil
+    }
+
+    /// A scalar, or a list of them; each with its place. Nil if it isn't written.
+    func list(_ key: String) -> [YAMLValue]? {
+        guard let value = value(key) else { return nil }
+        switch value.content {
+        case .sequence(let list): return list
+        case .scalar: return [value]
+        case .mapping, .null:
+            error(value, "\"\(key)\" takes a value or a list of them, not \(value.kind)")
+            return nil
+        }
+    }
+
+    /// A key of the contract whose feature is still to come: nothing but its default may stand there.
+    func notBuilt(_ key: String, _ feature: String, unless isDefault: (YAMLValue) -> Bool = { _ in false }) {
+        guard let value = value(key), !value.isNull, !isDefault(value) else { return }
+        if case .mapping(let pairs) = value.content, pairs.isEmpty { return }
+        error(value, "\(key): \(feature) not built yet in this version; leave the line out")
+    }
+
+    /// Reports the keys that nobody asked for.
+    func finish() {
+        for pair in pairs where !known.contains(pair.key) {
+            let place = Place(file: file, line: pair.line, column: pair.column)
+            let whereabouts = name.isEmpty ? "" : " in \"\(name)\""
+            let hint =
+                NearestKey.find(pair.key, in: known).map { "did you mean \"\($0)\"?" }
+                ?? "known here: \(known.joined(separator: ", "))"
+            findings.error(place, "unknown key \"\(pair.key)\"\(whereabouts); \(hint)")
+        }
+    }
+}

@@ -1,0 +1,59 @@
+internal import Glibc
+
+/// An address and port to listen on, e.g. `127.0.0.1:7467` or `[::1]:7467`.
+package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
+    /// In canonical form, without brackets.
+    package let ip: String
+    /// 0 lets the system choose.
+    package let port: UInt16
+    package var isIPv6: Bool { ip.utf8.contains(UInt8(ascii: ":")) }
+
+    package init(ip: String, port: UInt16) {
+        self.ip = ip
+        self.port = port
+    }
+
+    package var description: String { isIPv6 ? "[\(ip)]:\(port)" : "\(ip):\(port)" }
+
+    /// True if only programs of this machine can reach it (127.0.0.0/8, ::1).
+    package var isLoopback: Bool { ip == "::1" || ip.hasPrefix("127.") }
+
+    /// Parses `ADDRESS:PORT` with IPv6 addresses in brackets. Names are refused: what they resolve
+    /// to may change.
+    static func parse(_ text: String) -> Result<ListenAddress, Reason> {
+        let example = "write an address and a port, e.g. 127.0.0.1:7467 or \"[::1]:7467\""
+        if text == "systemd" {
+            return .failure(Reason("socket activation (listen: systemd) is not built yet in this version"))
+        }
+        guard let colon = text.lastIndex(of: ":") else {
+            if UInt16(text) != nil {
+                return .failure(Reason("\"\(text)\" has no address; write e.g. 127.0.0.1:\(text)"))
+            }
+            return .failure(Reason("\"\(text)\" has no port; \(example)"))
+        }
+        var host = text[..<colon]
+        let port = text[text.index(after: colon)...]
+        let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
+        if isBracketed { host = host.dropFirst().dropLast() }
+        guard let address = InternetAddress(String(host)) else {
+            if host == "localhost" {
+                return .failure(Reason("\"localhost\" is a name; write 127.0.0.1:\(port) or \"[::1]:\(port)\", or both as a list"))
+            }
+            if host == "*" || host.isEmpty {
+                return .failure(Reason("\"\(text)\" has no address; write 0.0.0.0:\(port) or \"[::]:\(port)\" if every machine may connect"))
+            }
+            return .failure(Reason("\"\(host)\" is not an IP address; \(example)"))
+        }
+        guard address.isIPv6 == isBracketed else {
+            return .failure(
+                Reason(
+                    isBracketed
+                        ? "only IPv6 addresses stand in brackets; write \(address):\(port)"
+                        : "an IPv6 address stands in brackets, and in quotes because of them; \(example)"))
+        }
+        guard let number = UInt16(port), port.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            return .failure(Reason("\"\(port)\" is not a port; write a number from 0 to 65535"))
+        }
+        return .success(ListenAddress(ip: address.description, port: number))
+    }
+}

@@ -1,0 +1,20 @@
+/// The proxy port (`proxy` in pinproxy.yaml).
+package struct ProxySettings: Sendable {
+    /// At least one; none twice.
+    package var listen: [ListenAddress]
+    /// Nil for one a core.
+    package var workers: Int?
+    /// Nil lets everybody in whom `allowClients` lets in.
+    package var users: UserFile?
+    /// Who may connect. Never empty.
+    package var allowClients: [AddressRange]
+    /// Whether messages that pass get a Via field (RFC 9110 section 7.6.3).
+    package var via: Bool
+}
+
+/// A htpasswd file, read and checked for its shape: every line is `name:hash` with a bcrypt hash.
+package struct UserFile: Sendable, Equatable {
+    package var path: String
+    /// The lines that hold users, without comments and blank lines.
+    package var lines: [String]
+}

@@ -1,0 +1,14 @@
+/// Where the daemon keeps what it makes itself: the authority, the combined trust bundle, the
+/// process id.
+package enum StateDirectory {
+    /// `$STATE_DIRECTORY` (systemd sets it; of several, the first), else `$XDG_STATE_HOME/pinproxy`,
+    /// else `~/.local/state/pinproxy`. Relative values are ignored, as the XDG specification asks.
+    /// Nil if none is set and there is no home directory.
+    package static func path(environment: [String: String]) -> String? {
+        let ofUnit = environment["STATE_DIRECTORY"]?.split(separator: ":").first
+        if let ofUnit, ofUnit.hasPrefix("/") { return String(ofUnit) }
+        if let base = environment["XDG_STATE_HOME"], base.hasPrefix("/") { return base + "/pinproxy" }
+        if let home = environment["HOME"], home.hasPrefix("/") { return home + "/.local/state/pinproxy" }
+        return nil
+    }
+}

@@ -1,0 +1,34 @@
+// Configuration: files in, one immutable and validated snapshot out, or every problem at once.
+
+package import Session
+
+/// One generation of the configuration. Nothing in it changes; a reload makes a new one, and who
+/// holds the old one keeps it to the end of what it is doing.
+package final class Snapshot: Sendable {
+    package let proxy: ProxySettings
+    package let authority: AuthoritySettings
+    package let timeouts: Timeouts
+    package let limits: Limits
+    package let log: LogSettings
+    /// What is allowed but should be known, e.g. each insecure switch that is on. To be said at
+    /// every start and reload.
+    package let warnings: [Problem]
+    /// The directory of the authority and of what else the daemon makes itself.
+    package let stateDirectory: String
+    /// The files that were read, the main one first.
+    package let files: [String]
+
+    init(
+        proxy: ProxySettings, authority: AuthoritySettings, timeouts: Timeouts, limits: Limits,
+        log: LogSettings, warnings: [Problem], stateDirectory: String, files: [String]
+    ) {
+        self.proxy = proxy
+        self.authority = authority
+        self.timeouts = timeouts
+        self.limits = limits
+        self.log = log
+        self.warnings = warnings
+        self.stateDirectory = stateDirectory
+        self.files = files
+    }
+}

@@ -1,0 +1,38 @@
+/// One value of a YAML file with the place where it was written. Aliases are followed and merge
+/// keys applied; the type of a scalar is decided by who reads it, not by its spelling, so that
+/// `no` can be a name and `0755` a string.
+struct YAMLValue {
+    enum Content {
+        /// `null`, `~`, or nothing at all.
+        case null
+        case scalar(String)
+        case sequence([YAMLValue])
+        case mapping([YAMLPair])
+    }
+
+    var content: Content
+    /// Both from 1; columns count Unicode scalars.
+    var line: Int
+    var column: Int
+
+    /// What it is, as part of a sentence.
+    var kind: String {
+        switch content {
+        case .null: "nothing"
+        case .scalar(let text): text.utf8.count > 40 ? "a long text" : "\"\(text)\""
+        case .sequence: "a list"
+        case .mapping: "a mapping"
+        }
+    }
+
+    var isNull: Bool {
+        if case .null = content { true } else { false }
+    }
+}
+
+struct YAMLPair {
+    var key: String
+    var line: Int
+    var column: Int
+    var value: YAMLValue
+}

@@ -1,0 +1,162 @@
+// Log: one line an event, the same for the log's handler and the access log.
+
+package import Logging
+
+/// The two shapes of a line.
+package enum LogFormat: Sendable, Equatable {
+    /// `2026-11-21T04:12:00.123Z info proxy.ready listen=127.0.0.1:7467`, for people.
+    case text
+    /// `{"time":"…","level":"info","event":"proxy.ready","listen":"127.0.0.1:7467"}`, for programs.
+    case json
+}
+
+/// Builds log lines in a buffer that is used again and again: once it has grown, a line with
+/// literal names and values from bytes and numbers allocates nothing.
+///
+/// ```swift
+/// writer.begin("exchange", level: .info, at: milliseconds)
+/// writer.field("method", bytes: method)
+/// writer.field("status", 200)
+/// writer.end()
+/// output.write(writer.bytes)
+/// writer.removeAll()
+/// ```
+package struct EventLineWriter: Sendable {
+    package let format: LogFormat
+    /// The lines so far, each with its line feed.
+    package private(set) var bytes: [UInt8] = []
+    private var timestamp = TimestampWriter()
+
+    package init(format: LogFormat, capacity: Int = 1024) {
+        self.format = format
+        bytes.reserveCapacity(capacity)
+    }
+
+    /// Forgets the lines, keeps the room.
+    package mutating func removeAll() {
+        bytes.removeAll(keepingCapacity: true)
+    }
+
+    /// Begins a line.
+    /// - Parameters:
+    ///   - event: the stable name of what happened.
+    ///   - time: milliseconds since 1970 in UTC.
+    package mutating func begin(_ event: String, level: Logger.Level, at time: Int64) {
+        switch format {
+        case .json:
+            append("{\"time\":\"")
+            timestamp.append(time, to: &bytes)
+            append("\",\"level\":\"")
+            append(level.name)
+            append("\",\"event\":\"")
+            EscapedText.append(event.utf8.span, to: &bytes)
+            append("\"")
+        case .text:
+            timestamp.append(time, to: &bytes)
+            append(" ")
+            append(level.name)
+            append(" ")
+            EscapedText.append(event.utf8.span, to: &bytes)
+        }
+    }
+
+    /// A field whose value came from outside, in any encoding.
+    package mutating func field(_ name: String, bytes value: Span<UInt8>) {
+        append(name: name)
+        text(value)
+    }
+
+    package mutating func field(_ name: String, _ value: String) {
+        append(name: name)
+        text(value.utf8.span)
+    }
+
+    package mutating func field(_ name: String, _ value: some FixedWidthInteger) {
+        append(name: name)
+        number(value)
+    }
+
+    package mutating func field(_ name: String, _ value: Bool) {
+        append(name: name)
+        append(value ? "true" : "false")
+    }
+
+    /// A span of time in milliseconds with three decimals, e.g. `12.345`.
+    package mutating func field(_ name: String, nanoseconds: UInt64) {
+        append(name: name)
+        let microseconds = nanoseconds / 1000
+        number(microseconds / 1000)
+        append(".")
+        for divisor: UInt64 in [100, 10, 1] {
+            bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: microseconds % 1000 / divisor % 10))
+        }
+    }
+
+    /// A value with structure: JSON in both formats (quoted in a text line if it must be).
+    mutating func field(_ name: String, json: [UInt8]) {
+        append(name: name)
+        switch format {
+        case .json: bytes.append(contentsOf: json)
+        case .text: text(json.span)
+        }
+    }
+
+    package mutating func end() {
+        if format == .json { append("}") }
+        append("\n")
+    }
+
+    private mutating func append(name: String) {
+        switch format {
+        case .json:
+            append(",\"")
+            EscapedText.append(name.utf8.span, to: &bytes)
+            append("\":")
+        case .text:
+            append(" ")
+            EscapedText.append(name.utf8.span, to: &bytes)
+            append("=")
+        }
+    }
+
+    private mutating func text(_ value: Span<UInt8>) {
+        if format == .text, EscapedText.isBare(value) {
+            for index in value.indices { bytes.append(value[index]) }
+            return
+        }
+        append("\"")
+        EscapedText.append(value, to: &bytes)
+        append("\"")
+    }
+
+    private mutating func number(_ value: some FixedWidthInteger) {
+        if value < 0 { append("-") }
+        var rest = value.magnitude
+        let start = bytes.count
+        repeat {
+            let (quotient, remainder) = rest.quotientAndRemainder(dividingBy: 10)
+            bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: remainder))
+            rest = quotient
+        } while rest > 0
+        bytes[start...].reverse()
+    }
+
+    private mutating func append(_ text: String) {
+        bytes.append(contentsOf: text.utf8)
+    }
+}
+
+extension Logger.Level {
+    /// `rawValue` would do, but makes a String each time.
+    fileprivate var name: String {
+        switch self {
+        case .trace: "trace"
+        case .debug: "debug"
+        case .info: "info"
+        case .notice: "notice"
+        case .warning: "warning"
+        case .error: "error"
+        case .critical: "critical"
+        }
+    }
+}

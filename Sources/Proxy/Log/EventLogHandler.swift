@@ -1,0 +1,93 @@
+package import Logging
+
+/// swift-log's way into the log. The message is the event's stable name (`proxy.ready`), the
+/// metadata are its fields, written in the order of their names.
+package struct EventLogHandler: LogHandler {
+    package var logLevel: Logger.Level
+    package var metadata: Logger.Metadata = [:]
+    package var metadataProvider: Logger.MetadataProvider?
+    private let format: LogFormat
+    private let output: LogOutput
+    private let clock: @Sendable () -> Int64
+
+    /// - Parameter clock: gives milliseconds since 1970; called once a line, on the thread that logs.
+    package init(
+        format: LogFormat, level: Logger.Level = .info, output: LogOutput = .standardError,
+        clock: @escaping @Sendable () -> Int64 = WallClock.milliseconds
+    ) {
+        self.format = format
+        self.output = output
+        self.clock = clock
+        logLevel = level
+    }
+
+    package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    package func log(event: LogEvent) {
+        var fields = metadata
+        if let more = metadataProvider?.get() { fields.merge(more) { $1 } }
+        if let more = event.metadata { fields.merge(more) { $1 } }
+        var line = EventLineWriter(format: format)
+        line.begin(event.message.description, level: event.level, at: clock())
+        for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
+            line.field(Self.reserved.contains(name) ? name + "_" : name, value)
+        }
+        if let error = event.error, fields["error"] == nil { line.field("error", "\(error)") }
+        line.end()
+        output.write(line.bytes)
+    }
+
+    /// The names that every line has; a field of the same name would make them ambiguous.
+    private static let reserved: Set<String> = ["time", "level", "event"]
+}
+
+extension EventLineWriter {
+    fileprivate mutating func field(_ name: String, _ value: Logger.MetadataValue) {
+        switch value {
+        case .string(let text): field(name, text)
+        case .stringConvertible(let value as Bool): field(name, value)
+        case .stringConvertible(let value as any FixedWidthInteger): field(name, value)
+        case .stringConvertible(let value): field(name, value.description)
+        case .array, .dictionary:
+            var json: [UInt8] = []
+            value.appendJSON(to: &json)
+            field(name, json: json)
+        }
+    }
+}
+
+extension Logger.MetadataValue {
+    fileprivate func appendJSON(to json: inout [UInt8]) {
+        switch self {
+        case .string(let text): Self.appendJSON(text, to: &json)
+        case .stringConvertible(let value as Bool): json += Array(value.description.utf8)
+        case .stringConvertible(let value as any FixedWidthInteger): json += Array(value.description.utf8)
+        case .stringConvertible(let value): Self.appendJSON(value.description, to: &json)
+        case .array(let values):
+            json.append(UInt8(ascii: "["))
+            for (index, value) in values.enumerated() {
+                if index > 0 { json.append(UInt8(ascii: ",")) }
+                value.appendJSON(to: &json)
+            }
+            json.append(UInt8(ascii: "]"))
+        case .dictionary(let values):
+            json.append(UInt8(ascii: "{"))
+            for (index, (name, value)) in values.sorted(by: { $0.key < $1.key }).enumerated() {
+                if index > 0 { json.append(UInt8(ascii: ",")) }
+                Self.appendJSON(name, to: &json)
+                json.append(UInt8(ascii: ":"))
+                value.appendJSON(to: &json)
+            }
+            json.append(UInt8(ascii: "}"))
+        }
+    }
+
+    private static func appendJSON(_ text: String, to json: inout [UInt8]) {
+        json.append(UInt8(ascii: "\""))
+        EscapedText.append(text.utf8.span, to: &json)
+        json.append(UInt8(ascii: "\""))
+    }
+}
