@@ -1,0 +1,114 @@
+/// What a certificate is to say. The three starting points make what a good authority makes; a test
+/// changes the one thing that it is about.
+public struct CertificateTemplate: Sendable {
+    /// Pairs of an attribute's object identifier and its text, most general first.
+    public var subject: [(identifier: String, text: String)] = []
+    public var dnsNames: [String] = []
+    /// IPv4 or IPv6 in text.
+    public var ipAddresses: [String] = []
+    /// Unix seconds.
+    public var notBefore: Int64
+    public var notAfter: Int64
+    public var key: TestKey.Kind = .p256
+    /// A key pair to be used instead of a new one, as when a certificate is renewed.
+    public var keyPair: TestKey?
+    /// Digest of the issuer's signature.
+    public var digest: TestKey.Digest = .sha256
+    /// nil: 20 bytes made of the clock and chance.
+    public var serial: [UInt8]?
+    public var basicConstraints: BasicConstraints = .leaf
+    /// nil: no keyUsage.
+    public var keyUsage: Set<KeyUsage>? = []
+    /// Object identifiers; empty: no extendedKeyUsage.
+    public var extendedKeyUsage: [String] = []
+    public var subjectKeyIdentifier: KeyIdentifier = .right
+    public var authorityKeyIdentifier: KeyIdentifier = .right
+    /// A subjectAltName's contents written by the test itself, in place of the names above.
+    public var subjectAltName: [UInt8]?
+    /// More extensions: object identifier, critical or not, contents.
+    public var extensions: [(identifier: String, isCritical: Bool, contents: [UInt8])] = []
+    /// If true, the signature's last byte is wrong.
+    public var breaksSignature = false
+
+    public enum BasicConstraints: Sendable, Hashable {
+        /// CA:FALSE.
+        case leaf
+        /// CA:TRUE, critical.
+        case authority(pathLength: Int?)
+        /// CA:TRUE that is not marked as critical.
+        case uncriticalAuthority
+        /// No such extension.
+        case none
+    }
+
+    /// Bits of keyUsage (RFC 5280 section 4.2.1.3).
+    public enum KeyUsage: Int, Sendable {
+        case digitalSignature = 0, keyEncipherment = 2, keyCertSign = 5, cRLSign = 6
+    }
+
+    public enum KeyIdentifier: Sendable, Hashable {
+        /// SHA-1 of the key's bits, of the issuer's for the authority's identifier.
+        case right
+        case none
+        case wrong
+    }
+
+    /// 1.3.6.1.5.5.7.3.1
+    public static let serverAuth = "1.3.6.1.5.5.7.3.1"
+    /// 1.3.6.1.5.5.7.3.2
+    public static let clientAuth = "1.3.6.1.5.5.7.3.2"
+
+    /// The clock of the tests: 2030-01-01 00:00:00 UTC. Templates are valid around it.
+    public static let now: Int64 = 1_893_456_000
+    public static let day: Int64 = 86_400
+
+    public init(commonName: String? = nil) {
+        notBefore = Self.now - 30 * Self.day
+        notAfter = Self.now + 30 * Self.day
+        if let commonName { self.commonName = commonName }
+    }
+
+    /// A self-signed authority, ten years around `now`.
+    public static func root(_ commonName: String) -> CertificateTemplate {
+        var template = authority(commonName, pathLength: nil)
+        template.authorityKeyIdentifier = .right
+        return template
+    }
+
+    /// An authority below another, ten years around `now`.
+    public static func intermediate(_ commonName: String, pathLength: Int? = 0) -> CertificateTemplate {
+        authority(commonName, pathLength: pathLength)
+    }
+
+    /// A TLS server's certificate for DNS names and addresses, sixty days around `now`.
+    public static func leaf(_ dnsNames: String..., ipAddresses: [String] = []) -> CertificateTemplate {
+        var template = CertificateTemplate(commonName: dnsNames.first ?? ipAddresses.first)
+        template.dnsNames = dnsNames
+        template.ipAddresses = ipAddresses
+        template.keyUsage = [.digitalSignature]
+        template.extendedKeyUsage = [serverAuth]
+        return template
+    }
+
+    private static func authority(_ commonName: String, pathLength: Int?) -> CertificateTemplate {
+        var template = CertificateTemplate(commonName: commonName)
+        template.notBefore = now - 5 * 365 * day
+        template.notAfter = now + 5 * 365 * day
+        template.basicConstraints = .authority(pathLength: pathLength)
+        template.keyUsage = [.keyCertSign, .cRLSign]
+        return template
+    }
+
+    /// The subject's CN; setting it replaces the whole subject.
+    public var commonName: String? {
+        get { subject.first { $0.identifier == "2.5.4.3" }?.text }
+        set { subject = newValue.map { [("2.5.4.3", $0)] } ?? [] }
+    }
+
+    /// This template with changes, for one-line variations.
+    public func with(_ change: (inout CertificateTemplate) -> Void) -> CertificateTemplate {
+        var copy = self
+        change(&copy)
+        return copy
+    }
+}
