@@ -1,1 +1,114 @@
-// The room is filled in a later commit.
+// The room of everything that waits: readiness of sockets, timers, the cross-thread inbox, name resolution.
+// One event_base a thread; no lock on the path of a request.
+
+internal import CLibevent
+
+/// A loop of events, and the thread that runs it is the only one that may touch it.
+///
+/// It isn't Sendable, and neither are the objects that live on it: they may call one another freely, without
+/// locks. The one thing that crosses threads is `handle`, which posts work to the loop.
+///
+/// A *turn* is one callback from libevent (a descriptor got ready, a deadline passed, posts came in) with the work
+/// that it put off by `afterThisTurn`.
+package final class EventLoop {
+    let base: EventBase
+    let inbox: Inbox
+    private let wakeup = Event()
+    private let nextTurn = Event()
+
+    private var deferred: [() -> Void] = []
+    private var running: [() -> Void] = []
+    private var isStopped = false
+    @usableFromInline var cachedNow = MonotonicTime(nanoseconds: 0)
+
+    package init() throws(SystemError) {
+        base = try EventBase()
+        inbox = try Inbox()
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        wakeup.assign(
+            on: base, descriptor: inbox.descriptor, events: EV_READ | EV_PERSIST,
+            callback: { _, _, context in
+                guard let context else { return }
+                Unmanaged<EventLoop>.fromOpaque(context).takeUnretainedValue().receivePosts()
+            }, context: context)
+        nextTurn.assign(
+            on: base,
+            callback: { _, _, context in
+                guard let context else { return }
+                let loop = Unmanaged<EventLoop>.fromOpaque(context).takeUnretainedValue()
+                loop.beginTurn()
+                loop.endTurn()
+            }, context: context)
+        wakeup.add()
+    }
+
+    deinit {
+        inbox.close()
+    }
+
+    /// Posts work to this loop from any thread.
+    package var handle: Handle { Handle(inbox: inbox) }
+
+    /// The time at which this turn first asked for it; the same for the rest of the turn.
+    @inlinable package var now: MonotonicTime {
+        if cachedNow.nanoseconds == 0 { cachedNow = .now() }
+        return cachedNow
+    }
+
+    /// Runs until `stop()`, once in the life of a loop.
+    ///
+    /// Posts that were accepted but not yet run when it stops are run before this returns; later ones are refused.
+    package func run() {
+        // Work may have been put off before there was a turn to end.
+        beginTurn()
+        endTurn()
+        while !isStopped, event_base_loop(base.raw, EVLOOP_NO_EXIT_ON_EMPTY) == 0 {}
+        isStopped = true
+        beginTurn()
+        for post in inbox.close() { post(self) }
+        while !deferred.isEmpty { endTurn() }
+    }
+
+    /// Ends `run()` when the callback in progress returns; before `run()`, makes it return at once.
+    package func stop() {
+        isStopped = true
+        event_base_loopbreak(base.raw)
+    }
+
+    /// Runs `work` when the callback in progress has returned, before the loop sleeps: the place to let go of
+    /// objects that are still on the stack, and to go on with a long job after others had their turn.
+    ///
+    /// In order of the calls. Work put off by such work comes after the descriptors that are ready by then, so that
+    /// nobody starves. Costs a closure: not for the path of every request.
+    package func afterThisTurn(_ work: @escaping () -> Void) {
+        deferred.append(work)
+        // In a callback the turn's end is near; outside of one (before `run()`) nobody else would come.
+        if deferred.count == 1 { nextTurn.add(afterNanoseconds: 0) }
+    }
+
+    /// To be called by every C thunk before it enters Swift.
+    @inline(__always)
+    func beginTurn() {
+        cachedNow = MonotonicTime(nanoseconds: 0)
+    }
+
+    /// To be called by every C thunk when Swift has returned.
+    @inline(__always)
+    func endTurn() {
+        if !deferred.isEmpty { runDeferred() }
+    }
+
+    private func runDeferred() {
+        swap(&deferred, &running)
+        for work in running { work() }
+        running.removeAll(keepingCapacity: true)
+        // What the work itself put off waits for the loop to look at its descriptors.
+        if deferred.isEmpty { nextTurn.delete() }
+    }
+
+    private func receivePosts() {
+        beginTurn()
+        for post in inbox.take() { post(self) }
+        endTurn()
+    }
+}

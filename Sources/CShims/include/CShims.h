@@ -1,6 +1,8 @@
 // C macros and inline functions that Swift can't see. No logic lives here.
 #pragma once
 
+#include "EventLoopShims.h"
+
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>

@@ -1,0 +1,75 @@
+internal import CShims
+internal import Glibc
+internal import Synchronization
+
+/// The thread-safe end of a loop: closures come in from any thread, an eventfd wakes the loop once a batch.
+final class Inbox: Sendable {
+    typealias Post = @Sendable (EventLoop) -> Void
+
+    private struct Contents {
+        var posts: [Post] = []
+        var isOpen = true
+    }
+
+    private let contents = Mutex(Contents())
+    /// Closed with the inbox's last reference: a late post writes to it harmlessly, never to a stranger's descriptor.
+    let descriptor: CInt
+
+    init() throws(SystemError) {
+        descriptor = eventfd(0, CInt(EFD_NONBLOCK | EFD_CLOEXEC))
+        guard descriptor >= 0 else { throw SystemError.last("eventfd") }
+    }
+
+    deinit {
+        _ = Glibc.close(descriptor)
+    }
+
+    /// Any thread. False if the loop has ended: the work is dropped.
+    func post(_ post: @escaping Post) -> Bool {
+        let (accepted, isFirst) = contents.withLock { contents in
+            guard contents.isOpen else { return (false, false) }
+            contents.posts.append(post)
+            return (true, contents.posts.count == 1)
+        }
+        // Only the first of a batch wakes the loop: the wake-up takes all that has come in by then.
+        if isFirst { _ = eventfd_write(descriptor, 1) }
+        return accepted
+    }
+
+    /// The loop's thread: everything that has come in, oldest first.
+    func take() -> [Post] {
+        // The counter is reset before the posts are taken: a post in between costs an empty wake-up,
+        // the other way round it would be forgotten.
+        var count: eventfd_t = 0
+        _ = eventfd_read(descriptor, &count)
+        return contents.withLock { contents in
+            defer { contents.posts = [] }
+            return contents.posts
+        }
+    }
+
+    /// Refuses posts from now on and returns what was left.
+    @discardableResult
+    func close() -> [Post] {
+        contents.withLock { contents in
+            defer { contents = Contents(posts: [], isOpen: false) }
+            return contents.posts
+        }
+    }
+}
+
+extension EventLoop {
+    /// The Sendable part of a loop.
+    package struct Handle: Sendable {
+        let inbox: Inbox
+
+        /// Runs `work` on the loop's thread, after the posts before it. May be called on any thread, the loop's too.
+        ///
+        /// False if the loop has ended: then `work` never runs. If true, it runs once `run()` does, even if the loop
+        /// is stopped meanwhile.
+        @discardableResult
+        package func post(_ work: @escaping @Sendable (EventLoop) -> Void) -> Bool {
+            inbox.post(work)
+        }
+    }
+}

@@ -1,0 +1,86 @@
+internal import CLibevent
+internal import Glibc
+
+/// libevent's `event_base`, owned.
+struct EventBase: ~Copyable {
+    let raw: OpaquePointer
+
+    init() throws(SystemError) {
+        guard let configuration = event_config_new() else {
+            throw SystemError(code: ENOMEM, call: "event_config_new")
+        }
+        defer { event_config_free(configuration) }
+        // NOLOCK: a base is touched by its own thread only; other threads go through the inbox.
+        //
+        // EPOLL_USE_CHANGELIST: epoll_ctl is put off until the loop is about to wait, so that a write
+        // event armed and disarmed in one turn costs no system call, and a read event paused and
+        // resumed costs one instead of two. libevent's warning concerns descriptors that share an open
+        // file with another (dup, fork): closing one of those does not remove it from epoll, and the
+        // postponed removal finds the number closed. Here every socket has one descriptor, CLOEXEC, and
+        // a worker never forks. A number that is closed and opened anew within one turn is right: libevent
+        // meets ENOENT on EPOLL_CTL_MOD and adds it.
+        //
+        // IGNORE_ENV: what the loop does isn't decided by EVENT_NOEPOLL and the like.
+        // Not PRECISE_TIMER: it would cost a timerfd_settime where deadlines need milliseconds.
+        let flags =
+            EVENT_BASE_FLAG_NOLOCK.rawValue | EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST.rawValue
+            | EVENT_BASE_FLAG_IGNORE_ENV.rawValue
+        event_config_set_flag(configuration, CInt(bitPattern: flags))
+        errno = 0
+        guard let raw = event_base_new_with_config(configuration) else {
+            throw SystemError(code: errno == 0 ? ENOMEM : errno, call: "event_base_new_with_config")
+        }
+        self.raw = raw
+    }
+
+    deinit { event_base_free(raw) }
+}
+
+/// One libevent event, owned: not pending any more once the value is gone.
+///
+/// The memory comes first and `assign` later, because the context is usually the object that holds the event.
+/// Whoever holds an event also holds the loop, so that the base outlives it.
+struct Event: ~Copyable {
+    private let raw: OpaquePointer
+
+    init() {
+        // calloc returns nil only when the process is out of address space: nothing could go on then.
+        let memory = calloc(1, event_get_struct_event_size())
+        guard let memory else { preconditionFailure("out of memory") }
+        raw = OpaquePointer(memory)
+    }
+
+    /// To be called once, before anything else.
+    /// `context` isn't retained: it must outlive the event or be its holder.
+    func assign(
+        on base: borrowing EventBase, descriptor: CInt = -1, events: CInt = 0,
+        callback: event_callback_fn, context: UnsafeMutableRawPointer
+    ) {
+        let status = event_assign(raw, base.raw, descriptor, Int16(truncatingIfNeeded: events), callback, context)
+        precondition(status == 0, "event_assign refused its arguments")
+    }
+
+    /// Waits for the descriptor. A second call while it waits does nothing.
+    func add() {
+        event_add(raw, nil)
+    }
+
+    /// Fires once after that time, rounded up to microseconds; replaces an earlier time.
+    func add(afterNanoseconds delay: UInt64) {
+        // A century stands for "never": beyond it timeval arithmetic in libevent could overflow.
+        let microseconds = min(delay / 1000 + (delay % 1000 == 0 ? 0 : 1), 3_155_760_000_000_000)
+        var time = timeval(
+            tv_sec: Int(microseconds / 1_000_000), tv_usec: Int(microseconds % 1_000_000))
+        event_add(raw, &time)
+    }
+
+    /// Makes it not pending and not active; harmless if it was neither.
+    func delete() {
+        event_del(raw)
+    }
+
+    deinit {
+        event_del(raw)
+        free(UnsafeMutableRawPointer(raw))
+    }
+}

@@ -1,0 +1,109 @@
+internal import CShims
+internal import Glibc
+
+/// TCP sockets, always non-blocking and close-on-exec.
+package enum Socket {
+    /// Listens on that address; port 0 lets the system choose (ask `localAddress`).
+    ///
+    /// SO_REUSEADDR is set, so that a restart doesn't wait for TIME_WAIT; an IPv6 socket takes IPv6 only, so that
+    /// `[::]` and `0.0.0.0` can be listened on side by side. `reusePort` lets several sockets share the address, the
+    /// kernel spreading connections over them.
+    package static func listen(
+        on address: SocketAddress, backlog: CInt, reusePort: Bool
+    ) throws(SystemError) -> Descriptor {
+        let socket = try open(for: address.ip)
+        try enable(SO_REUSEADDR, level: SOL_SOCKET, on: socket.raw)
+        if reusePort { try enable(SO_REUSEPORT, level: SOL_SOCKET, on: socket.raw) }
+        if address.ip.isIPv6 { try enable(IPV6_V6ONLY, level: CInt(IPPROTO_IPV6), on: socket.raw) }
+        let raw = socket.raw
+        guard address.withSockaddr({ Glibc.bind(raw, $0, $1) }) == 0 else { throw SystemError.last("bind") }
+        guard Glibc.listen(raw, backlog) == 0 else { throw SystemError.last("listen") }
+        return socket
+    }
+
+    package enum AcceptResult: ~Copyable {
+        /// A connected socket with TCP_NODELAY set.
+        case accepted(Descriptor, peer: SocketAddress)
+        case wouldBlock
+        /// EMFILE, ENFILE, ENOBUFS and ENOMEM leave the connection in the queue: who tries again at once spins,
+        /// so stop reading the listener for a while.
+        case failed(SystemError)
+    }
+
+    /// Takes one connection from a listener's queue.
+    package static func accept(_ listener: CInt) -> AcceptResult {
+        while true {
+            var raw: CInt = -1
+            let peer = SocketAddress { address, length in
+                raw = accept4(listener, address, length, CInt(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue))
+                return raw
+            }
+            if raw >= 0 {
+                let socket = Descriptor(owning: raw)
+                guard let peer else { return .failed(SystemError(code: EAFNOSUPPORT, call: "accept4")) }
+                setNoDelay(socket.raw)
+                return .accepted(socket, peer: peer)
+            }
+            let code = errno
+            switch code {
+            case EAGAIN, EWOULDBLOCK:
+                return .wouldBlock
+            // The connection died in the queue: accept(2) says to treat its network errors as "try again".
+            case EINTR, ECONNABORTED, EPROTO, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, ENONET, EHOSTUNREACH, ENETUNREACH:
+                continue
+            default:
+                return .failed(SystemError(code: code, call: "accept4"))
+            }
+        }
+    }
+
+    /// Starts to connect, with TCP_NODELAY set. The socket gets writable when the attempt has ended one way or the
+    /// other; `pendingError` then tells which.
+    package static func beginConnect(to address: SocketAddress) throws(SystemError) -> Descriptor {
+        let socket = try open(for: address.ip)
+        setNoDelay(socket.raw)
+        let raw = socket.raw
+        // EINTR: a non-blocking connect goes on by itself, as with EINPROGRESS (POSIX).
+        guard address.withSockaddr({ Glibc.connect(raw, $0, $1) }) == 0 || errno == EINPROGRESS || errno == EINTR
+        else { throw SystemError.last("connect") }
+        return socket
+    }
+
+    /// The error that waits on the socket (SO_ERROR), 0 if none; reading it clears it.
+    package static func pendingError(_ descriptor: CInt) -> CInt {
+        var code: CInt = 0
+        var length = socklen_t(MemoryLayout<CInt>.size)
+        guard getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &length) == 0 else { return errno }
+        return code
+    }
+
+    /// This end's address; nil if the descriptor isn't an internet socket.
+    package static func localAddress(_ descriptor: CInt) -> SocketAddress? {
+        SocketAddress { getsockname(descriptor, $0, $1) }
+    }
+
+    /// The other end's address; nil if it isn't connected.
+    package static func peerAddress(_ descriptor: CInt) -> SocketAddress? {
+        SocketAddress { getpeername(descriptor, $0, $1) }
+    }
+
+    /// Sends small writes at once (TCP_NODELAY). A failure is ignored: it would only cost time.
+    package static func setNoDelay(_ descriptor: CInt) {
+        var on: CInt = 1
+        setsockopt(descriptor, CInt(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<CInt>.size))
+    }
+
+    private static func open(for ip: IPAddress) throws(SystemError) -> Descriptor {
+        let type = CInt(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        let raw = socket(ip.isIPv6 ? AF_INET6 : AF_INET, type, 0)
+        guard raw >= 0 else { throw SystemError.last("socket") }
+        return Descriptor(owning: raw)
+    }
+
+    private static func enable(_ option: CInt, level: CInt, on descriptor: CInt) throws(SystemError) {
+        var on: CInt = 1
+        guard setsockopt(descriptor, level, option, &on, socklen_t(MemoryLayout<CInt>.size)) == 0 else {
+            throw SystemError.last("setsockopt")
+        }
+    }
+}

@@ -1,0 +1,103 @@
+internal import CLibevent
+
+/// What a descriptor is ready for.
+package struct Readiness: OptionSet, Sendable {
+    package let rawValue: UInt8
+
+    @inlinable package init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    /// Bytes, an end of stream or an error can be read without waiting.
+    @inlinable package static var read: Readiness { Readiness(rawValue: 1) }
+    /// Bytes can be written without waiting, a connect has ended, or there is an error.
+    @inlinable package static var write: Readiness { Readiness(rawValue: 2) }
+}
+
+/// Hears about readiness from a `SocketSource`.
+package protocol SocketHandler: AnyObject {
+    /// Called on the loop's thread, once for each kind of readiness that is wanted, again and again as long as it
+    /// lasts. It must not block. It may change what is wanted, invalidate or release the source, and release itself.
+    func socketReady(_ readiness: Readiness)
+}
+
+/// The interest in one descriptor's readiness, level-triggered.
+///
+/// Nothing is wanted at first. Wanting and no longer wanting cost a few dozen nanoseconds, and a system call only
+/// when the loop goes to wait and something has really changed.
+///
+/// The descriptor isn't owned. Invalidate (or release) the source **before** closing it: libevent keeps its books by
+/// number, and a new socket of the same number would be taken for the old one.
+package final class SocketSource {
+    private let loop: EventLoop
+    // The handler usually holds the source. Unowned, not weak: no side table, and a handler that goes while
+    // its source lives on traps instead of leaving a socket that nobody hears.
+    private unowned let handler: any SocketHandler
+    private let readEvent = Event()
+    private let writeEvent = Event()
+    private var interest: Readiness = []
+    private var isValid = true
+
+    package init(loop: EventLoop, descriptor: CInt, handler: any SocketHandler) {
+        self.loop = loop
+        self.handler = handler
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        // Two events instead of one that is reassigned: switching one side doesn't disturb the other.
+        readEvent.assign(
+            on: loop.base, descriptor: descriptor, events: EV_READ | EV_PERSIST,
+            callback: { _, _, context in
+                guard let context else { return }
+                Unmanaged<SocketSource>.fromOpaque(context).takeUnretainedValue().fired(.read)
+            }, context: context)
+        writeEvent.assign(
+            on: loop.base, descriptor: descriptor, events: EV_WRITE | EV_PERSIST,
+            callback: { _, _, context in
+                guard let context else { return }
+                Unmanaged<SocketSource>.fromOpaque(context).takeUnretainedValue().fired(.write)
+            }, context: context)
+    }
+
+    package var wantsRead: Bool {
+        get { interest.contains(.read) }
+        set {
+            guard newValue != interest.contains(.read), isValid else { return }
+            if newValue {
+                interest.insert(.read)
+                readEvent.add()
+            } else {
+                interest.remove(.read)
+                readEvent.delete()
+            }
+        }
+    }
+
+    package var wantsWrite: Bool {
+        get { interest.contains(.write) }
+        set {
+            guard newValue != interest.contains(.write), isValid else { return }
+            if newValue {
+                interest.insert(.write)
+                writeEvent.add()
+            } else {
+                interest.remove(.write)
+                writeEvent.delete()
+            }
+        }
+    }
+
+    /// No callback comes after this, not even one that libevent has already taken note of; nothing can be wanted
+    /// any more. May be repeated.
+    package func invalidate() {
+        wantsRead = false
+        wantsWrite = false
+        isValid = false
+    }
+
+    private func fired(_ readiness: Readiness) {
+        // The handler may release this source: the loop is held on its own until the turn has ended.
+        let loop = self.loop
+        loop.beginTurn()
+        handler.socketReady(readiness)
+        loop.endTurn()
+    }
+}

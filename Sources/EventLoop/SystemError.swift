@@ -1,0 +1,33 @@
+internal import Glibc
+
+/// A system call that failed: the `errno` it left, and the call's name as people know it.
+package struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// An `errno` value.
+    package let code: CInt
+    /// The call, for example `connect`.
+    package let call: String
+
+    package init(code: CInt, call: String) {
+        self.code = code
+        self.call = call
+    }
+
+    /// The error that `errno` describes at this moment.
+    static func last(_ call: String) -> SystemError {
+        SystemError(code: errno, call: call)
+    }
+
+    /// What the code alone means: `Connection refused`.
+    package var reason: String {
+        // strerror_r instead of strerror: several loops may describe errors at once.
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
+            guard let base = buffer.baseAddress, strerror_r(code, base, buffer.count) == 0 else {
+                return "error \(code)"
+            }
+            return String(cString: base)
+        }
+    }
+
+    /// `connect: Connection refused`
+    package var description: String { "\(call): \(reason)" }
+}
