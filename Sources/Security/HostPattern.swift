@@ -1,0 +1,212 @@
+/// Which hosts an entry of the pin file speaks for.
+///
+/// ```yaml
+/// - match: api.example.com        # this name and no other
+/// - match: "*.example.com"        # exactly one label more
+/// - match: "**.example.com"       # any number of labels more, none included
+/// - match: 192.0.2.7              # an address; IPv6 as 2001:db8::1 or [2001:db8::1]
+/// - match: api.example.com:8443   # any of them on one port only
+/// ```
+///
+/// | pattern           | example.com | api.example.com | eu.api.example.com | badexample.com |
+/// |-------------------|-------------|-----------------|--------------------|----------------|
+/// | `example.com`     | yes         | no              | no                 | no             |
+/// | `*.example.com`   | no          | yes             | no                 | no             |
+/// | `**.example.com`  | yes         | yes             | yes                | no             |
+///
+/// **Which of several wins.** The most specific: an exact pattern before `*.`, that before `**.`,
+/// and among `**.` the one with the most labels. Between two patterns equal in that, the one with
+/// the port before the one without. Only one entry ever decides: entries are not merged, so that a
+/// person can point at the line that decided (``HostTable`` returns it).
+///
+/// **What a pattern cannot say.** `*` stands for whole labels, on the left, once. `api.*.com`,
+/// `a*.example.com` and `*.*.example.com` are refused with the reason, and so is `*` alone (the
+/// `defaults` of the pin file speak for all other hosts) and a wildcard over an address. Names are
+/// compared without regard to ASCII case and to one trailing dot; a name with other characters is
+/// written in its A-label form (`xn--…`).
+///
+/// **Why be careful with wildcards.** The hosts under a wildcard share their pins. A sibling served
+/// by another operator, as a `status.` page or a CDN often is, breaks under `**.` on the day it is
+/// moved. Prefer exact entries for pins, wildcards for `tunnel` and `deny`.
+package struct HostPattern: Sendable, Hashable, CustomStringConvertible {
+    /// How many labels stand in front of ``name`` in the hosts that match.
+    package enum Scope: UInt8, Sendable, Hashable {
+        /// None: the name itself (or the address).
+        case exact = 0
+        /// `*.`: exactly one.
+        case oneLabel = 1
+        /// `**.`: any number, none included.
+        case subtree = 2
+    }
+
+    package let scope: Scope
+    /// Lower case, no trailing dot, no wildcard; an address in its canonical form without brackets.
+    package let name: String
+    /// `nil` for every port.
+    package let port: UInt16?
+    /// True when ``name`` is an IP address; ``scope`` is then exact.
+    package let isAddress: Bool
+
+    /// Reads a pattern as people write it in the pin file.
+    package init(_ text: String) throws(HostPatternError) {
+        let (host, port) = try Self.splitPort(text)
+        self.port = port
+        if host.isEmpty { throw HostPatternError(.empty, text) }
+        if let address = HostAddress(host) {
+            (scope, name, isAddress) = (.exact, address.description, true)
+            return
+        }
+        isAddress = false
+        if host.hasPrefix("**.") {
+            scope = .subtree
+            name = try Self.canonicalName(host.dropFirst(3), of: text)
+        } else if host.hasPrefix("*.") {
+            scope = .oneLabel
+            name = try Self.canonicalName(host.dropFirst(2), of: text)
+        } else {
+            scope = .exact
+            name = try Self.canonicalName(host, of: text)
+        }
+    }
+
+    /// The pattern as `explain` and the log print it; parsing it gives the same pattern.
+    package var description: String {
+        let host: String
+        switch scope {
+        case .exact: host = isAddress && name.contains(":") && port != nil ? "[\(name)]" : name
+        case .oneLabel: host = "*." + name
+        case .subtree: host = "**." + name
+        }
+        return port.map { "\(host):\($0)" } ?? host
+    }
+
+    /// The number of labels that the pattern writes out.
+    package var labelCount: Int {
+        isAddress ? 1 : name.utf8.reduce(1) { $1 == UInt8(ascii: ".") ? $0 + 1 : $0 }
+    }
+
+    /// Whether this pattern, looked at alone, speaks for the host. ``HostTable`` gives the same
+    /// answer for many patterns at once.
+    package func matches(host: String, port: UInt16) -> Bool {
+        guard self.port == nil || self.port == port else { return false }
+        var host = host.lowercased()
+        if host.hasSuffix(".") { host.removeLast() }
+        if let address = HostAddress(host) { return isAddress && address.description == name }
+        guard !isAddress else { return false }
+        switch scope {
+        case .exact: return host == name
+        case .oneLabel:
+            guard let dot = host.firstIndex(of: "."), dot != host.startIndex else { return false }
+            return host[host.index(after: dot)...] == name
+        case .subtree: return host == name || host.hasSuffix("." + name)
+        }
+    }
+
+    /// True when `self` decides for a host that `other` matches as well.
+    package func isMoreSpecific(than other: HostPattern) -> Bool {
+        if scope != other.scope { return scope.rawValue < other.scope.rawValue }
+        if scope == .subtree, labelCount != other.labelCount { return labelCount > other.labelCount }
+        return port != nil && other.port == nil
+    }
+}
+
+extension HostPattern {
+    /// `host:port`, `[v6]:port`, `[v6]` and bare IPv6 (more than one colon) apart.
+    private static func splitPort(_ text: String) throws(HostPatternError) -> (Substring, UInt16?) {
+        if text.hasPrefix("[") {
+            guard let close = text.firstIndex(of: "]") else { throw HostPatternError(.notAName, text) }
+            let host = text[text.index(after: text.startIndex)..<close]
+            guard HostAddress(host)?.isIPv6 == true else { throw HostPatternError(.notAnAddress, text) }
+            let rest = text[text.index(after: close)...]
+            if rest.isEmpty { return (host, nil) }
+            guard rest.first == ":" else { throw HostPatternError(.notAName, text) }
+            return (host, try parsePort(rest.dropFirst(), of: text))
+        }
+        guard let colon = text.firstIndex(of: ":") else { return (text[...], nil) }
+        if text[text.index(after: colon)...].contains(":") {
+            guard HostAddress(text) != nil else {
+                throw HostPatternError(text.contains("://") ? .isURL : .notAnAddress, text)
+            }
+            return (text[...], nil)
+        }
+        if text[colon...].hasPrefix("://") { throw HostPatternError(.isURL, text) }
+        return (text[..<colon], try parsePort(text[text.index(after: colon)...], of: text))
+    }
+
+    private static func parsePort(_ digits: Substring, of text: String) throws(HostPatternError) -> UInt16 {
+        guard !digits.isEmpty, digits.utf8.allSatisfy({ (48...57).contains($0) }),
+            let port = UInt16(digits), port > 0
+        else { throw HostPatternError(.port, text) }
+        return port
+    }
+
+    /// The name in lower case without its trailing dot, when each of its labels could stand in a
+    /// certificate: RFC 1034 section 3.5 with the underscore that people use all the same.
+    private static func canonicalName(
+        _ name: Substring, of text: String
+    ) throws(HostPatternError) -> String {
+        var name = name
+        if name.hasSuffix(".") { name.removeLast() }
+        if name.isEmpty { throw HostPatternError(text.contains("*") ? .everything : .empty, text) }
+        if name == "*" || name == "**" { throw HostPatternError(.everything, text) }
+        if name.utf8.count > 253 { throw HostPatternError(.tooLong, text) }
+        for label in name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false) {
+            if label.isEmpty { throw HostPatternError(.emptyLabel, text) }
+            if label.count > 63 { throw HostPatternError(.labelTooLong, text) }
+            for byte in label {
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                    continue
+                case UInt8(ascii: "*"): throw HostPatternError(.wildcardPlace, text)
+                case UInt8(ascii: "/"): throw HostPatternError(.isURL, text)
+                case 0x80...: throw HostPatternError(.notASCII, text)
+                default: throw HostPatternError(.notAName, text)
+                }
+            }
+            if label.first == UInt8(ascii: "-") || label.last == UInt8(ascii: "-") {
+                throw HostPatternError(.hyphen, text)
+            }
+        }
+        let canonical = name.lowercased()
+        if HostAddress.looksLikeAddress(canonical.utf8.span) { throw HostPatternError(.notAnAddress, text) }
+        return canonical
+    }
+}
+
+/// Why a text is no host pattern, in words for the person who wrote it.
+package struct HostPatternError: Error, Sendable, Hashable, CustomStringConvertible {
+    package enum Reason: Sendable, Hashable, CaseIterable {
+        case empty, isURL, port, notAnAddress, notAName, notASCII, emptyLabel, hyphen
+        case labelTooLong, tooLong, wildcardPlace, everything
+    }
+
+    package let reason: Reason
+    package let pattern: String
+
+    init(_ reason: Reason, _ pattern: String) {
+        self.reason = reason
+        self.pattern = pattern
+    }
+
+    package var description: String {
+        switch reason {
+        case .empty: "a host pattern is missing its name"
+        case .isURL: "“\(pattern)” is a URL or a path; write the host alone, as in api.example.com"
+        case .port: "“\(pattern)” has no valid port after the colon (1 to 65535)"
+        case .notAnAddress: "“\(pattern)” is not a complete IP address (and no name ends in a number)"
+        case .notAName: "“\(pattern)” holds a character that no host name has"
+        case .notASCII: "“\(pattern)” is not ASCII; write the name in its A-label form (xn--…)"
+        case .emptyLabel: "“\(pattern)” has an empty label (two dots in a row, or a dot in front)"
+        case .hyphen: "“\(pattern)” has a label that begins or ends with a hyphen"
+        case .labelTooLong: "“\(pattern)” has a label of more than 63 bytes"
+        case .tooLong: "“\(pattern)” is longer than the 253 bytes of a host name"
+        case .wildcardPlace:
+            "“\(pattern)” has a wildcard where none is possible; write “*.name” for exactly one "
+                + "label more, “**.name” for any number"
+        case .everything:
+            "“\(pattern)” would be every host; use the defaults of the pin file for that, or name "
+                + "the domain, as in *.example.com"
+        }
+    }
+}

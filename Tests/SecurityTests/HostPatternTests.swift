@@ -1,0 +1,93 @@
+import Testing
+
+@testable import Security
+
+@Suite struct HostPatternTests {
+    @Test(arguments: [
+        ("API.Example.com.", "api.example.com"),
+        ("*.Example.com", "*.example.com"),
+        ("**.example.com.", "**.example.com"),
+        ("**.test", "**.test"),
+        ("localhost:8080", "localhost:8080"),
+        ("192.0.2.7", "192.0.2.7"),
+        ("192.0.2.7:443", "192.0.2.7:443"),
+        ("2001:DB8:0:0::1", "2001:db8::1"),
+        ("[2001:db8::1]", "2001:db8::1"),
+        ("[2001:db8::1]:8443", "[2001:db8::1]:8443"),
+        ("_dmarc.xn--bcher-kva.test", "_dmarc.xn--bcher-kva.test"),
+        ("1password.com", "1password.com"),
+    ])
+    func canonicalForm(_ text: String, _ canonical: String) throws {
+        let pattern = try HostPattern(text)
+        #expect(pattern.description == canonical)
+        #expect(try HostPattern(pattern.description) == pattern)
+    }
+
+    @Test(arguments: [
+        ("", HostPatternError.Reason.empty), (".", .empty), (":443", .empty),
+        ("*", .everything), ("**", .everything), ("*.", .everything), ("**.", .everything),
+        ("https://example.com", .isURL), ("https://example.com:80", .isURL), ("example.com/x", .isURL),
+        ("example.com:", .port), ("example.com:0", .port), ("example.com:65536", .port),
+        ("example.com:https", .port), ("example.com:+1", .port),
+        ("192.0.2", .notAnAddress), ("192.0.2.256", .notAnAddress), ("192.0.2.07", .notAnAddress),
+        ("*.192.0.2.1", .notAnAddress), ("[192.0.2.1]", .notAnAddress), ("[::1%lo]", .notAnAddress),
+        ("1::2::3", .notAnAddress), ("fe80:", .port), ("[::1", .notAName), ("[::1]x", .notAName),
+        ("exam ple.com", .notAName), ("user@example.com", .notAName), ("exa\0mple.com", .notAName),
+        ("bücher.test", .notASCII), ("a..b", .emptyLabel), (".a.b", .emptyLabel), ("a.b..", .emptyLabel),
+        ("-a.b", .hyphen), ("a-.b", .hyphen),
+        ("a*.example.com", .wildcardPlace), ("api.*.com", .wildcardPlace),
+        ("*.*.example.com", .wildcardPlace), ("***.example.com", .wildcardPlace),
+        (String(repeating: "a", count: 64) + ".test", .labelTooLong),
+        (Array(repeating: "abc", count: 64).joined(separator: "."), .tooLong),
+    ])
+    func refusal(_ text: String, _ reason: HostPatternError.Reason) {
+        let error = #expect(throws: HostPatternError.self) { try HostPattern(text) }
+        #expect(error?.reason == reason)
+        #expect(error?.description.isEmpty == false)
+    }
+
+    @Test(arguments: [
+        ("example.com", [true, false, false, false]),
+        ("*.example.com", [false, true, false, false]),
+        ("**.example.com", [true, true, true, false]),
+    ])
+    func tableOfTheDocumentation(_ text: String, _ expected: [Bool]) throws {
+        let pattern = try HostPattern(text)
+        let table = HostTable([(pattern, 0)])
+        let hosts = ["example.com", "api.example.com", "eu.api.example.com", "badexample.com"]
+        for (host, expected) in zip(hosts, expected) {
+            #expect(pattern.matches(host: host, port: 443) == expected, "\(host)")
+            #expect((table.entry(forHost: host, port: 443) != nil) == expected, "\(host)")
+        }
+    }
+}
+
+@Suite struct HostAddressTests {
+    @Test(arguments: [
+        ("::", "::"), ("::1", "::1"), ("1::", "1::"), ("0:0:0:0:0:0:0:1", "::1"),
+        ("2001:db8:0:0:1:0:0:1", "2001:db8::1:0:0:1"), ("2001:DB8::00A1", "2001:db8::a1"),
+        ("1:0:2:3:4:5:6:7", "1:0:2:3:4:5:6:7"), ("::ffff:192.0.2.1", "::ffff:192.0.2.1"),
+        ("::FFFF:c000:201", "::ffff:192.0.2.1"), ("64:ff9b::192.0.2.33", "64:ff9b::c000:221"),
+        ("1:2:3:4:5:6:7::", "1:2:3:4:5:6:7:0"), ("::2:3:4:5:6:7:8", "0:2:3:4:5:6:7:8"),
+        ("255.255.255.255", "255.255.255.255"), ("0.0.0.0", "0.0.0.0"),
+    ])
+    func canonicalForm(_ text: String, _ canonical: String) {
+        #expect(HostAddress(text)?.description == canonical)
+        #expect(HostAddress(canonical)?.description == canonical)
+    }
+
+    @Test(arguments: [
+        "", ":", ":::", "1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9", "1:2:3:4:5:6:7:8::", "::1::", "12345::",
+        "g::", "1:", ":1", "1.2.3", "1.2.3.4.5", "1.2.3.", ".1.2.3", "01.2.3.4", "1.2.3.4 ", "::1.2.3",
+        "1.2.3.4::", "::1.2.3.4:5", "fe80::1%eth0", "0x7f.0.0.1", "1.2.3.999",
+    ])
+    func refusal(_ text: String) { #expect(HostAddress(text) == nil) }
+
+    @Test(arguments: [
+        ("1.2.3.4", true), ("a.4", true), ("7", true), ("a::b", true), ("a:b.c", true),
+        ("a.b4", false), ("4.a", false), ("", false), ("a.", false),
+    ])
+    func addressesAreRecognised(_ text: String, _ expected: Bool) {
+        #expect(HostAddress.looksLikeAddress(text.utf8.span) == expected)
+    }
+}

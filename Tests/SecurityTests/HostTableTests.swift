@@ -1,0 +1,108 @@
+import Testing
+
+@testable import Security
+
+@Suite struct HostTableTests {
+    private func table(_ patterns: [String]) throws -> HostTable<String> {
+        HostTable(try patterns.map { (try HostPattern($0), $0) })
+    }
+
+    @Test(arguments: [
+        ("api.example.com", "api.example.com"),
+        ("API.EXAMPLE.COM.", "api.example.com"),
+        ("www.example.com", "*.example.com"),
+        ("example.com", "**.example.com"),
+        ("eu.www.example.com", "**.example.com"),
+        ("x.eu.example.com", "*.eu.example.com"),
+        ("y.x.eu.example.com", "**.eu.example.com"),
+        ("eu.example.com", "*.example.com"),
+        ("other.test", "**.test"),
+        ("example.org", nil), ("com", nil), ("", nil), (".", nil),
+        ("192.0.2.1", "192.0.2.1"), ("192.0.2.2", nil), ("2001:db8:0::1", "2001:db8::1"), ("1.2.3", nil),
+    ] as [(String, String?)])
+    func theMostSpecificWins(_ host: String, _ expected: String?) throws {
+        let patterns = [
+            "**.test", "**.example.com", "*.example.com", "api.example.com", "**.eu.example.com",
+            "*.eu.example.com", "192.0.2.1", "2001:db8::1",
+        ]
+        for patterns in [patterns, patterns.reversed()] {
+            #expect(try table(patterns).entry(forHost: host, port: 443)?.value == expected)
+        }
+    }
+
+    @Test func aPortBeatsNoPortOfTheSameSpecificityOnly() throws {
+        let table = try table([
+            "api.test", "api.test:8443", "*.test:8443", "*.test", "**.test:1", "**.b.test", "[::1]:5",
+        ])
+        #expect(table.entry(forHost: "api.test", port: 443)?.value == "api.test")
+        #expect(table.entry(forHost: "api.test", port: 8443)?.value == "api.test:8443")
+        #expect(table.entry(forHost: "www.test", port: 8443)?.value == "*.test:8443")
+        #expect(table.entry(forHost: "www.test", port: 443)?.value == "*.test")
+        #expect(table.entry(forHost: "a.b.test", port: 1)?.value == "**.b.test")
+        #expect(table.entry(forHost: "a.c.test", port: 1)?.value == "**.test:1")
+        #expect(table.entry(forHost: "a.c.test", port: 2) == nil)
+        #expect(table.entry(forHost: "::1", port: 5)?.value == "[::1]:5")
+        #expect(table.entry(forHost: "::1", port: 6) == nil)
+    }
+
+    @Test func duplicatesAreReportedAndTheFirstHolds() throws {
+        let table = try table(["a.test", "b.test", "A.test.", "*.a.test", "a.test:1", "a.test"])
+        #expect(table.duplicates.map(\.later) == [2, 5])
+        #expect(table.duplicates.map(\.first) == [0, 0])
+        #expect(table.entries.map(\.value) == ["a.test", "b.test", "*.a.test", "a.test:1"])
+        #expect(table.entry(forHost: "a.test", port: 443)?.value == "a.test")
+    }
+
+    /// The table against the patterns asked one after the other, on names that collide a lot.
+    @Test func agreesWithAScanOfAllPatterns() throws {
+        var random = SplitMix(state: 7)
+        func name(_ random: inout SplitMix) -> String {
+            (0..<Int.random(in: 1...4, using: &random)).map { _ in
+                ["a", "b", "aa", "ab"].randomElement(using: &random) ?? "a"
+            }.joined(separator: ".")
+        }
+        for _ in 0..<40 {
+            var patterns: [HostPattern] = []
+            for _ in 0..<30 {
+                let prefix = ["", "*.", "**."].randomElement(using: &random) ?? ""
+                let port = ["", ":1", ":2"].randomElement(using: &random) ?? ""
+                patterns.append(try HostPattern(prefix + name(&random) + port))
+            }
+            let table = HostTable(patterns.map { ($0, 0) })
+            for _ in 0..<100 {
+                let host = name(&random)
+                let port = UInt16.random(in: 1...3, using: &random)
+                let matching = patterns.filter { $0.matches(host: host, port: port) }
+                let best = matching.reduce(matching.first) { best, next in
+                    best.map { next.isMoreSpecific(than: $0) ? next : $0 }
+                }
+                #expect(table.entry(forHost: host, port: port)?.pattern == best, "\(host):\(port)")
+            }
+        }
+    }
+
+    @Test func anEmptyTableSpeaksForNobody() {
+        #expect(HostTable<Int>().entry(forHost: "a.test", port: 443) == nil)
+    }
+
+    @Test func manyEntries() throws {
+        let table = HostTable(try (0..<20_000).map { (try HostPattern("h\($0).example.test"), $0) })
+        for number in stride(from: 0, to: 20_000, by: 97) {
+            #expect(table.entry(forHost: "H\(number).example.test", port: 1)?.value == number)
+        }
+        #expect(table.entry(forHost: "h20000.example.test", port: 1) == nil)
+    }
+}
+
+/// A generator with a given start, so that a failure can be had again.
+struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var value = state
+        value = (value ^ value >> 30) &* 0xbf58_476d_1ce4_e5b9
+        value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
+        return value ^ value >> 31
+    }
+}
