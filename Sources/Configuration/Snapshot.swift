@@ -7,6 +7,7 @@ package import Session
 package final class Snapshot: Sendable {
     package let proxy: ProxySettings
     package let authority: AuthoritySettings
+    package let upstream: UpstreamSettings
     package let timeouts: Timeouts
     package let limits: Limits
     package let log: LogSettings
@@ -19,11 +20,12 @@ package final class Snapshot: Sendable {
     package let files: [String]
 
     init(
-        proxy: ProxySettings, authority: AuthoritySettings, timeouts: Timeouts, limits: Limits,
-        log: LogSettings, warnings: [Problem], stateDirectory: String, files: [String]
+        proxy: ProxySettings, authority: AuthoritySettings, upstream: UpstreamSettings, timeouts: Timeouts,
+        limits: Limits, log: LogSettings, warnings: [Problem], stateDirectory: String, files: [String]
     ) {
         self.proxy = proxy
         self.authority = authority
+        self.upstream = upstream
         self.timeouts = timeouts
         self.limits = limits
         self.log = log

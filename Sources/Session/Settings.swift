@@ -1,6 +1,8 @@
 // Session: what AFURLSessionManager is to an app: one shared place that owns the connections
 // to origins, the pool that keeps them, and the rules by which they are made.
 
+package import TLS
+
 /// How long each thing that waits may wait (`timeouts` in pinproxy.yaml).
 package struct Timeouts: Sendable, Equatable {
     /// Name lookup and TCP connection together.
@@ -60,4 +62,29 @@ package enum AddressClass: String, Sendable, CaseIterable {
     case multicast
     /// The addresses at which clouds serve credentials to their machines.
     case metadata
+}
+/// How origins are reached (`upstream` in pinproxy.yaml).
+package struct UpstreamSettings: Sendable {
+    /// What chains must lead to.
+    package var anchors: TrustAnchors
+    package var parent: ParentProxy?
+    package var blockedAddresses: Set<AddressClass>
+
+    package init(
+        anchors: TrustAnchors, parent: ParentProxy? = nil,
+        blockedAddresses: Set<AddressClass> = [.linkLocal, .metadata]
+    ) {
+        self.anchors = anchors
+        self.parent = parent
+        self.blockedAddresses = blockedAddresses
+    }
+}
+
+extension Duration {
+    /// Whole nanoseconds, as the loop's deadlines count them; negative ones are 0.
+    package var nanoseconds: UInt64 {
+        let (seconds, attoseconds) = components
+        guard seconds >= 0, attoseconds >= 0 else { return 0 }
+        return UInt64(seconds) * 1_000_000_000 + UInt64(attoseconds / 1_000_000_000)
+    }
 }

@@ -33,11 +33,14 @@ final class Section {
 
     func error(_ value: YAMLValue, _ message: String) { findings.error(place(of: value), message) }
 
+    /// An error in another file that this section names.
+    func error(_ place: Place, _ message: String) { findings.error(place, message) }
+
     func warning(_ value: YAMLValue, _ message: String) { findings.warning(place(of: value), message) }
 
     /// The value of a key, whatever it is; nil if the key isn't written.
     func value(_ key: String) -> YAMLValue? {
-        known.append(key)
+        if !known.contains(key) { known.append(key) }
         return pairs.first { $0.key == key }?.value
     }
 

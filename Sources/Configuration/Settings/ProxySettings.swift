@@ -1,7 +1,11 @@
+package import TLS
+
 /// The proxy port (`proxy` in pinproxy.yaml).
 package struct ProxySettings: Sendable {
     /// At least one; none twice.
     package var listen: [ListenAddress]
+    /// What the proxy port shows when it speaks TLS (an `https://` proxy); nil for plain text.
+    package var identity: Identity?
     /// Nil for one a core.
     package var workers: Int?
     /// Nil lets everybody in whom `allowClients` lets in.

@@ -5,8 +5,8 @@ internal import Yams
 /// what aliases expand to is counted here.
 struct YAMLDocument {
     /// More values than any real file has once its aliases are followed (100,000 hosts have about
-    /// a million).
-    static let valueLimit = 5_000_000
+    /// 700,000).
+    static let valueLimit = 2_000_000
     /// After so many duplicate keys the file is not searched for more.
     static let duplicateLimit = 20
 

@@ -1,0 +1,137 @@
+internal import Security
+internal import Session
+internal import TLS
+
+/// pinproxy.yaml, read: what the daemon is, apart from the pins.
+struct DaemonFile {
+    var proxy: ProxySettings
+    var authority: AuthoritySettings
+    var upstream: UpstreamSettings
+    var timeouts: Timeouts
+    var limits: Limits
+    var log: LogSettings
+    /// Where the pin file is named (the whole file, if it isn't), and its path; nil for none.
+    var pins: (place: Place, path: String)?
+
+    /// Reads the file. Whatever is wrong is among the findings, and its default in the result;
+    /// nil if the file can't be read as YAML at all.
+    static func read(_ file: String, stateDirectory: String, findings: Findings) -> DaemonFile? {
+        let bytes: [UInt8]
+        switch FileContents.read(file) {
+        case .failure(let reason):
+            findings.error(Place(file: file), "can't be read: \(reason.text)")
+            return nil
+        case .success(let read): bytes = read
+        }
+        let value = YAMLDocument.compose(bytes, file: file, findings: findings)
+        if value == nil || value?.isNull == true {
+            if findings.hasErrors { return nil }
+            findings.warning(Place(file: file), "the file is empty; every setting has its default")
+        }
+        let root = Section("", value, file: file, findings: findings)
+        let reader = DaemonFileReader(file: file, stateDirectory: stateDirectory)
+        let authority = reader.authority(root.section("authority"))
+        let result = DaemonFile(
+            proxy: reader.proxy(root.section("proxy")),
+            authority: authority,
+            upstream: reader.upstream(root.section("upstream"), authority: authority),
+            timeouts: reader.timeouts(root.section("timeouts")),
+            limits: reader.limits(root.section("limits")),
+            log: reader.log(root.section("log")),
+            pins: reader.pins(root))
+        root.notBuilt("admin", "the admin port is")
+        root.finish()
+        return result
+    }
+}
+
+/// The sections of pinproxy.yaml, one function each.
+struct DaemonFileReader {
+    let file: String
+    let stateDirectory: String
+
+    func authority(_ section: Section) -> AuthoritySettings {
+        func path(_ key: String, _ name: String) -> String {
+            let path = section.read(key, .path) ?? name
+            return path.hasPrefix("/") ? path : stateDirectory + "/" + path
+        }
+        defer { section.finish() }
+        return AuthoritySettings(
+            certificatePath: path("certificate", "authority.pem"),
+            privateKeyPath: path("private_key", "authority.key"),
+            // With the backdate of a day a leaf stays within 90 days.
+            leafLifetime: section.read("leaf_lifetime", .duration(.hours(1)...(.days(89)))) ?? .days(30))
+    }
+
+    func timeouts(_ section: Section) -> Timeouts {
+        var timeouts = Timeouts()
+        func read(_ key: String, _ range: ClosedRange<Duration>, _ field: WritableKeyPath<Timeouts, Duration>) {
+            if let value = section.read(key, .duration(range)) { timeouts[keyPath: field] = value }
+        }
+        read("connect", .milliseconds(1)...(.hours(1)), \.connect)
+        read("tls_handshake", .milliseconds(1)...(.hours(1)), \.tlsHandshake)
+        read("idle_client", .milliseconds(1)...(.days(1)), \.idleClient)
+        read("idle_upstream", .milliseconds(1)...(.days(1)), \.idleUpstream)
+        read("first_byte", .milliseconds(1)...(.days(1)), \.firstByte)
+        read("drain", .zero...(.days(1)), \.drain)
+        section.finish()
+        return timeouts
+    }
+
+    func limits(_ section: Section) -> Limits {
+        var limits = Limits()
+        let heads = 1 << 10...16 << 20
+        limits.requestHead = section.read("request_head", .size(heads)) ?? limits.requestHead
+        limits.responseHead = section.read("response_head", .size(heads)) ?? limits.responseHead
+        limits.clients = section.read("clients", .integer(1...1_000_000)) ?? limits.clients
+        section.notBuilt("inspected_body", "the inspection of bodies is") { value in
+            guard case .scalar(let text) = value.content else { return false }
+            return Quantity.size(text) == .success(8 << 20)
+        }
+        section.finish()
+        return limits
+    }
+
+    func log(_ section: Section) -> LogSettings {
+        var log = LogSettings()
+        log.level = section.read("level", .word(LogSettings.Level.allCases.map { ($0.rawValue, $0) })) ?? log.level
+        log.format = section.read("format", .logFormat) ?? log.format
+        log.access = section.read("access", .bool) ?? log.access
+        section.finish()
+        return log
+    }
+
+    func pins(_ root: Section) -> (place: Place, path: String)? {
+        guard let value = root.value("pins") else {
+            return (Place(file: file), FileContents.resolve("pins.yaml", relativeTo: file))
+        }
+        guard !value.isNull, let path = root.scalar(value, "pins", .path) else { return nil }
+        return (root.place(of: value), FileContents.resolve(path, relativeTo: file))
+    }
+}
+
+extension Form where Value == String {
+    static var path: Form {
+        Form { text in
+            if text.isEmpty { return .failure(Reason("the path is empty")) }
+            if text.hasPrefix("~") { return .failure(Reason("\"~\" is not expanded; write the whole path")) }
+            return .success(text)
+        }
+    }
+}
+
+extension Form where Value == LogSettings.Format {
+    fileprivate static var logFormat: Form {
+        Form { text in
+            if text == "journald" {
+                return .failure(Reason("journald fields are not built yet in this version; write auto, text or json"))
+            }
+            return Form.word(LogSettings.Format.allCases.map { ($0.rawValue, $0) }).read(text)
+        }
+    }
+}
+
+extension Duration {
+    static func hours(_ count: Int64) -> Duration { .seconds(count * 3600) }
+    static func days(_ count: Int64) -> Duration { .hours(count * 24) }
+}

@@ -1,0 +1,31 @@
+internal import Glibc
+
+/// Reading of files, with reasons for people.
+enum FileContents {
+    /// More than any file of the configuration needs: 100,000 hosts have about 20 MB.
+    static let limit = 128 << 20
+
+    static func read(_ path: String, limit: Int = limit) -> Result<[UInt8], Reason> {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return .failure(Reason(String(cString: strerror(errno)))) }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = Glibc.read(descriptor, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { return .failure(Reason(String(cString: strerror(errno)))) }
+            if count == 0 { return .success(bytes) }
+            bytes += buffer[..<count]
+            guard bytes.count <= limit else {
+                return .failure(Reason("it is longer than \(Quantity.text(bytes: limit))"))
+            }
+        }
+    }
+
+    /// A path as written in a file: relative ones are relative to that file's directory.
+    static func resolve(_ path: String, relativeTo file: String) -> String {
+        guard !path.hasPrefix("/"), let slash = file.lastIndex(of: "/") else { return path }
+        return file[...slash] + path
+    }
+}

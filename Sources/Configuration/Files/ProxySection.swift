@@ -1,0 +1,101 @@
+internal import TLS
+
+extension DaemonFileReader {
+    func proxy(_ section: Section) -> ProxySettings {
+        let settings = ProxySettings(
+            listen: listen(section),
+            identity: identity(section),
+            workers: section.read("workers", .workers) ?? nil,
+            users: users(section),
+            allowClients: allowClients(section),
+            via: section.read("via", .bool) ?? true)
+        section.finish()
+        warnIfOpen(settings, section)
+        return settings
+    }
+
+    private func listen(_ section: Section) -> [ListenAddress] {
+        guard let values = section.list("listen") else { return [ListenAddress(ip: "127.0.0.1", port: 7467)] }
+        var addresses: [ListenAddress] = []
+        for value in values {
+            guard let address = section.scalar(value, "listen", Form(read: ListenAddress.parse)) else { continue }
+            if address.port != 0, addresses.contains(address) {
+                section.error(value, "listen: \(address) is written twice")
+            }
+            addresses.append(address)
+        }
+        if values.isEmpty, let value = section.value("listen") {
+            section.error(value, "listen: the list is empty; the proxy needs an address")
+        }
+        return addresses
+    }
+
+    private func identity(_ section: Section) -> Identity? {
+        guard let value = section.nonNull("tls") else { return nil }
+        let tls = section.section("tls")
+        let certificate = file(tls, "certificate", of: value) { bytes in
+            Result { () throws(CertificateError) in try Certificate.all(inPEM: bytes) }.mapError { Reason("\($0)") }
+        }
+        let key = file(tls, "private_key", of: value) { bytes in
+            Result { () throws(KeyError) in try PrivateKey(pem: bytes) }.mapError { Reason("\($0)") }
+        }
+        tls.finish()
+        guard let certificate, let key else { return nil }
+        do {
+            return try Identity(chain: certificate, key: key)
+        } catch {
+            section.error(value, "tls: \(error)")
+            return nil
+        }
+    }
+
+    /// A PEM file that is named by a key which must be there.
+    private func file<Value>(
+        _ section: Section, _ key: String, of parent: YAMLValue, _ parse: ([UInt8]) -> Result<Value, Reason>
+    ) -> Value? {
+        guard let value = section.value(key) else {
+            section.error(parent, "tls: \"\(key)\" is missing")
+            return nil
+        }
+        guard let written = section.scalar(value, key, .path) else { return nil }
+        let path = FileContents.resolve(written, relativeTo: file)
+        switch FileContents.read(path, limit: 1 << 20).flatMap(parse) {
+        case .success(let value): return value
+        case .failure(let reason):
+            section.error(value, "\(key): \(path): \(reason.text)")
+            return nil
+        }
+    }
+
+    private func allowClients(_ section: Section) -> [AddressRange] {
+        guard let values = section.list("allow_clients") else {
+            return ["127.0.0.0/8", "::1"].compactMap { try? AddressRange.parse($0).get() }
+        }
+        if values.isEmpty, let value = section.value("allow_clients") {
+            section.error(value, "allow_clients: the list is empty, so nobody could connect")
+        }
+        return values.compactMap { section.scalar($0, "allow_clients", Form(read: AddressRange.parse)) }
+    }
+
+    /// Who can reach the port and is asked nothing can use the proxy, and this machine's place in
+    /// the network with it.
+    private func warnIfOpen(_ settings: ProxySettings, _ section: Section) {
+        guard settings.users == nil, let value = section.value("allow_clients"),
+            settings.listen.contains(where: { !$0.isLoopback }),
+            settings.allowClients.contains(where: { $0.prefixLength == 0 })
+        else { return }
+        section.warning(value, "everybody who can reach the port may use this proxy; name the networks, or set users")
+    }
+}
+
+extension Form where Value == Int? {
+    fileprivate static var workers: Form {
+        Form { text in
+            if text == "auto" { return .success(nil) }
+            switch Form<Int>.integer(1...1024).read(text) {
+            case .success(let count): return .success(count)
+            case .failure(let reason): return .failure(Reason("\(reason.text), or auto for one a core"))
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+internal import Session
+
+extension Snapshot {
+    /// Reads pinproxy.yaml and all that it names, as `run`, `check` and a reload do.
+    ///
+    /// - Parameters:
+    ///   - file: the path of pinproxy.yaml; problems name it as it is given here.
+    ///   - stateDirectory: what the authority's paths are relative to (``StateDirectory``). Nothing
+    ///     is written there.
+    /// - Throws: every problem that was found, if at least one is an error.
+    package static func load(_ file: String, stateDirectory: String) throws(ConfigurationProblems) -> Snapshot {
+        let findings = Findings()
+        let daemon = DaemonFile.read(file, stateDirectory: stateDirectory, findings: findings)
+        guard let daemon, !findings.hasErrors else { throw ConfigurationProblems(findings.sorted) }
+        return Snapshot(
+            proxy: daemon.proxy, authority: daemon.authority, upstream: daemon.upstream,
+            timeouts: daemon.timeouts, limits: daemon.limits, log: daemon.log,
+            warnings: findings.sorted, stateDirectory: stateDirectory, files: [file])
+    }
+}

@@ -1,0 +1,37 @@
+import Foundation
+
+@testable import Configuration
+
+/// A directory of configuration files that goes with the test.
+final class ConfigurationBed {
+    let directory: String
+
+    init(_ files: [String: String] = [:]) throws {
+        directory = FileManager.default.temporaryDirectory
+            .appendingPathComponent("pinproxy-configuration-\(UUID().uuidString)").path
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        for (name, text) in files { try write(name, Array(text.utf8)) }
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    func path(_ name: String) -> String { directory + "/" + name }
+
+    func write(_ name: String, _ bytes: [UInt8]) throws {
+        try Data(bytes).write(to: URL(fileURLWithPath: path(name)))
+    }
+
+    func load() throws(ConfigurationProblems) -> Snapshot {
+        try Snapshot.load(path("pinproxy.yaml"), stateDirectory: path("state"))
+    }
+
+    /// The problems of a load, one a line, without the directory. Warnings of a snapshot that was
+    /// made are problems too.
+    func problems() -> [String] {
+        let problems: [Problem]
+        do { problems = try load().warnings } catch { problems = error.problems }
+        return problems.map { $0.description.replacingOccurrences(of: directory + "/", with: "") }
+    }
+}
