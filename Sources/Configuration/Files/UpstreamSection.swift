@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Security
 internal import Session
 internal import TLS
 
@@ -77,7 +78,7 @@ extension DaemonFileReader {
         var host = String(rest[..<colon])
         if host.hasPrefix("["), host.hasSuffix("]") {
             host = String(host.dropFirst().dropLast())
-            guard let address = InternetAddress(host), address.isIPv6 else {
+            guard let address = HostAddress(host), address.isIPv6 else {
                 return .failure(Reason("\"\(host)\" is not an IPv6 address"))
             }
             return .success(ParentProxy(host: address.description, port: port, authorization: authorization))

@@ -1,28 +1,4 @@
-internal import Glibc
-
-/// The 4 or 16 bytes of an IP address, read by inet_pton: no zone, no brackets, no short forms.
-struct InternetAddress: Hashable, CustomStringConvertible {
-    let bytes: [UInt8]
-    var isIPv6: Bool { bytes.count == 16 }
-
-    init?(_ text: String) {
-        for (family, count) in [(AF_INET, 4), (AF_INET6, 16)] {
-            var bytes = [UInt8](repeating: 0, count: count)
-            if inet_pton(family, text, &bytes) == 1 {
-                self.bytes = bytes
-                return
-            }
-        }
-        return nil
-    }
-
-    /// RFC 5952.
-    var description: String {
-        var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
-        _ = inet_ntop(isIPv6 ? AF_INET6 : AF_INET, bytes, &text, socklen_t(text.count))
-        return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-    }
-}
+internal import Security
 
 /// A range of IP addresses, e.g. `127.0.0.0/8` or `::1` (`proxy.allow_clients`).
 package struct AddressRange: Sendable, Hashable, CustomStringConvertible {
@@ -56,7 +32,7 @@ package struct AddressRange: Sendable, Hashable, CustomStringConvertible {
     /// was meant by `10.1.2.3/8` can't be known.
     static func parse(_ text: String) -> Result<AddressRange, Reason> {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
-        guard let address = InternetAddress(String(parts[0])) else {
+        guard let address = HostAddress(String(parts[0])) else {
             return .failure(Reason("\"\(text)\" is not an IP address or range; write e.g. 127.0.0.0/8, 192.0.2.7 or ::1"))
         }
         let width = address.bytes.count * 8

@@ -1,4 +1,4 @@
-internal import Glibc
+internal import Security
 
 /// An address and port to listen on, e.g. `127.0.0.1:7467` or `[::1]:7467`.
 package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
@@ -35,7 +35,7 @@ package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
         let port = text[text.index(after: colon)...]
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
         if isBracketed { host = host.dropFirst().dropLast() }
-        guard let address = InternetAddress(String(host)) else {
+        guard let address = HostAddress(host) else {
             if host == "localhost" {
                 return .failure(Reason("\"localhost\" is a name; write 127.0.0.1:\(port) or \"[::1]:\(port)\", or both as a list"))
             }
