@@ -17,16 +17,13 @@ package struct LogOutput: Sendable {
     /// Writes whole lines. What can't be written is dropped: a log that nobody reads, or that is
     /// slow, must not stop the proxy.
     package func write(_ lines: [UInt8]) {
-        guard !lines.isEmpty else { return }
-        var written = Glibc.write(descriptor, lines, lines.count)
-        while written < 0, errno == EINTR { written = Glibc.write(descriptor, lines, lines.count) }
-        // The rest of a line that was cut, so that the next one starts on a line of its own.
+        // Once round, unless a signal or a full pipe cuts the write short.
         var rest = lines[...]
-        while written > 0, written < rest.count {
+        while !rest.isEmpty {
+            let written = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if written < 0, errno == EINTR { continue }
+            guard written > 0 else { return }
             rest = rest.dropFirst(written)
-            written = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if written < 0, errno == EINTR { written = 0 }
-            if written == 0 { continue }
         }
     }
 }
