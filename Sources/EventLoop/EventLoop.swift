@@ -19,6 +19,7 @@ package final class EventLoop {
     private var deferred: [() -> Void] = []
     private var running: [() -> Void] = []
     private var isStopped = false
+    private var isInTurn = false
     @usableFromInline var cachedNow = MonotonicTime(nanoseconds: 0)
 
     package init() throws(SystemError) {
@@ -49,10 +50,15 @@ package final class EventLoop {
     /// Posts work to this loop from any thread.
     package var handle: Handle { Handle(inbox: inbox) }
 
-    /// The time at which this turn first asked for it; the same for the rest of the turn.
+    /// The time at which this turn first asked for it, the same for the rest of the turn; outside of a turn, the clock.
     @inlinable package var now: MonotonicTime {
-        if cachedNow.nanoseconds == 0 { cachedNow = .now() }
-        return cachedNow
+        cachedNow.nanoseconds != 0 ? cachedNow : readClock()
+    }
+
+    @usableFromInline func readClock() -> MonotonicTime {
+        let now = MonotonicTime.now()
+        if isInTurn { cachedNow = now }
+        return now
     }
 
     /// Runs until `stop()`, once in the life of a loop.
@@ -66,7 +72,9 @@ package final class EventLoop {
         isStopped = true
         beginTurn()
         for post in inbox.close() { post(self) }
-        while !deferred.isEmpty { endTurn() }
+        endTurn()
+        // There is no next turn for those who put themselves off again and again.
+        deferred = []
     }
 
     /// Ends `run()` when the callback in progress returns; before `run()`, makes it return at once.
@@ -82,28 +90,30 @@ package final class EventLoop {
     /// nobody starves. Costs a closure: not for the path of every request.
     package func afterThisTurn(_ work: @escaping () -> Void) {
         deferred.append(work)
-        // In a callback the turn's end is near; outside of one (before `run()`) nobody else would come.
-        if deferred.count == 1 { nextTurn.add(afterNanoseconds: 0) }
+        // Outside of a turn nothing would come to look.
+        if !isInTurn { nextTurn.add(afterNanoseconds: 0) }
     }
 
     /// To be called by every C thunk before it enters Swift.
     @inline(__always)
     func beginTurn() {
-        cachedNow = MonotonicTime(nanoseconds: 0)
+        isInTurn = true
     }
 
     /// To be called by every C thunk when Swift has returned.
     @inline(__always)
     func endTurn() {
         if !deferred.isEmpty { runDeferred() }
+        isInTurn = false
+        cachedNow = MonotonicTime(nanoseconds: 0)
     }
 
     private func runDeferred() {
         swap(&deferred, &running)
         for work in running { work() }
         running.removeAll(keepingCapacity: true)
-        // What the work itself put off waits for the loop to look at its descriptors.
-        if deferred.isEmpty { nextTurn.delete() }
+        // A timer of no time lets the loop look at its descriptors first, without sleeping.
+        if !deferred.isEmpty { nextTurn.add(afterNanoseconds: 0) }
     }
 
     private func receivePosts() {

@@ -19,12 +19,16 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "1.2.3", "127.1", "1.2.3.4.5", "256.1.1.1", "01.2.3.4", "1.2.3.4 ", " 1.2.3.4", "1.2.3.4\0",
-        "127.0.0.1\0.example.test", "0x7f.0.0.1", "[::1]", "::1%lo", "fe80::1%1", ":::", "1::2::3", "12345::",
+        "", "1.2.3", "127.1", "1.2.3.4.5", "256.1.1.1", "01.2.3.4", "1.2.3.4 ", " 1.2.3.4", "0x7f.0.0.1", "[::1]", "::1%lo", "fe80::1%1", ":::", "1::2::3", "12345::",
         "::ffff:1.2.3.4.5.6.7.8.9.10.11.12.13.14.15.16.17.18", "localhost",
     ])
     func `anything else is not an address`(text: String) {
         #expect(IPAddress(text) == nil)
+    }
+
+    @Test func `a NUL doesn't end the text`() {
+        #expect(IPAddress("1.2.3.4\0") == nil)
+        #expect(IPAddress("127.0.0.1\0.example.test") == nil)
     }
 
     @Test func `bytes are in network order`() throws {

@@ -1,0 +1,50 @@
+internal import CCares
+
+/// Why a name has no addresses.
+package enum ResolutionError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// It can't be a host name: an empty or too long label, over 253 characters, a NUL.
+    case invalidName(String)
+    /// The servers say that it doesn't exist.
+    case notFound(String)
+    /// It exists, but has neither an IPv4 nor an IPv6 address.
+    case noAddresses(String)
+    /// No server gave an answer in time.
+    case timedOut(String)
+    /// A server refused, failed or answered nonsense; `reason` is c-ares' text.
+    case serverFailure(name: String, reason: String)
+    /// The resolver went away meanwhile.
+    case cancelled
+
+    /// One line for people: `api.example.test: no such host`
+    package var description: String {
+        switch self {
+        case .invalidName(let name): "\(name.debugDescription): not a host name"
+        case .notFound(let name): "\(name): no such host"
+        case .noAddresses(let name): "\(name): the host has no address"
+        case .timedOut(let name): "\(name): the name servers didn't answer in time"
+        case .serverFailure(let name, let reason): "\(name): name resolution failed: \(reason)"
+        case .cancelled: "name resolution was cancelled"
+        }
+    }
+
+    /// Does the answer say something about the name, so that it may be remembered? The others say something about
+    /// the moment only.
+    var isAboutName: Bool {
+        switch self {
+        case .notFound, .noAddresses: true
+        case .invalidName, .timedOut, .serverFailure, .cancelled: false
+        }
+    }
+
+    /// What a status of c-ares other than ARES_SUCCESS means.
+    init(status: CInt, name: String) {
+        switch status {
+        case ARES_ENOTFOUND: self = .notFound(name)
+        case ARES_ENODATA: self = .noAddresses(name)
+        case ARES_EBADNAME: self = .invalidName(name)
+        case ARES_ETIMEOUT: self = .timedOut(name)
+        case ARES_ECANCELLED, ARES_EDESTRUCTION: self = .cancelled
+        default: self = .serverFailure(name: name, reason: String(cString: ares_strerror(status)))
+        }
+    }
+}

@@ -1,0 +1,92 @@
+internal import Synchronization
+
+/// Names that were looked up lately, shared by the resolvers of all loops. Bounded: what wasn't asked for lately goes.
+package final class ResolverCache: Sendable {
+    typealias Answer = Result<[IPAddress], ResolutionError>
+
+    private struct Entry {
+        let answer: Answer
+        let expires: MonotonicTime
+    }
+
+    /// Two generations stand in for a list by last use: a hit in the old one moves the entry to the young one, and
+    /// when that holds half of what is allowed it becomes the old one, whose entries nobody missed are dropped.
+    private struct Contents {
+        var young: [String: Entry] = [:]
+        var old: [String: Entry] = [:]
+        var epoch: UInt64 = 0
+    }
+
+    private static let second: UInt64 = 1_000_000_000
+    private static let shortest = second
+    private static let longest = 3600 * second
+    private static let negative = 5 * second
+
+    private let capacity: Int
+    private let contents = Mutex(Contents())
+
+    /// `capacity` names at most (at least two).
+    package init(capacity: Int = 4096) {
+        self.capacity = max(capacity, 2)
+    }
+
+    /// The number of names held, the expired ones included.
+    package var count: Int {
+        contents.withLock { contents in contents.young.count + contents.old.count }
+    }
+
+    /// Forgets everything, and whatever look-ups in flight will find.
+    package func removeAll() {
+        contents.withLock { contents in
+            contents = Contents(epoch: contents.epoch + 1)
+        }
+    }
+
+    /// Changes when everything is forgotten: an answer may only be stored if it was asked for in the same epoch.
+    var epoch: UInt64 {
+        contents.withLock { $0.epoch }
+    }
+
+    /// Nil if nothing is known that is still good at `now`.
+    func answer(for name: String, at now: MonotonicTime) -> Answer? {
+        contents.withLock { contents in
+            if let entry = contents.young[name] {
+                if now < entry.expires { return entry.answer }
+                contents.young[name] = nil
+            } else if let entry = contents.old.removeValue(forKey: name), now < entry.expires {
+                insert(entry, for: name, into: &contents)
+                return entry.answer
+            }
+            return nil
+        }
+    }
+
+    /// Remembers an answer for its time to live (seconds), but no less than a second (records with 0 would be asked
+    /// for on every connection) and no more than an hour; that a name doesn't exist, for five seconds.
+    /// Failures of the moment aren't remembered.
+    func store(_ answer: Answer, for name: String, timeToLive: Int, epoch: UInt64, at now: MonotonicTime) {
+        let lifetime: UInt64
+        switch answer {
+        case .success:
+            let nanoseconds = UInt64(max(timeToLive, 0)).multipliedReportingOverflow(by: Self.second)
+            lifetime = min(max(nanoseconds.overflow ? .max : nanoseconds.partialValue, Self.shortest), Self.longest)
+        case .failure(let error):
+            guard error.isAboutName else { return }
+            lifetime = Self.negative
+        }
+        contents.withLock { contents in
+            guard contents.epoch == epoch else { return }
+            contents.old[name] = nil
+            insert(
+                Entry(answer: answer, expires: now.advanced(byNanoseconds: lifetime)), for: name, into: &contents)
+        }
+    }
+
+    private func insert(_ entry: Entry, for name: String, into contents: inout Contents) {
+        if contents.young.count >= capacity / 2, contents.young[name] == nil {
+            contents.old = contents.young
+            contents.young = [:]
+        }
+        contents.young[name] = entry
+    }
+}

@@ -1,0 +1,176 @@
+import Glibc
+import Testing
+
+@testable import EventLoop
+
+@Suite struct SocketSourceTests {
+    @Test func `readiness is level-triggered: it comes until it is read or no longer wanted`() throws {
+        let loop = try EventLoop()
+        let pair = try SocketPair()
+        defer { pair.close() }
+        var calls = 0
+        let handler = ClosureHandler()
+        let source = SocketSource(loop: loop, descriptor: pair.a, handler: handler)
+        handler.ready = { readiness in
+            #expect(readiness == .read)
+            calls += 1
+            if calls == 3 {
+                source.wantsRead = false
+                settleThenStop(loop)
+            }
+        }
+        source.wantsRead = true
+        send(7, to: pair.b)
+        run(loop)
+        #expect(calls == 3)
+        #expect(receive(from: pair.a) == 7)
+    }
+
+    @Test func `interest can be switched in any order within a turn`() throws {
+        let loop = try EventLoop()
+        let pair = try SocketPair()
+        defer { pair.close() }
+        var seen: Readiness = []
+        let handler = ClosureHandler { seen.formUnion($0) }
+        let source = SocketSource(loop: loop, descriptor: pair.a, handler: handler)
+        handler.ready = { readiness in
+            seen.formUnion(readiness)
+            source.wantsRead = true
+            source.wantsRead = false
+            source.wantsWrite = false
+            source.wantsRead = false
+            source.wantsRead = true
+            if readiness == .read { loop.stop() }
+        }
+        source.wantsWrite = true
+        source.wantsWrite = true
+        #expect(source.wantsWrite && !source.wantsRead)
+        send(1, to: pair.b)
+        run(loop)
+        #expect(seen == [.read, .write])
+    }
+
+    @Test func `a source may be released, and its descriptor closed, in its own callback`() throws {
+        let loop = try EventLoop()
+        let pair = try SocketPair()
+        final class Owner: SocketHandler {
+            var source: SocketSource?
+            var calls = 0
+            func socketReady(_ readiness: Readiness) {
+                calls += 1
+                source = nil
+            }
+        }
+        let owner = Owner()
+        // Both are ready: after the first callback the second, already noted by libevent, must not come.
+        owner.source = SocketSource(loop: loop, descriptor: pair.a, handler: owner)
+        weak let gone = owner.source
+        owner.source?.wantsRead = true
+        owner.source?.wantsWrite = true
+        send(1, to: pair.b)
+        settle(loop)
+        #expect(owner.calls == 1)
+        #expect(gone == nil)
+        pair.close()
+    }
+
+    @Test func `a handler may release itself with its source in its callback`() throws {
+        let loop = try EventLoop()
+        let pair = try SocketPair()
+        defer { pair.close() }
+        final class Holder: SocketHandler {
+            private(set) var source: SocketSource?
+            var release: () -> Void = {}
+            init(_ loop: EventLoop, _ descriptor: CInt) {
+                source = SocketSource(loop: loop, descriptor: descriptor, handler: self)
+                source?.wantsWrite = true
+            }
+            func socketReady(_ readiness: Readiness) {
+                release()
+            }
+        }
+        var holder: Holder? = Holder(loop, pair.a)
+        weak let gone = holder
+        var calls = 0
+        holder?.release = {
+            calls += 1
+            holder = nil
+        }
+        settle(loop)
+        #expect(calls == 1)
+        #expect(gone == nil)
+    }
+
+    @Test func `one socket may end another in the same turn`() throws {
+        let loop = try EventLoop()
+        let pair = try SocketPair()
+        defer { pair.close() }
+        var calls = 0
+        var sources: [SocketSource] = []
+        let handler = ClosureHandler { _ in
+            calls += 1
+            for source in sources { source.invalidate() }
+        }
+        sources = [pair.a, pair.b].map { SocketSource(loop: loop, descriptor: $0, handler: handler) }
+        for source in sources { source.wantsWrite = true }
+        settle(loop)
+        #expect(calls == 1)
+        sources[0].wantsRead = true
+        #expect(!sources[0].wantsRead, "an invalidated source wants nothing any more")
+    }
+
+    @Test func `a number that is closed and opened anew in one turn is heard under its new owner`() throws {
+        let loop = try EventLoop()
+        let first = try SocketPair()
+        let second = try SocketPair()
+        var heard = 0
+        let handler = ClosureHandler()
+        let newHandler = ClosureHandler { readiness in
+            #expect(readiness == .read)
+            heard += 1
+            loop.stop()
+        }
+        var source: SocketSource? = SocketSource(loop: loop, descriptor: first.a, handler: handler)
+        var newSource: SocketSource?
+        handler.ready = { _ in
+            source?.invalidate()
+            source = nil
+            _ = close(first.a)
+            // The same number, another socket: the change list has a removal and an addition for it now.
+            #expect(dup2(second.a, first.a) == first.a)
+            _ = close(second.a)
+            newSource = SocketSource(loop: loop, descriptor: first.a, handler: newHandler)
+            newSource?.wantsRead = true
+            send(1, to: second.b)
+        }
+        source?.wantsRead = true
+        send(1, to: first.b)
+        run(loop)
+        #expect(heard == 1)
+        newSource?.invalidate()
+        first.close()
+        _ = close(second.b)
+    }
+
+    @Test func `a closed peer is read readiness`() throws {
+        let loop = try EventLoop()
+        let pair = try SocketPair()
+        var seen: [Readiness] = []
+        let handler = ClosureHandler {
+            seen.append($0)
+            loop.stop()
+        }
+        let source = SocketSource(loop: loop, descriptor: pair.a, handler: handler)
+        source.wantsRead = true
+        _ = close(pair.b)
+        run(loop)
+        #expect(seen == [.read])
+        #expect(receive(from: pair.a) == nil)
+        source.invalidate()
+        _ = close(pair.a)
+    }
+}
+
+private func settleThenStop(_ loop: EventLoop) {
+    loop.afterThisTurn { loop.afterThisTurn { loop.afterThisTurn { loop.stop() } } }
+}
