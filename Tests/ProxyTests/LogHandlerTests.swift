@@ -10,9 +10,9 @@ import Testing
         _ format: LogFormat, level: Logger.Level = .info, _ use: (inout Logger) -> Void
     ) throws -> String {
         let pipe = Pipe()
-        let output = LogOutput(descriptor: pipe.fileHandleForWriting.fileDescriptor)
+        let output = LogOutput(descriptor: pipe.fileHandleForWriting.fileDescriptor, format: format)
         var logger = Logger(label: "test") { _ in
-            EventLogHandler(format: format, level: level, output: output, clock: { 0 })
+            EventLogHandler(output: output, level: level, clock: { 0 })
         }
         use(&logger)
         try pipe.fileHandleForWriting.close()
@@ -65,6 +65,6 @@ import Testing
 
     @Test func dropsLinesThatNobodyReads() {
         // A descriptor that was never open: nothing to write to, and nothing happens.
-        LogOutput(descriptor: -1).write(Array("x\n".utf8))
+        LogOutput(descriptor: -1, format: .text).write(Array("x\n".utf8))
     }
 }

@@ -8,7 +8,7 @@ import Testing
 @Suite struct LogLineTests {
     private func line(_ format: LogFormat, _ fill: (inout EventLineWriter) -> Void) -> String {
         var writer = EventLineWriter(format: format)
-        writer.begin("exchange", level: .info, at: 1_794_000_000_007)
+        writer.begin(event: "exchange", level: .info, at: 1_794_000_000_007)
         fill(&writer)
         writer.end()
         return String(decoding: writer.bytes, as: UTF8.self)

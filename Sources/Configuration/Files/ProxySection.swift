@@ -4,7 +4,7 @@ extension DaemonFileReader {
     func proxy(_ section: Section) -> ProxySettings {
         let settings = ProxySettings(
             listen: listen(section),
-            identity: identity(section),
+            tls: identity(section),
             workers: section.read("workers", .workers) ?? nil,
             users: users(section),
             allowClients: allowClients(section),

@@ -5,7 +5,7 @@ package struct ProxySettings: Sendable {
     /// At least one; none twice.
     package var listen: [ListenAddress]
     /// What the proxy port shows when it speaks TLS (an `https://` proxy); nil for plain text.
-    package var identity: Identity?
+    package var tls: Identity?
     /// Nil for one a core.
     package var workers: Int?
     /// Nil lets everybody in whom `allowClients` lets in.

@@ -14,12 +14,11 @@ package enum LogFormat: Sendable, Equatable {
 /// literal names and values from bytes and numbers allocates nothing.
 ///
 /// ```swift
-/// writer.begin("exchange", level: .info, at: milliseconds)
+/// writer.begin(event: "exchange", level: .info)
 /// writer.field("method", bytes: method)
 /// writer.field("status", 200)
 /// writer.end()
-/// output.write(writer.bytes)
-/// writer.removeAll()
+/// writer.flush(to: output)
 /// ```
 package struct EventLineWriter: Sendable {
     package let format: LogFormat
@@ -32,8 +31,12 @@ package struct EventLineWriter: Sendable {
         bytes.reserveCapacity(capacity)
     }
 
-    /// Forgets the lines, keeps the room.
-    package mutating func removeAll() {
+    /// How many bytes wait to be flushed.
+    package var count: Int { bytes.count }
+
+    /// Writes the lines so far at once and forgets them, but keeps the room.
+    package mutating func flush(to output: LogOutput) {
+        output.write(bytes)
         bytes.removeAll(keepingCapacity: true)
     }
 
@@ -41,7 +44,9 @@ package struct EventLineWriter: Sendable {
     /// - Parameters:
     ///   - event: the stable name of what happened.
     ///   - time: milliseconds since 1970 in UTC.
-    package mutating func begin(_ event: String, level: Logger.Level, at time: Int64) {
+    package mutating func begin(
+        event: String, level: Logger.Level, at time: Int64 = WallClock.milliseconds()
+    ) {
         switch format {
         case .json:
             append("{\"time\":\"")

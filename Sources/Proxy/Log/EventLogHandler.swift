@@ -6,16 +6,14 @@ package struct EventLogHandler: LogHandler {
     package var logLevel: Logger.Level
     package var metadata: Logger.Metadata = [:]
     package var metadataProvider: Logger.MetadataProvider?
-    private let format: LogFormat
     private let output: LogOutput
     private let clock: @Sendable () -> Int64
 
     /// - Parameter clock: gives milliseconds since 1970; called once a line, on the thread that logs.
     package init(
-        format: LogFormat, level: Logger.Level = .info, output: LogOutput = .standardError,
+        output: LogOutput, level: Logger.Level = .info,
         clock: @escaping @Sendable () -> Int64 = WallClock.milliseconds
     ) {
-        self.format = format
         self.output = output
         self.clock = clock
         logLevel = level
@@ -30,14 +28,14 @@ package struct EventLogHandler: LogHandler {
         var fields = metadata
         if let more = metadataProvider?.get() { fields.merge(more) { $1 } }
         if let more = event.metadata { fields.merge(more) { $1 } }
-        var line = EventLineWriter(format: format)
-        line.begin(event.message.description, level: event.level, at: clock())
+        var line = output.lineWriter()
+        line.begin(event: event.message.description, level: event.level, at: clock())
         for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
             line.field(Self.reserved.contains(name) ? name + "_" : name, value)
         }
         if let error = event.error, fields["error"] == nil { line.field("error", "\(error)") }
         line.end()
-        output.write(line.bytes)
+        line.flush(to: output)
     }
 
     /// The names that every line has; a field of the same name would make them ambiguous.

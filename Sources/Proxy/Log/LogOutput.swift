@@ -1,18 +1,26 @@
 internal import Glibc
 
-/// Where log lines go. Shared by all threads without a lock: each line is one write(2), which the
-/// kernel keeps whole on files and terminals, and on pipes up to 4096 bytes.
+/// Where log lines go, and in which format. Shared by all threads without a lock: lines that are
+/// ready are one write(2), which the kernel keeps whole on files and terminals, and on pipes up to
+/// 4096 bytes.
 package struct LogOutput: Sendable {
+    package let format: LogFormat
     private let descriptor: CInt
 
     /// - Parameter descriptor: stays open for as long as anything may be logged; not owned.
-    package init(descriptor: CInt) {
+    package init(descriptor: CInt, format: LogFormat) {
         self.descriptor = descriptor
+        self.format = format
     }
 
-    package static let standardError = LogOutput(descriptor: STDERR_FILENO)
+    /// Standard error.
+    /// - Parameter format: nil for text on a terminal and JSON lines otherwise.
+    package static func standardError(format: LogFormat?) -> LogOutput {
+        LogOutput(descriptor: STDERR_FILENO, format: format ?? (isatty(STDERR_FILENO) == 1 ? .text : .json))
+    }
 
-    package var isTerminal: Bool { isatty(descriptor) == 1 }
+    /// A writer of lines for this output. Each thread has its own.
+    package func lineWriter() -> EventLineWriter { EventLineWriter(format: format) }
 
     /// Writes whole lines. What can't be written is dropped: a log that nobody reads, or that is
     /// slow, must not stop the proxy.
