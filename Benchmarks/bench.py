@@ -1,0 +1,96 @@
+"""Processor time of pinproxy beside its peers, for the same work, in one run: see README.md here."""
+
+import argparse
+import platform
+import statistics
+import tempfile
+
+import load
+from peers import Bench, HAProxy, Nginx, Origin, Pinproxy, Squid
+
+KINDS = {"pinproxy": Pinproxy, "nginx": Nginx, "haproxy": HAProxy, "squid": Squid}
+
+WORKS = {
+    "keep-alive 1 KiB, 32 connections (µs/request)":
+        lambda o, b, s, g: load.keep_alive(b, s, g, 32, "1k", o.seconds) / 1e6,
+    "keep-alive 16 KiB, 32 connections (µs/request)":
+        lambda o, b, s, g: load.keep_alive(b, s, g, 32, "16k", o.seconds) / 1e6,
+    "keep-alive 1 KiB, 1 connection (µs/request)":
+        lambda o, b, s, g: load.keep_alive(b, s, g, 1, "1k", o.seconds) / 1e6,
+    "new connection, one GET, warm leaf (µs/connection)":
+        lambda o, b, s, g: load.new_connections(b, s, g, o.connections) / 1e6,
+    "bulk 100 MB (s/GB)":
+        lambda o, b, s, g: load.bulk(b, s, g, 3),
+}
+
+
+def measure(options, bench, origin, servers):
+    """work → server → one figure a round: seconds of processor time by units of work."""
+    figures = {work: {name: [] for name in servers} for work in WORKS}
+    names = list(servers)
+    for server in servers.values():
+        load.new_connections(bench, server, origin, 40)
+    for round_number in range(options.rounds):
+        order = names[round_number % len(names):] + names[:round_number % len(names)]
+        for work, perform in WORKS.items():
+            if options.only and options.only not in work:
+                continue
+            for name in order:
+                before = servers[name].processor_seconds()
+                units = perform(options, bench, servers[name], origin)
+                figures[work][name].append((servers[name].processor_seconds() - before) / units)
+        print(f"round {round_number + 1} of {options.rounds} done", flush=True)
+    return figures
+
+
+def table(figures, names):
+    """Medians, and the median of the ratios within each round."""
+    subject = names[0]
+    yield "| work | " + " | ".join(names) + " | " + " | ".join(f"{subject} / {n}" for n in names[1:]) + " |"
+    yield "|---" * (2 * len(names)) + "|"
+    for work, row in figures.items():
+        if not row[subject]:
+            continue
+        cells = [f"{statistics.median(row[name]):.{1 if 'µs' in work else 2}f}" for name in names]
+        for name in names[1:]:
+            ratios = [ours / theirs for ours, theirs in zip(row[subject], row[name]) if theirs]
+            cells.append(f"{statistics.median(ratios):.2f}" if ratios else "–")
+        yield f"| {work} | " + " | ".join(cells) + " |"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pinproxy", default=".build/release/pinproxy", help="the release executable")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=4, help="of each keep-alive run")
+    parser.add_argument("--connections", type=int, default=1200, help="of each new-connection run")
+    parser.add_argument("--peers", default="nginx,haproxy,squid", help="comma-separated")
+    parser.add_argument("--only", help="a part of the name of the works to do")
+    options = parser.parse_args()
+    Pinproxy.executable = options.pinproxy
+    names = (["pinproxy"] if options.pinproxy != "none" else []) + options.peers.split(",")
+
+    with tempfile.TemporaryDirectory(prefix="pinproxy-bench.") as directory:
+        bench = Bench(directory)
+        origin = Origin(bench)
+        servers = {}
+        try:
+            for name in names:
+                servers[name] = KINDS[name](bench, origin)
+            figures = measure(options, bench, origin, servers)
+            memory = {name: server.resident_kib() for name, server in servers.items()}
+        finally:
+            for server in [*servers.values(), origin]:
+                server.stop()
+
+    with open("/proc/cpuinfo") as information:
+        model = next((line.split(":")[1].strip() for line in information if "model name" in line), "?")
+    print(f"\n{model}, Linux {platform.release()}; medians of {options.rounds} rounds, "
+          "processor time (user and system) of the proxy's processes\n")
+    print("\n".join(table(figures, names)))
+    print("\nresident memory after the runs: "
+          + ", ".join(f"{name} {kib / 1024:.1f} MiB" for name, kib in memory.items()))
+
+
+if __name__ == "__main__":
+    main()

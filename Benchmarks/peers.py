@@ -1,0 +1,263 @@
+"""The origin, and the proxies that are measured: what each is started with."""
+
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import time
+
+HOST = "origin.test"
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def run(*command, **options):
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return probe.getsockname()[1]
+
+
+class Bench:
+    """The directory of a run: authority, certificates, documents."""
+
+    def __init__(self, directory):
+        self.directory = pathlib.Path(directory)
+        self.directory.chmod(0o755)
+        self.write("hosts", f"127.0.0.1 {HOST}\n")
+        for name, size in (("1k", 1 << 10), ("16k", 16 << 10), ("100m", 100 << 20)):
+            (self.path("documents")).mkdir(exist_ok=True)
+            self.path(f"documents/{name}").write_bytes(os.urandom(size))
+        self.authority("ca")
+        self.leaf()
+
+    def path(self, name):
+        return self.directory / name
+
+    def write(self, name, text):
+        self.path(name).parent.mkdir(exist_ok=True)
+        self.path(name).write_text(text)
+        return self.path(name)
+
+    def authority(self, name):
+        run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+            "-subj", f"/CN=Bench {name}", "-days", "30", "-keyout", f"{name}.key", "-out", f"{name}.pem",
+            "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign",
+            cwd=self.directory)
+        both = self.path(f"{name}.key").read_text() + self.path(f"{name}.pem").read_text()
+        self.write(f"{name}-with-key.pem", both)
+
+    def leaf(self):
+        run("openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
+            "/", "-keyout", "origin.key", "-out", "origin.csr", cwd=self.directory)
+        self.write("origin.ext", f"subjectAltName=DNS:{HOST}\nextendedKeyUsage=serverAuth\n"
+                   "authorityKeyIdentifier=keyid\nsubjectKeyIdentifier=hash\n")
+        run("openssl", "x509", "-req", "-in", "origin.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-days",
+            "30", "-extfile", "origin.ext", "-out", "origin.pem", cwd=self.directory)
+
+    def pin(self):
+        script = ("openssl x509 -in origin.pem -noout -pubkey | openssl pkey -pubin -outform der | "
+                  "openssl dgst -sha256 -binary | base64")
+        return subprocess.check_output(["sh", "-c", script], cwd=self.directory, text=True).strip()
+
+
+class Server:
+    """A program with its descendants, and the processor time that they have used."""
+
+    #: How a client reaches the origin through it: "connect" or "direct".
+    way = "direct"
+
+    def __init__(self, bench, command, port, environment=None):
+        self.port = port
+        self.log = open(bench.path(f"{type(self).__name__}.log"), "wb")
+        self.process = subprocess.Popen(command, cwd=bench.directory, stdout=self.log, stderr=self.log,
+                                        env={**os.environ, **(environment or {})})
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                return
+            except OSError:
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    raise SystemExit(f"{command[0]} did not start:\n"
+                                     + pathlib.Path(self.log.name).read_text()[-2000:])
+                time.sleep(0.02)
+
+    def processes(self):
+        """It and its descendants."""
+        parents = {}
+        for entry in os.listdir("/proc"):
+            if entry.isdigit():
+                try:
+                    fields = pathlib.Path(f"/proc/{entry}/stat").read_text().rsplit(")", 1)[1].split()
+                    parents[int(entry)] = int(fields[1])
+                except OSError:
+                    pass
+        found = {self.process.pid}
+        while True:
+            more = {child for child, parent in parents.items() if parent in found} - found
+            if not more:
+                return found
+            found |= more
+
+    def processor_seconds(self):
+        """User and system time so far, of processes that have ended included."""
+        ticks = 0
+        for process in self.processes():
+            try:
+                fields = pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+                ticks += sum(int(field) for field in fields[11:15])
+            except OSError:
+                pass
+        return ticks / TICKS
+
+    def resident_kib(self):
+        total = 0
+        for process in self.processes():
+            for line in pathlib.Path(f"/proc/{process}/status").read_text().splitlines():
+                if line.startswith("VmRSS:"):
+                    total += int(line.split()[1])
+        return total
+
+    def stop(self):
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+NGINX = """
+daemon off; worker_processes {workers}; pid {directory}/{name}.pid; error_log stderr error;
+events {{ worker_connections 4096; }}
+http {{
+    access_log off; sendfile on; tcp_nodelay on; keepalive_requests 100000000;
+    client_body_temp_path {directory}/{name}-body; proxy_temp_path {directory}/{name}-proxy;
+    fastcgi_temp_path {directory}/{name}-f; uwsgi_temp_path {directory}/{name}-u; scgi_temp_path {directory}/{name}-s;
+    ssl_certificate {directory}/origin.pem; ssl_certificate_key {directory}/origin.key;
+    ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:S:10m;
+    {body}
+}}
+"""
+
+
+class Origin(Server):
+    def __init__(self, bench):
+        port = free_port()
+        body = f"server {{ listen 127.0.0.1:{port} ssl backlog=4096; root {bench.path('documents')}; }}"
+        configuration = bench.write("origin.conf", NGINX.format(
+            directory=bench.directory, name="origin", workers=1, body=body))
+        super().__init__(bench, ["nginx", "-p", bench.directory, "-c", configuration], port)
+
+
+class Nginx(Server):
+    """A reverse proxy, TLS on both sides, verifying the origin as pinproxy does."""
+
+    def __init__(self, bench, origin):
+        port = free_port()
+        body = f"""
+    upstream origin {{ server 127.0.0.1:{origin.port}; keepalive 64; keepalive_requests 100000000; }}
+    server {{
+        listen 127.0.0.1:{port} ssl backlog=4096;
+        location / {{
+            proxy_pass https://origin; proxy_http_version 1.1; proxy_set_header Connection "";
+            proxy_set_header Host {HOST}; proxy_ssl_name {HOST}; proxy_ssl_server_name on;
+            proxy_ssl_verify on; proxy_ssl_trusted_certificate {bench.path('ca.pem')};
+            proxy_ssl_session_reuse on; proxy_max_temp_file_size 0;
+        }}
+    }}"""
+        configuration = bench.write("nginx.conf", NGINX.format(
+            directory=bench.directory, name="nginx", workers=1, body=body))
+        super().__init__(bench, ["nginx", "-p", bench.directory, "-c", configuration], port)
+
+
+class HAProxy(Server):
+    """A bridge that mints the leaf by the client's SNI, TLS on both sides."""
+
+    def __init__(self, bench, origin):
+        port = free_port()
+        configuration = bench.write("haproxy.cfg", f"""
+global
+    nbthread 1
+    maxconn 4096
+    ssl-default-bind-options ssl-min-ver TLSv1.2
+defaults
+    mode http
+    timeout connect 10s
+    timeout client 60s
+    timeout server 60s
+    http-reuse always
+frontend front
+    bind 127.0.0.1:{port} ssl crt {bench.path('ca-with-key.pem')} generate-certificates ca-sign-file {bench.path('ca-with-key.pem')} alpn http/1.1
+    default_backend back
+backend back
+    server origin 127.0.0.1:{origin.port} ssl verify required ca-file {bench.path('ca.pem')} sni str({HOST}) verifyhost {HOST}
+""")
+        super().__init__(bench, ["haproxy", "-db", "-f", configuration], port)
+
+
+class Squid(Server):
+    """ssl-bump, in its cheapest form for new connections: the client's side first."""
+
+    way = "connect"
+
+    def __init__(self, bench, origin):
+        port = free_port()
+        home = bench.path("squid")
+        home.mkdir()
+        run("/usr/lib/squid/security_file_certgen", "-c", "-s", home / "certificates", "-M", "16MB")
+        run("chown", "-R", "proxy:proxy", home)
+        configuration = bench.write("squid.conf", f"""
+http_port 127.0.0.1:{port} ssl-bump tls-cert={bench.path('ca-with-key.pem')} generate-host-certificates=on dynamic_cert_mem_cache_size=16MB
+sslcrtd_program /usr/lib/squid/security_file_certgen -s {home}/certificates -M 16MB
+sslcrtd_children 2 startup=1 idle=1
+ssl_bump bump all
+tls_outgoing_options cafile={bench.path('ca.pem')}
+hosts_file {bench.path('hosts')}
+http_access allow all
+cache deny all
+cache_mem 8 MB
+access_log none
+cache_log {home}/cache.log
+cache_store_log none
+pid_filename {home}/squid.pid
+coredump_dir {home}
+netdb_filename none
+max_filedescriptors 4096
+workers 1
+server_persistent_connections on
+client_persistent_connections on
+shutdown_lifetime 1 seconds
+""")
+        os.chmod(bench.path("ca-with-key.pem"), 0o644)
+        super().__init__(bench, ["squid", "-N", "-f", configuration], port)
+
+
+class Pinproxy(Server):
+    """One worker, one host with a public-key pin, no access log (the peers write none either)."""
+
+    way = "connect"
+    executable = None
+
+    def __init__(self, bench, origin):
+        port = free_port()
+        home = bench.path("pinproxy")
+        home.mkdir()
+        bench.write("pinproxy/pins.yaml", f"""
+hosts:
+  - match: {HOST}
+    pinning: public-key
+    pins: [sha256/{bench.pin()}]
+""")
+        configuration = bench.write("pinproxy/pinproxy.yaml", f"""
+proxy: {{listen: "127.0.0.1:{port}", workers: 1}}
+upstream: {{trust: [{bench.path('ca.pem')}]}}
+log: {{access: false}}
+pins: pins.yaml
+""")
+        super().__init__(bench, [shutil.which(self.executable) or self.executable, "run", "--config",
+                                 configuration], port,
+                         {"XDG_STATE_HOME": str(home / "state"), "CARES_HOSTS": str(bench.path("hosts"))})

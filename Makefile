@@ -1,0 +1,44 @@
+# make run    the proxy in the foreground, with config/pinproxy.yaml
+# make test   every test
+# make bench  processor time per request, beside nginx, HAProxy and Squid (see Benchmarks/README.md)
+#
+# Each does its own set-up on Debian 12 with a Swift toolchain, as root or with sudo, says what it
+# installs, and does nothing twice.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev libcrypt-dev
+TO_RUN := ca-certificates
+TO_TEST := nginx openssl curl wget python3 python3-venv nodejs dnsmasq-base ca-certificates
+TO_BENCH := nginx openssl haproxy squid-openssl wrk proxychains4 python3
+
+RELEASE := .build/release/pinproxy
+PYTHON := .build/python
+REQUIREMENTS := Tests/IntegrationTests/Peers/requirements.txt
+
+.PHONY: run release test bench
+
+run: release
+	@Scripts/first-steps
+	@exec $(RELEASE) run --config config/pinproxy.yaml
+
+release:
+	@Scripts/install-packages $(TO_BUILD) $(TO_RUN)
+	swift build -c release --product pinproxy
+
+test: $(PYTHON)/installed
+	@Scripts/install-packages $(TO_BUILD) $(TO_TEST)
+	swift build --build-tests
+	swift test --skip-build
+
+bench: release
+	@Scripts/install-packages $(TO_BENCH)
+	python3 Benchmarks/bench.py --pinproxy $(RELEASE)
+
+# The packages from PyPI that the tests use as clients, in a folder of their own.
+$(PYTHON)/installed: $(REQUIREMENTS)
+	@Scripts/install-packages python3 python3-venv
+	/usr/bin/python3 -m venv $(PYTHON)
+	$(PYTHON)/bin/pip install --quiet --disable-pip-version-check --requirement $(REQUIREMENTS)
+	@touch $@
