@@ -1,0 +1,134 @@
+package import TLS
+
+/// One certificate or public key that a host's chain has to hold.
+///
+/// **What it guards against.** Any of the hundred-odd authorities that a machine trusts can issue a
+/// certificate for any name, by error or under pressure. A pin says which keys *this* host is known
+/// to use; a certificate by anyone else is refused, however valid.
+///
+/// **How to find it.** Write a pin that is wrong on purpose, and let the refusal tell the right ones:
+///
+/// ```yaml
+/// - match: api.example.com
+///   pinning: public-key
+///   pins: [sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=]
+/// ```
+/// ```
+/// $ curl -x http://127.0.0.1:7467 https://api.example.com/
+/// Certificate pinning failure for api.example.com
+///   The verified chain, as pins ready to paste:
+///     - sha256/afwiKY3RxoMmLkuRW1l7QsPZTJPwDS2pdDROQjXw8ig=   # CN=api.example.com
+///     - sha256/klO23nT2ehFDXCfx3eHTDRESMz3asj1muO+4aIdjiuY=   # CN=Example Issuing CA
+///   Configured pins:
+///     - sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=
+/// ```
+///
+/// Check them against a second source (another network, the operator) before pasting: the chain that
+/// you see from here is the one that an attacker here would show.
+///
+/// **How it is written.**
+///
+/// | text                              | pins                                                           |
+/// |-----------------------------------|----------------------------------------------------------------|
+/// | `sha256/<44 characters base64>`   | the public key (SPKI), as OkHttp and HPKP write it              |
+/// | `sha256//<44 characters base64>`  | the same, as curl's `--pinnedpubkey` writes it                  |
+/// | `file: certs/backup.pem`          | a certificate (its key, in public-key mode) or a public key    |
+///
+/// **Why it is dangerous.** A pinned host whose operator changes keys without telling you is cut off
+/// until someone edits the file. Pin an authority's key rather than a leaf's where that is strict
+/// enough, always have a backup pin whose private key exists but isn't in use, and begin with
+/// `enforcement: report`.
+package struct Pin: Sendable, CustomStringConvertible {
+    /// What is compared.
+    package enum Kind: Sendable, Hashable {
+        /// The digest of a SubjectPublicKeyInfo: survives a renewal with the same key.
+        case spki(SHA256Digest)
+        /// The digest of a whole certificate, with the certificate where its file was given: only then
+        /// can it be a trust anchor by itself.
+        case certificate(SHA256Digest, Certificate?)
+    }
+
+    package let kind: Kind
+    /// The pin as its owner wrote it: `sha256/…`, `file: certs/backup.pem`.
+    package let origin: String
+
+    package init(_ kind: Kind, origin: String) {
+        self.kind = kind
+        self.origin = origin
+    }
+
+    /// The digest that the pin stands for.
+    package var digest: SHA256Digest {
+        switch kind {
+        case .spki(let digest), .certificate(let digest, _): digest
+        }
+    }
+
+    /// The pinned certificate itself, where it is at hand.
+    package var certificate: Certificate? {
+        if case .certificate(_, let certificate) = kind { certificate } else { nil }
+    }
+
+    /// The pin by its value, however it was written: `sha256/<base64>` for keys. A whole certificate
+    /// is named by its fingerprint as `openssl x509 -fingerprint -sha256` prints it, without colons.
+    package var description: String {
+        switch kind {
+        case .spki(let digest): "sha256/\(digest.base64)"
+        case .certificate(let digest, _): "certificate with SHA-256 fingerprint \(digest.hex)"
+        }
+    }
+}
+
+extension Pin: Hashable {
+    /// Equal if they accept the same certificates, wherever they were written.
+    package static func == (left: Pin, right: Pin) -> Bool { left.key == right.key }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(key) }
+
+    /// Kind and digest as bytes: what policies are told apart by.
+    var key: [UInt8] {
+        switch kind {
+        case .spki(let digest): [0] + digest.bytes
+        case .certificate(let digest, _): [1] + digest.bytes
+        }
+    }
+}
+
+/// How a host's pins are used.
+package enum PinningMode: String, Sendable, Hashable, CaseIterable {
+    /// No pins: the trust anchors decide.
+    case none
+    /// Some key of the verified chain must equal a pinned key.
+    case publicKey = "public-key"
+    /// The pinned certificates are the only anchors, besides the usual verification.
+    case certificate
+}
+
+/// Where in the verified chain a pin may match.
+package enum PinPosition: String, Sendable, Hashable, CaseIterable {
+    case any
+    /// The server's own certificate.
+    case leaf
+    /// The certificate that issued the leaf.
+    case issuer
+    /// The self-issued certificate at the chain's end.
+    case root
+
+    /// Whether the certificate at a depth (0 is the leaf) of a verified chain stands there.
+    func admits(depth: Int, of chain: VerifiedChain) -> Bool {
+        switch self {
+        case .any: true
+        case .leaf: depth == 0
+        case .issuer: depth == 1
+        case .root: depth == chain.certificates.count - 1 && chain.anchor.isSelfIssued
+        }
+    }
+}
+
+/// What a pin that doesn't match does.
+package enum Enforcement: String, Sendable, Hashable, CaseIterable {
+    /// The connection is refused.
+    case enforce
+    /// The connection goes on if it is trusted without the pins, and the mismatch is reported.
+    case report
+}

@@ -1,0 +1,89 @@
+package import TLS
+
+/// Why a text or a file is no pin, in words for the person who wrote it.
+package struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
+    package enum Reason: Error, Sendable, Hashable {
+        // The text.
+        case empty
+        /// No `sha256/` and nothing else that is known.
+        case noAlgorithm
+        /// A digest without `sha256/` in front.
+        case noPrefix(SHA256Digest)
+        case unknownAlgorithm(String)
+        /// `SHA256/`, `sha-256/`.
+        case spelling
+        /// A path where a pin belongs.
+        case fileName
+        case notBase64
+        case base64URL
+        case notPadded
+        case strayBits
+        /// Base64 of this many bytes.
+        case wrongLength(Int)
+        /// The digest in hexadecimal.
+        case hexadecimal(SHA256Digest)
+
+        // The file.
+        case unreadable(FileProblem)
+        case emptyFile
+        case privateKey
+        case several(certificates: Int, keys: Int)
+        case request
+        /// PEM with a label that is of no use.
+        case otherPEM(String)
+        case broken(String)
+
+        // Either.
+        /// `pinning: certificate` with a pin that is only a key.
+        case keyInCertificateMode
+    }
+
+    package let reason: Reason
+    /// The text of the pin, or the name of its file.
+    package let pin: String
+
+    init(_ reason: Reason, in pin: String) {
+        self.reason = reason
+        self.pin = pin
+    }
+
+    package var description: String {
+        // What was pasted by mistake may be long, or secret.
+        let shown = pin.count > 80 ? pin.prefix(60) + "…" : pin[...]
+        return switch reason {
+        case .empty: "the pin is empty; write it as sha256/<base64>"
+        case .noAlgorithm: "“\(shown)” is no pin; write it as sha256/<44 characters of base64>, or as file: NAME"
+        case .noPrefix(let digest): "“\(shown)” lacks its algorithm; if it is the hash of a public key, write sha256/\(digest.base64)"
+        case .unknownAlgorithm(let name): "“\(shown)”: pins by \(name) are not accepted; use sha256/"
+        case .spelling: "“\(shown)”: write sha256/ in front, in lower case"
+        case .fileName: "“\(shown)” looks like a file; write file: \(shown)"
+        case .notBase64: "“\(shown)” is not base64 after its sha256/"
+        case .base64URL: "“\(shown)” is in the URL form of base64; write + for - and / for _"
+        case .notPadded: "“\(shown)” lacks the = at its end"
+        case .strayBits: "“\(shown)” is not base64 of 32 bytes: its last character before the = can't be right"
+        case .wrongLength(let bytes): "“\(shown)” is the base64 of \(bytes) bytes; a SHA-256 has 32 (44 characters with the =)"
+        case .hexadecimal(let digest):
+            "“\(shown)” is in hexadecimal; if it is the hash of a public key (and not a certificate's "
+                + "fingerprint), write sha256/\(digest.base64)"
+        case .unreadable(let problem): "\(shown): \(problem)"
+        case .emptyFile: "\(shown) is empty"
+        case .privateKey:
+            "\(shown) holds a private key; nothing here needs one. Make a public key of it where it belongs "
+                + "(openssl pkey -in KEY -pubout) and remove it from this machine"
+        case .several(let certificates, let keys):
+            "\(shown) holds \(Self.count(certificates, "certificate")) and \(Self.count(keys, "public key")), so it "
+                + "is not clear which one is pinned; make a file for each"
+        case .request:
+            "\(shown) holds a certificate request; pin its key (openssl req -in \(shown) -noout -pubkey)"
+        case .otherPEM(let label): "\(shown) holds a \(label), neither a certificate nor a public key"
+        case .broken(let cause): "\(shown) holds neither a readable certificate nor a public key (\(cause))"
+        case .keyInCertificateMode:
+            "\(shown) pins a public key, but pinning is certificate; give the certificate as file: NAME, or "
+                + "write pinning: public-key"
+        }
+    }
+
+    private static func count(_ number: Int, _ noun: String) -> String {
+        "\(number) \(noun)\(number == 1 ? "" : "s")"
+    }
+}

@@ -1,0 +1,91 @@
+import TLS
+
+extension Pin {
+    /// Reads a pin from a file: one certificate or one public key, in PEM or DER.
+    /// - Parameter origin: the file as the pin file names it; the path if that is nil.
+    package init(file path: String, for mode: PinningMode, origin: String? = nil) throws(PinError) {
+        let name = origin ?? path
+        let file: SmallFile
+        do { file = try SmallFile.read(path) } catch { throw PinError(.unreadable(error), in: name) }
+        try self.init(fileContents: file.bytes, for: mode, origin: name)
+    }
+
+    /// The same for bytes at hand.
+    package init(fileContents bytes: [UInt8], for mode: PinningMode, origin: String) throws(PinError) {
+        let contents: Contents
+        do { contents = try Contents(bytes) } catch { throw PinError(error, in: origin) }
+        let written = "file: \(origin)"
+        switch (contents, mode) {
+        case (.certificate(let certificate), .certificate):
+            self.init(.certificate(certificate.sha256, certificate), origin: written)
+        case (.certificate(let certificate), _):
+            self.init(.spki(certificate.spkiSHA256), origin: written)
+        case (.publicKey, .certificate):
+            throw PinError(.keyInCertificateMode, in: origin)
+        case (.publicKey(let key), _):
+            self.init(.spki(key.spkiSHA256), origin: written)
+        }
+    }
+}
+
+/// What a pin's file turned out to hold.
+private enum Contents {
+    case certificate(Certificate)
+    case publicKey(PublicKey)
+
+    init(_ bytes: [UInt8]) throws(PinError.Reason) {
+        guard bytes.contains(where: { $0 > 0x20 }) else { throw .emptyFile }
+        let labels = Self.pemLabels(in: bytes)
+        self = labels.isEmpty ? try Self.der(bytes) : try Self.pem(bytes, labels)
+    }
+
+    private static func pem(_ bytes: [UInt8], _ labels: [String]) throws(PinError.Reason) -> Contents {
+        // A file with a key beside its certificate is refused too: it doesn't belong here.
+        if labels.contains(where: { $0.hasSuffix("PRIVATE KEY") }) { throw .privateKey }
+        let certificates = labels.filter { $0.hasSuffix("CERTIFICATE") }.count
+        let keys = labels.filter { $0 == "PUBLIC KEY" }.count
+        guard certificates + keys <= 1 else { throw .several(certificates: certificates, keys: keys) }
+        if certificates == 1 {
+            do { return .certificate(try Certificate(derOrPEM: bytes)) } catch { throw .broken("\(error)") }
+        }
+        if keys == 1 {
+            do { return .publicKey(try PublicKey(pem: bytes)) } catch { throw .broken("\(error)") }
+        }
+        if labels.contains(where: { $0.hasSuffix("CERTIFICATE REQUEST") }) { throw .request }
+        throw .otherPEM(labels[0])
+    }
+
+    /// The four kinds differ in what stands at the front of the outer sequence: a private key begins
+    /// with its version, a public key with an algorithm, a certificate with a sequence that begins
+    /// with [0] (or a serial), a request with one that begins with a version of 0.
+    private static func der(_ bytes: [UInt8]) throws(PinError.Reason) -> Contents {
+        if let certificate = try? Certificate(der: bytes) { return .certificate(certificate) }
+        if let key = try? PublicKey(der: bytes) {
+            // The parser stops at the key's end; whatever follows was not meant.
+            guard key.der.count == bytes.count else { throw .broken("bytes follow the public key") }
+            return .publicKey(key)
+        }
+        if DERPrefix.isSequence(of: 0x02, bytes) { throw .privateKey }
+        throw .broken("neither PEM nor the DER of a certificate or public key")
+    }
+
+    private static func pemLabels(in bytes: [UInt8]) -> [String] {
+        let begin = Array("-----BEGIN ".utf8)
+        return bytes.split(whereSeparator: { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") })
+            .filter { $0.starts(with: begin) && $0.count <= 80 }
+            .map { line in
+                let label = line.dropFirst(begin.count).prefix { $0 != UInt8(ascii: "-") }
+                return String(decoding: label, as: UTF8.self)
+            }
+    }
+}
+
+/// The first bytes of a DER value.
+private enum DERPrefix {
+    /// True for a SEQUENCE whose first element has the tag.
+    static func isSequence(of tag: UInt8, _ bytes: [UInt8]) -> Bool {
+        guard bytes.count > 2, bytes[0] == 0x30 else { return false }
+        let header = bytes[1] < 0x80 ? 2 : 2 + Int(bytes[1] & 0x7f)
+        return bytes.count > header && bytes[header] == tag
+    }
+}

@@ -1,0 +1,77 @@
+import TLS
+
+/// The pins of one host: a certificate passes if *one* of them matches.
+///
+/// That is why a backup pin costs nothing: it stands beside the one in use and begins to match on the
+/// day that the server changes to it.
+///
+/// ```swift
+/// let pins = PinSet([
+///     try Pin(text: "sha256/afwiKY3RxoMmLkuRW1l7QsPZTJPwDS2pdDROQjXw8ig=", for: .publicKey),  // in use
+///     try Pin(file: "certs/backup.pem", for: .publicKey),                                    // backup
+/// ])
+/// ```
+package struct PinSet: Sendable, Hashable {
+    /// Each pin once, in the order given.
+    package let pins: [Pin]
+    /// Pins that were given again, for the caller to warn of.
+    package let duplicates: [Pin]
+
+    package init(_ pins: [Pin] = []) {
+        var seen: Set<Pin> = []
+        var kept: [Pin] = []
+        var duplicates: [Pin] = []
+        for pin in pins {
+            if seen.insert(pin).inserted { kept.append(pin) } else { duplicates.append(pin) }
+        }
+        self.pins = kept
+        self.duplicates = duplicates
+    }
+
+    package var isEmpty: Bool { pins.isEmpty }
+
+    package static func == (left: PinSet, right: PinSet) -> Bool { left.pins == right.pins }
+    package func hash(into hasher: inout Hasher) { hasher.combine(pins) }
+
+    /// The first pin, from the leaf on, that a certificate of the verified chain satisfies at an
+    /// admitted place.
+    func match(in chain: VerifiedChain, position: PinPosition) -> (pin: Pin, depth: Int)? {
+        for (depth, certificate) in chain.certificates.enumerated()
+        where position.admits(depth: depth, of: chain) {
+            if let pin = pin(for: certificate) { return (pin, depth) }
+        }
+        return nil
+    }
+
+    /// The pin that a certificate satisfies, wherever it stands.
+    func pin(for certificate: Certificate) -> Pin? {
+        let spki = certificate.spkiSHA256
+        let whole = certificate.sha256
+        return pins.first { pin in
+            switch pin.kind {
+            case .spki(let digest): digest == spki
+            case .certificate(let digest, _): digest == whole
+            }
+        }
+    }
+
+    /// The certificates to anchor a chain at. A pin that is a fingerprint only is known by the
+    /// certificate that has it: the digest makes the peer's copy as good as one's own.
+    func anchors(with presented: PresentedChain) -> [Certificate] {
+        let known = pins.compactMap(\.certificate)
+        let bare = Set(pins.compactMap { $0.certificate == nil ? $0.wholeDigest : nil })
+        guard !bare.isEmpty else { return known }
+        return known + presented.certificates.filter { bare.contains($0.sha256) }
+    }
+
+    /// True if every pin brings its certificate, so that ``anchors(with:)`` doesn't depend on the peer.
+    var holdsAllAnchors: Bool {
+        pins.allSatisfy { $0.certificate != nil || $0.wholeDigest == nil }
+    }
+}
+
+extension Pin {
+    fileprivate var wholeDigest: SHA256Digest? {
+        if case .certificate(let digest, _) = kind { digest } else { nil }
+    }
+}

@@ -1,0 +1,64 @@
+import TLS
+
+extension Pin {
+    /// Reads a pin written as text: `sha256/…`, or `sha256//…` as curl has it.
+    package init(text: String, for mode: PinningMode) throws(PinError) {
+        let digest = try Self.publicKeyDigest(of: text)
+        if mode == .certificate { throw PinError(.keyInCertificateMode, in: text) }
+        self.init(.spki(digest), origin: text)
+    }
+
+    private static func publicKeyDigest(of text: String) throws(PinError) -> SHA256Digest {
+        if text.isEmpty { throw PinError(.empty, in: text) }
+        guard let slash = text.firstIndex(of: "/") else {
+            throw PinError(looksLikeFile(text) ? .fileName : .noAlgorithm, in: text)
+        }
+        let algorithm = text[..<slash].lowercased()
+        guard algorithm == "sha256" || algorithm == "sha-256" else {
+            // A base64 digest without its prefix may hold a slash, and so does a path.
+            if let digest = SHA256Digest(base64: text) { throw PinError(.noPrefix(digest), in: text) }
+            let isAlgorithm = ["sha1", "sha-1", "md5", "sha384", "sha512", "sha-384", "sha-512"].contains(algorithm)
+            throw PinError(isAlgorithm ? .unknownAlgorithm(algorithm) : .fileName, in: text)
+        }
+        guard algorithm == "sha256", text.hasPrefix("sha256/") else { throw PinError(.spelling, in: text) }
+        var value = text[text.index(after: slash)...]
+        // A digest may begin with a slash of its own: then curl's spelling is one character too long.
+        if value.hasPrefix("/"), SHA256Digest(base64: value) == nil { value.removeFirst() }
+        if let digest = SHA256Digest(base64: value) { return digest }
+        throw PinError(defect(of: value), in: text)
+    }
+
+    /// What keeps a value from being the base64 of 32 bytes.
+    private static func defect(of value: Substring) -> PinError.Reason {
+        if let digest = SHA256Digest(hex: value) { return .hexadecimal(digest) }
+        if value.isEmpty { return .wrongLength(0) }
+        let body = value.utf8.prefix { $0 != UInt8(ascii: "=") }
+        let padding = value.utf8.count - body.count
+        guard value.utf8.suffix(padding).allSatisfy({ $0 == UInt8(ascii: "=") }), padding <= 2 else {
+            return .notBase64
+        }
+        if body.contains(where: { $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_") }),
+            body.allSatisfy({ isBase64($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_") })
+        {
+            return .base64URL
+        }
+        guard body.allSatisfy(isBase64), body.count % 4 != 1 else { return .notBase64 }
+        let bytes = body.count * 3 / 4
+        if bytes != 32 { return .wrongLength(bytes) }
+        // 43 characters: either the padding is missing, or the last one has bits that mean nothing.
+        return padding == 1 ? .strayBits : .notPadded
+    }
+
+    private static func isBase64(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "/"):
+            true
+        default: false
+        }
+    }
+
+    private static func looksLikeFile(_ text: String) -> Bool {
+        [".pem", ".crt", ".cer", ".der", ".pub", ".key"].contains { text.lowercased().hasSuffix($0) }
+    }
+}

@@ -1,0 +1,115 @@
+package import TLS
+
+extension SecurityPolicy {
+    /// Judges a server's chain. Pure: the same chain, anchors and clock give the same verdict.
+    /// - Parameters:
+    ///   - host: the name that the server must be; nil if there is none to check.
+    ///   - anchors: what the machine, or the configuration, trusts. Never the proxy's own authority.
+    ///   - unixTime: the instant at which dates must hold.
+    package func evaluate(
+        _ presented: PresentedChain, host: ServerName?, anchors: TrustAnchors, at unixTime: UnixTime
+    ) -> Verdict {
+        Evaluation(policy: self, presented: presented, host: host, anchors: anchors, time: unixTime).verdict()
+    }
+}
+
+/// One run of a policy: each row of its table is one branch here.
+private struct Evaluation {
+    let policy: SecurityPolicy
+    let presented: PresentedChain
+    let host: ServerName?
+    let anchors: TrustAnchors
+    let time: UnixTime
+
+    /// The name to look for, where the policy wants it looked for.
+    var checkedName: ServerName? { policy.validatesDomainName ? host : nil }
+
+    func verdict() -> Verdict {
+        if policy.mode != .none, policy.pins.isEmpty { return refused(.contradiction(.noPins(policy.mode))) }
+        return switch (policy.mode, policy.allowsInvalidCertificates) {
+        case (.none, false): byAnchors { chain in accepted(chain: chain) }
+        case (.none, true): byNothing()
+        case (.certificate, false): byAnchors { chain in byPinnedCertificates(trusted: chain) }
+        case (.certificate, true): byPinnedCertificates(trusted: nil)
+        case (.publicKey, false): byAnchors { chain in byPinnedKeys(chain) }
+        case (.publicKey, true): byLeafKey()
+        }
+    }
+
+    private func byAnchors(_ next: (VerifiedChain) -> Verdict) -> Verdict {
+        switch anchors.verify(presented, options: VerificationOptions(name: checkedName, time: time)) {
+        case .success(let chain): next(chain)
+        case .failure(let failure): refused(.trust(failure))
+        }
+    }
+
+    private func byNothing() -> Verdict {
+        if checkedName != nil { return refused(.contradiction(.nothingToCheckTheNameBy)) }
+        return accepted(chain: nil)
+    }
+
+    private func byPinnedKeys(_ chain: VerifiedChain) -> Verdict {
+        guard let match = policy.pins.match(in: chain, position: policy.position) else {
+            return mismatch(.pinMismatch, chain: chain)
+        }
+        return accepted(chain: chain, pin: match.pin, depth: match.depth)
+    }
+
+    /// - Parameter trusted: the chain that the anchors vouch for, unless they weren't asked.
+    private func byPinnedCertificates(trusted: VerifiedChain?) -> Verdict {
+        let pinned = policy.pinnedAnchors ?? TrustAnchors(policy.pins.anchors(with: presented))
+        let options = VerificationOptions(name: checkedName, time: time, allowsPartialChain: true)
+        switch pinned.verify(presented, options: options) {
+        case .failure(let failure):
+            return mismatch(.pinnedAnchors(failure), chain: trusted)
+        case .success(let chain):
+            // The chain to a pinned certificate ends there; a pin further up is met in the other one.
+            for chain in [chain, trusted].compactMap(\.self) {
+                if let match = policy.pins.match(in: chain, position: policy.position) {
+                    return accepted(chain: chain, pin: match.pin, depth: match.depth)
+                }
+            }
+            return mismatch(.pinMismatch, chain: trusted ?? chain)
+        }
+    }
+
+    /// No chain is asked for, so the leaf's is the only key that the peer proves to hold.
+    private func byLeafKey() -> Verdict {
+        let mayMatch = policy.position == .any || policy.position == .leaf
+        guard mayMatch, let pin = policy.pins.pin(for: presented.leaf) else {
+            return refused(mayMatch ? .pinMismatch : .contradiction(.positionNeverMatches(policy.position)))
+        }
+        if let name = checkedName, let failure = presented.leaf.mismatch(with: name) {
+            return refused(.trust(failure))
+        }
+        return accepted(chain: nil, pin: pin, depth: 0)
+    }
+
+    // MARK: Answers
+
+    private func accepted(
+        chain: VerifiedChain?, pin: Pin? = nil, depth: Int? = nil, report: Refusal? = nil
+    ) -> Verdict {
+        Verdict(
+            outcome: .accepted, chain: chain, presented: presented, matchedPin: pin, matchedDepth: depth,
+            report: report)
+    }
+
+    private func refused(_ reason: Refusal.Reason, chain: VerifiedChain? = nil) -> Verdict {
+        Verdict(
+            outcome: .refused(refusal(reason, chain)), chain: chain, presented: presented, matchedPin: nil,
+            matchedDepth: nil, report: nil)
+    }
+
+    /// The pins don't match. Reported only, if asked for and if the anchors vouch for the chain.
+    private func mismatch(_ reason: Refusal.Reason, chain: VerifiedChain?) -> Verdict {
+        guard policy.enforcement == .report, !policy.allowsInvalidCertificates else {
+            return refused(reason, chain: chain)
+        }
+        return accepted(chain: chain, report: refusal(reason, chain))
+    }
+
+    private func refusal(_ reason: Refusal.Reason, _ chain: VerifiedChain?) -> Refusal {
+        Refusal(reason: reason, host: host, policy: policy, chain: chain, presented: presented)
+    }
+}

@@ -1,0 +1,114 @@
+package import TLS
+
+/// Why a policy turned a server away, for programs (``reason``) and for people (``title``, ``details``).
+package struct Refusal: Error, Sendable, CustomStringConvertible {
+    package enum Reason: Sendable {
+        /// The trust anchors don't vouch for the chain, or it is for another name.
+        case trust(VerificationFailure)
+        /// Valid perhaps, but not to the pinned certificates alone.
+        case pinnedAnchors(VerificationFailure)
+        /// A chain without any pinned key or certificate where one may stand.
+        case pinMismatch
+        /// The policy can't accept anything, whatever the server shows.
+        case contradiction(SecurityPolicy.Contradiction)
+    }
+
+    package let reason: Reason
+    /// The name that was asked for, if any.
+    package let host: ServerName?
+    /// What verification built, where it did.
+    package let chain: VerifiedChain?
+    package let presented: PresentedChain
+    let policy: SecurityPolicy
+
+    init(
+        reason: Reason, host: ServerName?, policy: SecurityPolicy, chain: VerifiedChain?,
+        presented: PresentedChain
+    ) {
+        self.reason = reason
+        self.host = host
+        self.chain = chain
+        self.presented = presented
+        self.policy = policy
+    }
+
+    /// True if the pins are what failed, so that the log says `pin.mismatch` and not `trust.failure`.
+    package var isPinFailure: Bool {
+        switch reason {
+        case .pinMismatch, .pinnedAnchors: true
+        case .trust, .contradiction: false
+        }
+    }
+
+    /// The X509_V_ERR_… code that chooses the alert for the server: its own for a chain that isn't
+    /// valid, else X509_V_ERR_CERT_REJECTED, which becomes `bad_certificate`.
+    package var x509Code: Int32 {
+        switch reason {
+        case .trust(let failure), .pinnedAnchors(let failure): failure.x509Code
+        case .pinMismatch, .contradiction: 28
+        }
+    }
+
+    /// One short line without line breaks: it becomes a reason phrase.
+    package var title: String {
+        let name = host.map { " for \($0)" } ?? ""
+        return switch reason {
+        case .trust(let failure): "Certificate verification failure\(name): \(failure.reason.cause)"
+        case .pinnedAnchors, .pinMismatch: "Certificate pinning failure\(name)"
+        case .contradiction: "Contradictory security policy\(name)"
+        }
+    }
+
+    package var description: String { title }
+}
+
+extension VerificationFailure.Reason {
+    /// The cause in a few words.
+    var cause: String {
+        switch self {
+        case .expired: "expired"
+        case .notYetValid: "not yet valid"
+        case .nameMismatch: "wrong host name"
+        case .selfSigned: "self-signed"
+        case .untrustedRoot: "untrusted root"
+        case .unknownIssuer: "unknown issuer"
+        case .weakKey: "weak key"
+        case .weakSignature: "weak signature"
+        case .badSignature: "bad signature"
+        case .notAnAuthority: "issuer is no authority"
+        case .pathTooLong: "chain too long"
+        case .wrongPurpose: "not a server certificate"
+        case .nameConstraint: "excluded by name constraints"
+        case .distrusted: "distrusted"
+        case .malformed: "malformed certificate"
+        case .other: "invalid certificate"
+        }
+    }
+
+    /// What the person who reads the refusal can do about it.
+    var advice: String {
+        switch self {
+        case .expired:
+            "The server's operator has to renew it. If it was renewed, check this machine's clock."
+        case .notYetValid: "Check this machine's clock; else the server's operator installed it too early."
+        case .nameMismatch:
+            "Check the spelling of the host. If it is right, the server's operator has to add the name to the "
+                + "certificate (subjectAltName; a CN alone is not enough)."
+        case .selfSigned, .untrustedRoot:
+            "If it is a private authority of yours, add its root to upstream.trust in pinproxy.yaml, or pin the "
+                + "certificate itself (pinning: certificate with allow_invalid_certificates: true)."
+        case .unknownIssuer:
+            "Most often the server doesn't send its intermediate certificate: its operator has to configure the "
+                + "whole chain. For a private authority, add its root to upstream.trust in pinproxy.yaml."
+        case .weakKey, .weakSignature:
+            "The server's operator has to replace it: RSA below 2048 bits and SHA-1 are not accepted."
+        case .badSignature, .malformed, .notAnAuthority, .pathTooLong, .nameConstraint:
+            "The chain is broken or forged; tell the server's operator. Don't work around it."
+        case .wrongPurpose:
+            "The certificate was issued for something else (extendedKeyUsage without serverAuth); the server's "
+                + "operator has to get one for servers."
+        case .distrusted: "The owner of the trust anchors has withdrawn its trust; don't work around it."
+        case .other: "Run `pinproxy explain HOST` for each check with its result."
+        }
+    }
+}

@@ -1,0 +1,99 @@
+import TLS
+
+extension Refusal {
+    /// The whole story over several lines, in the manner of OkHttp: what failed, the chain with its pins
+    /// ready to paste, the pins configured, and what to do.
+    package var details: String {
+        var text = title + "\n"
+        switch reason {
+        case .trust(let failure):
+            text += "  \(failure.message)\n"
+            text += chainText()
+            text += pinsText()
+            text += section("What to do", [failure.reason.advice])
+        case .pinnedAnchors(let failure):
+            text += "  The chain doesn't lead to a pinned certificate: \(failure.message)\n"
+            text += chainText()
+            text += pinsText()
+            text += section("What to do", pinAdvice)
+        case .pinMismatch:
+            text += chainText()
+            text += pinsText()
+            text += section("What to do", pinAdvice)
+        case .contradiction(let contradiction):
+            text += "  \(contradiction)\n"
+            text += chainText()
+        }
+        return text
+    }
+
+    private var pinAdvice: [String] {
+        let fix =
+            policy.mode == .certificate
+            ? "If the operator confirms the new certificate, save it as a file and name that in pins.yaml."
+            : "If the operator confirms the new key, paste its line into the host's pins in pins.yaml."
+        var lines = [
+            "Compare with what the server's operator publishes, or with what another network sees, before "
+                + "changing anything: an attacker on this network would look the same.",
+            fix + " Then: pinproxy reload",
+        ]
+        if let pin = pinOutsidePosition {
+            lines.insert("\(pin) is in the chain, but position: \(policy.position.rawValue) rules its place out.", at: 0)
+        } else if let pin = appendedPin {
+            lines.insert(
+                "\(pin) was sent by the server, but is not part of the chain that verifies, so it proves nothing.",
+                at: 0)
+        }
+        return lines
+    }
+
+    /// A pin that would match if it could stand anywhere.
+    private var pinOutsidePosition: Pin? {
+        chain.flatMap { policy.pins.match(in: $0, position: .any)?.pin }
+    }
+
+    /// A pin of a certificate that the peer sent and verification didn't use.
+    private var appendedPin: Pin? {
+        presented.rest.lazy.prefix(Self.shown).compactMap { policy.pins.pin(for: $0) }.first
+    }
+
+    // MARK: Sections
+
+    /// Certificates listed at most; a peer may send hundreds.
+    private static let shown = 10
+
+    private func chainText() -> String {
+        if let chain {
+            return section("The verified chain, as pins ready to paste", lines(of: chain.certificates))
+        }
+        return section(
+            "What the server sent, NOT VERIFIED (don't paste it without a second source)",
+            lines(of: presented.certificates))
+    }
+
+    private func lines(of certificates: [Certificate]) -> [String] {
+        var lines = certificates.prefix(Self.shown).map { certificate in
+            let subject = certificate.subject.isEmpty ? "no subject" : certificate.subject
+            let short = subject.count > 120 ? subject.prefix(120) + "…" : subject[...]
+            let line = "- sha256/\(certificate.spkiSHA256.base64)   # \(short)"
+            guard policy.mode == .certificate else { return line }
+            return line + "\n      # whole certificate, SHA-256: \(certificate.sha256.hex)"
+        }
+        if certificates.count > Self.shown { lines.append("# and \(certificates.count - Self.shown) more") }
+        return lines
+    }
+
+    private func pinsText() -> String {
+        guard policy.mode != .none, !policy.pins.isEmpty else { return "" }
+        let place = policy.position == .any ? "" : ", to be matched by the \(policy.position.rawValue)"
+        return section(
+            "Configured pins\(place)",
+            policy.pins.pins.map { pin in
+                pin.origin == pin.description ? "- \(pin)" : "- \(pin)   # \(pin.origin)"
+            })
+    }
+
+    private func section(_ heading: String, _ lines: [String]) -> String {
+        "  \(heading):\n" + lines.map { "    \($0)\n" }.joined()
+    }
+}

@@ -1,0 +1,153 @@
+// Security: who an upstream must be (pins, host patterns, the policy that judges a chain) and who the
+// proxy is to its clients (the local authority and its leaves). Decisions only: no sockets, no clock.
+
+package import TLS
+
+/// Decides whether a server is the one that was meant: AFNetworking's AFSecurityPolicy, with reasons.
+///
+/// **What it guards against.** Without pins, a certificate by any authority that the machine trusts
+/// will do. With pins, only those that you named. The policy always answers with a ``Verdict``, which
+/// says what was compared with what; a refusal's text ends in what to do about it.
+///
+/// ```swift
+/// let policy = SecurityPolicy(mode: .publicKey, pins: PinSet([try Pin(text: "sha256/…", for: .publicKey)]))
+/// let verdict = policy.evaluate(presented, host: .dns("api.example.com"), anchors: anchors, at: now)
+/// ```
+///
+/// **The rules**, one for each way the switches can stand ("valid" is
+/// `TrustAnchors.verify` with the given clock; "name" is asked for where `validatesDomainName`):
+///
+/// | mode        | allows invalid | accepted if                                                        |
+/// |-------------|----------------|--------------------------------------------------------------------|
+/// | none        | no             | valid to the anchors, name                                         |
+/// | none        | yes            | without a name check: always; with one: never (nothing to check)   |
+/// | certificate | no             | valid to the anchors, **and** to the pinned certificates alone, name |
+/// | certificate | yes            | valid to the pinned certificates alone, dates included, name       |
+/// | public key  | no             | valid to the anchors, name, **and** a key of the chain is pinned   |
+/// | public key  | yes            | the **leaf's** key is pinned, name                                 |
+///
+/// A mode that pins and has no pins refuses. Pins are matched against the chain that verification
+/// built, never against what the peer appended to it (CVE-2016-2402). The last row differs from
+/// AFNetworking, which there accepts a pinned key anywhere in an unverified list, for any name: the
+/// peer proves in the handshake that it holds the leaf's key, and no other, so only that key counts.
+///
+/// `enforcement: report` softens a pin that doesn't match, and nothing else: what is not trusted
+/// without the pins is refused. Where invalid certificates are allowed the pins are all that
+/// authenticates the server, so there they are enforced regardless.
+///
+/// **Why pinning is dangerous** is told at ``Pin``.
+package struct SecurityPolicy: Sendable {
+    package let mode: PinningMode
+    package let pins: PinSet
+    /// Accept chains that the anchors don't vouch for. Loud: see ``unsafeSwitches``.
+    package let allowsInvalidCertificates: Bool
+    /// Ask for the host in the leaf's subjectAltName. False is loud.
+    package let validatesDomainName: Bool
+    package let position: PinPosition
+    package let enforcement: Enforcement
+
+    /// Tells policies apart that may decide differently: upstream pools and session caches are keyed by
+    /// it, together with the anchors' digest. How a pin was written and the order of pins don't count.
+    package let digest: SHA256Digest
+
+    /// The pinned certificates as anchors, built once; nil where they depend on what the peer shows.
+    let pinnedAnchors: TrustAnchors?
+
+    package init(
+        mode: PinningMode = .none, pins: PinSet = PinSet(), allowsInvalidCertificates: Bool = false,
+        validatesDomainName: Bool = true, position: PinPosition = .any, enforcement: Enforcement = .enforce
+    ) {
+        self.mode = mode
+        self.pins = pins
+        self.allowsInvalidCertificates = allowsInvalidCertificates
+        self.validatesDomainName = validatesDomainName
+        self.position = position
+        self.enforcement = enforcement
+        pinnedAnchors =
+            mode == .certificate && pins.holdsAllAnchors
+            ? TrustAnchors(pins.pins.compactMap(\.certificate)) : nil
+        // Each part has a length of its own or stands before a fixed one: no two policies share bytes.
+        let switches = [
+            mode.rawValue, position.rawValue, enforcement.rawValue,
+            allowsInvalidCertificates ? "invalid" : "valid", validatesDomainName ? "name" : "any",
+        ].joined(separator: "\n")
+        let keys = pins.pins.map(\.key).sorted { $0.lexicographicallyPrecedes($1) }
+        digest = SHA256Digest.of(Array(switches.utf8) + [0] + keys.flatMap(\.self))
+    }
+}
+
+extension SecurityPolicy {
+    /// A switch that takes protection away. Each is to be named at start, by `lint` and on the status
+    /// page.
+    package enum UnsafeSwitch: Sendable, Hashable, CustomStringConvertible {
+        /// `pinning: none`, invalid certificates allowed, no name check: anyone can be this host.
+        case acceptsAnyone
+        /// Invalid certificates allowed; the pins are all that authenticates the server.
+        case allowsInvalidCertificates
+        /// A valid certificate of any host will do.
+        case ignoresName
+
+        package var description: String {
+            switch self {
+            case .acceptsAnyone:
+                "accepts any certificate of anyone: allow_invalid_certificates is true, validates_domain_name "
+                    + "is false and there is no pinning"
+            case .allowsInvalidCertificates:
+                "allow_invalid_certificates is true: the pins are all that tells this server from another"
+            case .ignoresName: "validates_domain_name is false: a certificate for any other host will do"
+            }
+        }
+    }
+
+    package var unsafeSwitches: [UnsafeSwitch] {
+        if mode == .none, allowsInvalidCertificates, !validatesDomainName { return [.acceptsAnyone] }
+        var switches: [UnsafeSwitch] = []
+        if allowsInvalidCertificates { switches.append(.allowsInvalidCertificates) }
+        if !validatesDomainName { switches.append(.ignoresName) }
+        return switches
+    }
+
+    /// Settings that contradict each other. The configuration refuses them; a policy made all the same
+    /// refuses connections rather than guess what was meant.
+    package enum Contradiction: Sendable, Hashable, CustomStringConvertible {
+        case noPins(PinningMode)
+        /// Pins that `pinning: none` would leave unused.
+        case unusedPins
+        /// `allow_invalid_certificates` without pins, and yet a name to validate.
+        case nothingToCheckTheNameBy
+        /// With invalid certificates allowed only the leaf's key counts, and the position rules it out.
+        case positionNeverMatches(PinPosition)
+        /// With invalid certificates allowed a mismatch can't merely be reported.
+        case reportWithoutTrust
+
+        package var description: String {
+            switch self {
+            case .noPins(let mode):
+                "pinning is \(mode.rawValue) and there are no pins; add pins, or write pinning: none"
+            case .unusedPins: "there are pins, but pinning is none; write pinning: public-key or certificate"
+            case .nothingToCheckTheNameBy:
+                "allow_invalid_certificates without pins leaves nothing that could prove the host's name; "
+                    + "add pins, or set validates_domain_name to false as well and accept anyone"
+            case .positionNeverMatches(let position):
+                "position is \(position.rawValue), but with allow_invalid_certificates only the leaf's key can "
+                    + "match; write position: leaf"
+            case .reportWithoutTrust:
+                "enforcement is report, but with allow_invalid_certificates the pins are all that authenticates "
+                    + "the server, so they stay enforced; write enforcement: enforce"
+            }
+        }
+    }
+
+    package var contradictions: [Contradiction] {
+        var found: [Contradiction] = []
+        if mode != .none, pins.isEmpty { found.append(.noPins(mode)) }
+        if mode == .none, !pins.isEmpty { found.append(.unusedPins) }
+        guard allowsInvalidCertificates else { return found }
+        if mode == .none, validatesDomainName { found.append(.nothingToCheckTheNameBy) }
+        if mode == .publicKey, position == .issuer || position == .root {
+            found.append(.positionNeverMatches(position))
+        }
+        if mode != .none, enforcement == .report { found.append(.reportWithoutTrust) }
+        return found
+    }
+}

@@ -1,0 +1,51 @@
+import Glibc
+
+/// A file of keys or certificates, read whole, with what its owner let others do to it.
+struct SmallFile {
+    /// More than any bundle of certificates in use; a log or a disk image given by mistake ends here.
+    static let limit = 4 << 20
+
+    let bytes: [UInt8]
+    /// The owner's user number.
+    let owner: UInt32
+    /// Permission bits, e.g. 0o600.
+    let mode: UInt32
+
+    /// Reads through one descriptor, so that owner and mode are those of the bytes.
+    static func read(_ path: String) throws(FileProblem) -> SmallFile {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { throw .system(errno) }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw .system(errno) }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw .notAFile }
+        var bytes: [UInt8] = []
+        var part = [UInt8](repeating: 0, count: 16384)
+        while true {
+            let count = Glibc.read(descriptor, &part, part.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw .system(errno) }
+            if count == 0 { break }
+            bytes += part[..<count]
+            guard bytes.count <= limit else { throw .tooLarge }
+        }
+        return SmallFile(bytes: bytes, owner: status.st_uid, mode: status.st_mode & 0o7777)
+    }
+}
+
+/// Why a file couldn't be read or written.
+package enum FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
+    /// A system call failed with this `errno`.
+    case system(Int32)
+    /// A directory, a device, a pipe.
+    case notAFile
+    case tooLarge
+
+    package var description: String {
+        switch self {
+        case .system(let code): String(cString: strerror(code))
+        case .notAFile: "not a regular file"
+        case .tooLarge: "larger than \(SmallFile.limit >> 20) MiB, so not a certificate or key"
+        }
+    }
+}
