@@ -82,7 +82,8 @@ package final class Certificate: @unchecked Sendable {
     /// First second of validity. A date that can't be read counts as never reached.
     package var notBefore: UnixTime { Self.time(X509_get0_notBefore(pointer)) ?? .max }
 
-    /// Last second of validity. A date that can't be read counts as long past.
+    /// Last second of validity by RFC 5280; OpenSSL's verification takes it as the first one after it.
+    /// A date that can't be read counts as long past.
     package var notAfter: UnixTime { Self.time(X509_get0_notAfter(pointer)) ?? .min }
 
     /// True if basicConstraints says that this is a certification authority.

@@ -46,7 +46,9 @@ extension Certificate {
             try self.init(der: bytes)
             return
         }
-        self.init(sharing: try Certificate.all(inPEM: bytes)[0].pointer)
+        let first = try Certificate.all(inPEM: bytes)[0]
+        self.init(sharing: first.pointer)
+        withExtendedLifetime(first) {}
     }
 
     /// The certificate as a PEM block of 64-character lines, with its last newline.

@@ -37,7 +37,13 @@ final class ConnectionState {
         }
     }
 
-    deinit { SSL_free(ssl) }
+    deinit {
+        // OpenSSL would forbid the session of a connection that is freed without close_notify, as TLS
+        // 1.0 asked for; RFC 5246 section 7.2.1 no longer does. One that a fatal alert ended stays
+        // forbidden.
+        SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
+        SSL_free(ssl)
+    }
 
     /// The state of the connection that a callback is called for.
     private static func of(_ connection: OpaquePointer?) -> ConnectionState? {
@@ -147,7 +153,8 @@ final class ConnectionState {
         }
         guard let found = tickets.opening(UnsafeBufferPointer(start: name, count: 16)) else { return 0 }
         guard found.key.prepare(cipher: cipher, iv: iv, mac: mac, seals: false) else { return -1 }
-        return found.isOld ? 2 : 1
+        // A ticket of TLS 1.3 serves once: a client that comes with one gets the next.
+        return found.isOld || SSL_version(connection) == TLS1_3_VERSION ? 2 : 1
     }
 }
 

@@ -24,15 +24,15 @@ final class ContextHandle: @unchecked Sendable {
     /// quarter of the system calls. The memory is given back whenever it is empty.
     private static let readAhead = 4 * (16 * 1024 + 256 + 5)
 
-    init(_ method: OpaquePointer?, minimumVersion: TLSVersion) throws(TLSError) {
+    init(_ method: OpaquePointer?, versions: ClosedRange<TLSVersion>) throws(TLSError) {
         OpenSSLErrorQueue.clear()
         BrokenPipes.ignore()
+        let versions = versions.clamped(to: .tls12 ... .tls13)
         guard let pointer = SSL_CTX_new(method) else { throw .setup("no TLS context") }
         self.pointer = pointer
-        let oldest = minimumVersion >= .tls13 ? TLS1_3_VERSION : TLS1_2_VERSION
         SSL_CTX_set_security_level(pointer, TrustAnchors.securityLevel)
-        guard shim_SSL_CTX_set_min_proto_version(pointer, oldest) == 1,
-            shim_SSL_CTX_set_max_proto_version(pointer, TLS1_3_VERSION) == 1,
+        guard shim_SSL_CTX_set_min_proto_version(pointer, versions.lowerBound.wireValue) == 1,
+            shim_SSL_CTX_set_max_proto_version(pointer, versions.upperBound.wireValue) == 1,
             SSL_CTX_set_cipher_list(pointer, Self.suites12) == 1,
             SSL_CTX_set_ciphersuites(pointer, Self.suites13) == 1,
             shim_SSL_CTX_set1_groups_list(pointer, Self.groups) == 1,
@@ -54,6 +54,17 @@ final class ContextHandle: @unchecked Sendable {
         let done = SSL_CTX_use_cert_and_key(
             pointer, identity.leaf.pointer, identity.key.pointer, identity.issuers.pointer, 1)
         guard done == 1 else { throw .setup("certificate of \(identity.leaf.subject) can't be used") }
+    }
+}
+
+extension TLSVersion {
+    fileprivate var wireValue: CInt {
+        switch self {
+        case .tls10: TLS1_VERSION
+        case .tls11: TLS1_1_VERSION
+        case .tls12: TLS1_2_VERSION
+        case .tls13: TLS1_3_VERSION
+        }
     }
 }
 

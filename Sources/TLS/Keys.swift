@@ -27,12 +27,18 @@ package final class PublicKey: @unchecked Sendable {
 
     deinit { EVP_PKEY_free(pointer) }
 
-    /// A key from SubjectPublicKeyInfo DER (RFC 5280 section 4.1).
+    /// A key from SubjectPublicKeyInfo DER (RFC 5280 section 4.1); bytes after it are an error.
     package convenience init(der: [UInt8]) throws(KeyError) {
         OpenSSLErrorQueue.clear()
         let key = der.withUnsafeBufferPointer { bytes -> OpaquePointer? in
-            var cursor = bytes.baseAddress
-            return d2i_PUBKEY(nil, &cursor, bytes.count)
+            guard let start = bytes.baseAddress else { return nil }
+            var cursor: UnsafePointer<UInt8>? = start
+            guard let key = d2i_PUBKEY(nil, &cursor, bytes.count) else { return nil }
+            guard cursor == start + bytes.count else {
+                EVP_PKEY_free(key)
+                return nil
+            }
+            return key
         }
         guard let key else { throw .malformed(OpenSSLErrorQueue.takeReason()) }
         self.init(owning: key)

@@ -4,8 +4,8 @@ import CShims
 /// Settings of connections that we begin; one for many connections and all threads.
 package final class TLSClientContext: Sendable {
     package struct Options: Sendable {
-        /// TLS 1.2 or 1.3; anything older is raised to 1.2.
-        package var minimumVersion = TLSVersion.tls12
+        /// The oldest and the newest version spoken. Anything below TLS 1.2 is raised to it.
+        package var versions = TLSVersion.tls12...TLSVersion.tls13
         /// Offered by ALPN, best first. Empty: no ALPN.
         package var applicationProtocols = ["http/1.1"]
         /// Shown to servers that ask for a client certificate.
@@ -17,7 +17,7 @@ package final class TLSClientContext: Sendable {
     let handle: ContextHandle
 
     package init(options: Options = Options()) throws(TLSError) {
-        handle = try ContextHandle(TLS_client_method(), minimumVersion: options.minimumVersion)
+        handle = try ContextHandle(TLS_client_method(), versions: options.versions)
         let context = handle.pointer
         let protocols = try ApplicationProtocols(options.applicationProtocols)
         if !protocols.wire.isEmpty {

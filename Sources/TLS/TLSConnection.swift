@@ -78,8 +78,8 @@ package struct TLSConnection: ~Copyable {
         return count > 0 ? .complete(Int(count)) : failure(count)
     }
 
-    /// Writes a part of the bytes, at most one record, and tells how many were taken. An empty buffer
-    /// is complete with 0.
+    /// Writes a part of the bytes, mostly one record, and tells how many were taken. An empty buffer is
+    /// complete with 0. After `wantsWrite` the next write must begin with the same bytes.
     package mutating func write(_ bytes: UnsafeRawBufferPointer) -> TLSResult<Int> {
         guard bytes.count > 0 else { return .complete(0) }
         OpenSSLErrorQueue.clear()

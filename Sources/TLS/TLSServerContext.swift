@@ -4,8 +4,8 @@ import CShims
 /// Settings of connections that we accept; one for many connections and all threads.
 package final class TLSServerContext: Sendable {
     package struct Options: Sendable {
-        /// TLS 1.2 or 1.3; anything older is raised to 1.2.
-        package var minimumVersion = TLSVersion.tls12
+        /// The oldest and the newest version spoken. Anything below TLS 1.2 is raised to it.
+        package var versions = TLSVersion.tls12...TLSVersion.tls13
         /// Spoken here, best first. A client that offers ALPN and none of these is refused with
         /// no_application_protocol, as RFC 7301 section 3.2 demands: one that offers only h2 would send
         /// h2. `http/1.0` is what `curl --http1.0` offers.
@@ -24,7 +24,7 @@ package final class TLSServerContext: Sendable {
     let hasIdentity: Bool
 
     package init(options: Options = Options()) throws(TLSError) {
-        handle = try ContextHandle(TLS_server_method(), minimumVersion: options.minimumVersion)
+        handle = try ContextHandle(TLS_server_method(), versions: options.versions)
         applicationProtocols = try ApplicationProtocols(options.applicationProtocols)
         tickets = try TicketKeys(lifetime: options.sessionLifetime)
         hasIdentity = options.identity != nil

@@ -7,6 +7,7 @@ import Glibc
 package final class TrustAnchors: @unchecked Sendable {
     // An X509_STORE guards its lookups with a lock of its own; it is filled in init and left alone.
     let store: OpaquePointer
+    private let fingerprints: Set<SHA256Digest>
 
     /// The anchors in the order given, each once.
     package let certificates: [Certificate]
@@ -16,18 +17,22 @@ package final class TrustAnchors: @unchecked Sendable {
 
     package init(_ certificates: [Certificate]) {
         guard let store = X509_STORE_new() else { preconditionFailure("out of memory") }
-        var seen: [SHA256Digest: Certificate] = [:]
+        var seen: Set<SHA256Digest> = []
         var kept: [Certificate] = []
-        for certificate in certificates where seen.updateValue(certificate, forKey: certificate.sha256) == nil {
+        for certificate in certificates where seen.insert(certificate.sha256).inserted {
             X509_STORE_add_cert(store, certificate.pointer)
             kept.append(certificate)
         }
         self.store = store
         self.certificates = kept
-        digest = SHA256Digest.of(seen.keys.map(\.bytes).sorted { $0.lexicographicallyPrecedes($1) }.flatMap(\.self))
+        fingerprints = seen
+        digest = SHA256Digest.of(seen.map(\.bytes).sorted { $0.lexicographicallyPrecedes($1) }.flatMap(\.self))
     }
 
     deinit { X509_STORE_free(store) }
+
+    /// True if the certificate is itself one of the anchors, byte for byte.
+    package func contains(_ certificate: Certificate) -> Bool { fingerprints.contains(certificate.sha256) }
 
     /// Where Debian, Fedora and Alpine keep their bundle of anchors; the first that exists counts.
     package static let systemBundles = [

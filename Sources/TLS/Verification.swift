@@ -31,7 +31,8 @@ extension TrustAnchors {
     /// whole left-most label and stands for one label).
     ///
     /// The certificates presented after the leaf are candidates for issuers, in any order; those that
-    /// the chain doesn't need change nothing.
+    /// the chain doesn't need change nothing. Anchors are preferred to them, and from the first anchor
+    /// on, every certificate of the chain is one.
     package func verify(
         _ presented: PresentedChain, options: VerificationOptions
     ) -> Result<VerifiedChain, VerificationFailure> {
@@ -39,7 +40,12 @@ extension TrustAnchors {
         defer { OpenSSLErrorQueue.clear() }
         guard let context = X509_STORE_CTX_new() else { return .failure(.outOfMemory) }
         defer { X509_STORE_CTX_free(context) }
-        let candidates = CertificateStack(presented.rest)
+        // OpenSSL hangs issuers above a leaf that is an anchor itself. They could only spoil the verdict,
+        // and they would stand in the chain with nobody having vouched for them.
+        let standsAlone = options.allowsPartialChain && contains(presented.leaf)
+        let candidates = CertificateStack(standsAlone ? [] : presented.rest)
+        // The context reads the stack without holding it.
+        defer { withExtendedLifetime(candidates) {} }
         guard X509_STORE_CTX_init(context, store, presented.leaf.pointer, candidates.pointer) == 1,
             X509_STORE_CTX_set_default(context, "ssl_server") == 1,
             let parameters = X509_STORE_CTX_get0_param(context)

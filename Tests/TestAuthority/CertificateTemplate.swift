@@ -105,6 +105,16 @@ public struct CertificateTemplate: Sendable {
         set { subject = newValue.map { [("2.5.4.3", $0)] } ?? [] }
     }
 
+    /// This template with as long a validity, its middle at the instant: for peers that look at the
+    /// machine's clock.
+    public func valid(around instant: Int64) -> CertificateTemplate {
+        let half = (notAfter - notBefore) / 2
+        return with {
+            $0.notBefore = instant - half
+            $0.notAfter = instant + half
+        }
+    }
+
     /// This template with changes, for one-line variations.
     public func with(_ change: (inout CertificateTemplate) -> Void) -> CertificateTemplate {
         var copy = self

@@ -1,0 +1,131 @@
+import Glibc
+import TestAuthority
+import Testing
+
+@testable import TLS
+
+/// Reading, writing and ending, with each result that they may have.
+@Suite struct TransferTests {
+    let peers: Peers
+
+    init() throws { peers = try Peers.shared.get() }
+
+    private func connected(_ version: TLSVersion = .tls13) throws -> ConnectionPair {
+        let pair = try ConnectionPair(
+            client: peers.clientContext, server: Peers.server(version), identity: peers.identity)
+        try pair.connect()
+        return pair
+    }
+
+    @Test(arguments: [TLSVersion.tls12, .tls13])
+    func readsInParts(_ version: TLSVersion) throws {
+        let pair = try connected(version)
+        #expect(pair.client.receive() == .wantsRead)
+        #expect(pair.server.send("hello, world") == 12)
+        #expect(pair.client.receive(atMost: 5) == .complete("hello"))
+        #expect(pair.client.hasPending)
+        #expect(pair.client.receive(atMost: 100) == .complete(", world"))
+        #expect(!pair.client.hasPending)
+        #expect(pair.client.receive() == .wantsRead)
+    }
+
+    @Test func recordsThatArriveTogether() throws {
+        let pair = try connected()
+        #expect(pair.server.send("one") == 3)
+        #expect(pair.server.send("two") == 3)
+        #expect(pair.client.receive() == .complete("one"))
+        #expect(pair.client.hasPending)
+        #expect(pair.client.receive() == .complete("two"))
+        #expect(!pair.client.hasPending)
+    }
+
+    @Test func emptyWrite() throws {
+        let pair = try connected()
+        #expect(pair.client.send("") == 0)
+        #expect(pair.server.receive() == .wantsRead)
+    }
+
+    @Test(arguments: [TLSVersion.tls12, .tls13])
+    func bulkWithPartialWritesFromMovingMemory(_ version: TLSVersion) throws {
+        let pair = try connected(version)
+        let total = 3_000_000
+        let sent = (0..<total).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+        var received: [UInt8] = []
+        var written = 0
+        var waits = 0
+        var buffer = [UInt8](repeating: 0, count: 70_000)
+        while received.count < total {
+            while written < total {
+                // A new copy each time: a write is repeated from other memory.
+                let rest = Array(sent[written..<min(written + 100_000, total)])
+                let result = rest.withUnsafeBytes { pair.client.write($0) }
+                guard case .complete(let count) = result else {
+                    try #require(result == .wantsWrite)
+                    waits += 1
+                    break
+                }
+                written += count
+            }
+            while true {
+                let result = buffer.withUnsafeMutableBytes { pair.server.read(into: $0) }
+                if result == .wantsRead { break }
+                received += buffer[..<(try result.get())]
+            }
+        }
+        #expect(received == sent)
+        #expect(waits > 0)
+    }
+
+    @Test(arguments: [TLSVersion.tls12, .tls13])
+    func orderlyEnd(_ version: TLSVersion) throws {
+        let pair = try connected(version)
+        #expect(pair.server.send("last words") == 10)
+        try pair.server.shutdown().get()
+        #expect(pair.client.receive() == .complete("last words"))
+        #expect(pair.client.receive() == .closed)
+        #expect(pair.client.receive() == .closed)
+        // The other direction is still open.
+        #expect(pair.client.send("so long") == 7)
+        #expect(pair.server.receive() == .complete("so long"))
+        try pair.client.shutdown().get()
+        #expect(pair.server.receive() == .closed)
+    }
+
+    @Test(arguments: [TLSVersion.tls12, .tls13])
+    func truncationIsAFailure(_ version: TLSVersion) throws {
+        let pair = try connected(version)
+        #expect(pair.server.send("half a mess") == 11)
+        pair.sockets.closeServer()
+        #expect(pair.client.receive() == .complete("half a mess"))
+        let end = pair.client.receive()
+        #expect(end.kind == .unexpectedEOF)
+        #expect(end.message == "the peer closed the connection without ending TLS (no close_notify)")
+        try pair.client.shutdown().get()
+    }
+
+    @Test func aRecordCutShortIsAFailure() throws {
+        let pair = try connected()
+        let header: [UInt8] = [23, 3, 3, 0, 100, 1, 2, 3]
+        #expect(write(pair.sockets.server, header, header.count) == header.count)
+        pair.sockets.closeServer()
+        #expect(pair.client.receive().kind == .unexpectedEOF)
+    }
+
+    @Test func forgedRecordIsAFailure() throws {
+        let pair = try connected()
+        let record: [UInt8] = [23, 3, 3, 0, 32] + [UInt8](repeating: 7, count: 32)
+        #expect(write(pair.sockets.server, record, record.count) == record.count)
+        #expect(pair.client.receive().kind == .protocolError)
+        #expect(pair.server.receive().kind == .alertReceived(20))
+    }
+
+    @Test func writingToAPeerThatIsGone() throws {
+        let pair = try connected()
+        pair.sockets.closeServer()
+        let bytes: [UInt8] = [1, 2, 3]
+        // No SIGPIPE: the test would not be here to see the error.
+        let outcome = bytes.withUnsafeBytes { pair.client.write($0) }
+        #expect(outcome.kind == .system(EPIPE))
+        #expect(outcome.message == "Broken pipe")
+    }
+}
