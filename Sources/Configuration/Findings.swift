@@ -7,10 +7,11 @@ final class Findings {
     private var problems: [Problem] = []
     private var known: Set<Problem> = []
     private var dropped = 0
-    private(set) var hasErrors = false
+    private(set) var errorCount = 0
+    var hasErrors: Bool { errorCount > 0 }
 
     func error(_ place: Place, _ message: String) {
-        hasErrors = true
+        errorCount += 1
         add(Problem(.error, at: place, message))
     }
 

@@ -1,5 +1,6 @@
 // Configuration: files in, one immutable and validated snapshot out, or every problem at once.
 
+package import Security
 package import Session
 
 /// One generation of the configuration. Nothing in it changes; a reload makes a new one, and who
@@ -11,6 +12,11 @@ package final class Snapshot: Sendable {
     package let timeouts: Timeouts
     package let limits: Limits
     package let log: LogSettings
+    package let hosts: HostTable<HostEntry>
+    /// What is done with hosts that have no entry.
+    package let defaultAction: HostAction
+    /// The policy of hosts that have no entry: the trust anchors decide.
+    package let defaultPolicy: SecurityPolicy
     /// What is allowed but should be known, e.g. each insecure switch that is on. To be said at
     /// every start and reload.
     package let warnings: [Problem]
@@ -21,7 +27,8 @@ package final class Snapshot: Sendable {
 
     init(
         proxy: ProxySettings, authority: AuthoritySettings, upstream: UpstreamSettings, timeouts: Timeouts,
-        limits: Limits, log: LogSettings, warnings: [Problem], stateDirectory: String, files: [String]
+        limits: Limits, log: LogSettings, hosts: HostTable<HostEntry>, defaultAction: HostAction,
+        warnings: [Problem], stateDirectory: String, files: [String]
     ) {
         self.proxy = proxy
         self.authority = authority
@@ -29,8 +36,18 @@ package final class Snapshot: Sendable {
         self.timeouts = timeouts
         self.limits = limits
         self.log = log
+        self.hosts = hosts
+        self.defaultAction = defaultAction
+        defaultPolicy = SecurityPolicy()
         self.warnings = warnings
         self.stateDirectory = stateDirectory
         self.files = files
+    }
+
+    /// The entry that decides for a host, or nil when none speaks for it.
+    /// - Parameter host: a name in any case, with or without its trailing dot, or an address
+    ///   without brackets.
+    package func entry(for host: String, port: UInt16) -> HostEntry? {
+        hosts.entry(forHost: host, port: port)?.value
     }
 }

@@ -1,3 +1,4 @@
+internal import Security
 internal import Session
 
 extension Snapshot {
@@ -11,10 +12,13 @@ extension Snapshot {
     package static func load(_ file: String, stateDirectory: String) throws(ConfigurationProblems) -> Snapshot {
         let findings = Findings()
         let daemon = DaemonFile.read(file, stateDirectory: stateDirectory, findings: findings)
+        let pins = daemon?.pins.flatMap { PinFile.read($0.path, namedAt: $0.place, findings: findings) }
         guard let daemon, !findings.hasErrors else { throw ConfigurationProblems(findings.sorted) }
+        let files = [file] + (daemon.pins.map { [$0.path] } ?? [])
         return Snapshot(
             proxy: daemon.proxy, authority: daemon.authority, upstream: daemon.upstream,
             timeouts: daemon.timeouts, limits: daemon.limits, log: daemon.log,
-            warnings: findings.sorted, stateDirectory: stateDirectory, files: [file])
+            hosts: pins?.hosts ?? HostTable(), defaultAction: pins?.defaultAction ?? .intercept,
+            warnings: findings.sorted, stateDirectory: stateDirectory, files: files)
     }
 }

@@ -6,6 +6,8 @@ final class Section {
     private let file: String
     private let findings: Findings
     private let pairs: [YAMLPair]
+    /// The mapping itself; nil if it isn't written.
+    let start: YAMLValue?
     /// In the order in which they were asked for.
     private var known: [String] = []
 
@@ -15,6 +17,7 @@ final class Section {
         self.name = name
         self.file = file
         self.findings = findings
+        start = value
         switch value?.content {
         case .mapping(let pairs): self.pairs = pairs
         case nil, .null: pairs = []
@@ -51,6 +54,11 @@ final class Section {
 
     func section(_ key: String) -> Section {
         Section(key, value(key), file: file, findings: findings)
+    }
+
+    /// A mapping that is an element of a list.
+    func element(_ name: String, _ value: YAMLValue) -> Section {
+        Section(name, value, file: file, findings: findings)
     }
 
     /// A scalar. Nil if it isn't written, and (with an error) if it can't be read.

@@ -1,0 +1,67 @@
+internal import Security
+
+/// pins.yaml, read: which hosts are pinned to what.
+struct PinFile {
+    var defaultAction: HostAction
+    var hosts: HostTable<HostEntry>
+
+    /// Reads the file. Whatever is wrong is among the findings.
+    /// - Parameter place: where the file is named, to be blamed if it can't be read.
+    static func read(_ file: String, namedAt place: Place, findings: Findings) -> PinFile? {
+        let bytes: [UInt8]
+        switch FileContents.read(file) {
+        case .failure(let reason):
+            findings.error(
+                place, "pins: \(file) can't be read: \(reason.text) (write pins: null if nothing is to be pinned)")
+            return nil
+        case .success(let read): bytes = read
+        }
+        let errors = findings.errorCount
+        let value = YAMLDocument.compose(bytes, file: file, findings: findings)
+        guard let value, !value.isNull else {
+            // It may have been read while somebody was writing it: never "nothing is pinned".
+            if findings.errorCount == errors {
+                findings.error(Place(file: file), "the file is empty; write \"hosts: []\" if nothing is to be pinned")
+            }
+            return nil
+        }
+        let root = Section("", value, file: file, findings: findings)
+        let defaults = root.section("defaults")
+        let action = defaults.read("action", .action)
+        defaults.finish()
+        let hosts = hosts(root, file: file)
+        root.finish()
+        return PinFile(defaultAction: action ?? .intercept, hosts: hosts)
+    }
+
+    private static func hosts(_ root: Section, file: String) -> HostTable<HostEntry> {
+        guard let value = root.nonNull("hosts") else { return HostTable() }
+        guard case .sequence(let list) = value.content else {
+            root.error(value, "\"hosts\" takes a list of entries (\"- match: …\"), not \(value.kind)")
+            return HostTable()
+        }
+        var entries: [(pattern: HostPattern, value: HostEntry)] = []
+        var places: [YAMLValue] = []
+        entries.reserveCapacity(list.count)
+        for element in list {
+            let reader = PinEntryReader(root.element("hosts", element), file: file)
+            guard let match = reader.match(of: element) else {
+                reader.finish()
+                continue
+            }
+            let entry = reader.entry(for: match.pattern, line: match.place.line)
+            entries.append((match.pattern, entry))
+            places.append(match.place)
+        }
+        let table = HostTable(entries)
+        for (later, first) in table.duplicates {
+            root.error(
+                places[later], "match: \(entries[later].pattern) already has the entry in line \(places[first].line)")
+        }
+        return table
+    }
+}
+
+extension Form where Value == HostAction {
+    static var action: Form { .word(HostAction.allCases.map { ($0.rawValue, $0) }) }
+}
