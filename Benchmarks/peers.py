@@ -56,6 +56,8 @@ class Bench:
                    "authorityKeyIdentifier=keyid\nsubjectKeyIdentifier=hash\n")
         run("openssl", "x509", "-req", "-in", "origin.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-days",
             "30", "-extfile", "origin.ext", "-out", "origin.pem", cwd=self.directory)
+        both = self.path("origin.key").read_text() + self.path("origin.pem").read_text()
+        self.write("origin-with-key.pem", both)
 
     def pin(self):
         script = ("openssl x509 -in origin.pem -noout -pubkey | openssl pkey -pubin -outform der | "
@@ -191,7 +193,7 @@ defaults
     timeout server 60s
     http-reuse always
 frontend front
-    bind 127.0.0.1:{port} ssl crt {bench.path('ca-with-key.pem')} generate-certificates ca-sign-file {bench.path('ca-with-key.pem')} alpn http/1.1
+    bind 127.0.0.1:{port} ssl crt {bench.path('origin-with-key.pem')} generate-certificates ca-sign-file {bench.path('ca-with-key.pem')}
     default_backend back
 backend back
     server origin 127.0.0.1:{origin.port} ssl verify required ca-file {bench.path('ca.pem')} sni str({HOST}) verifyhost {HOST}

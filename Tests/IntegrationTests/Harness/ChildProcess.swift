@@ -53,7 +53,7 @@ final class ChildProcess: Sendable {
              mergingErrors ? standardOutput.writing : standardError.writing] + inherited
         Thread.detachNewThread {
             let result = Self.spawn(
-                ["/usr/bin/setpriv", "--pdeathsig", "KILL", "--", "/usr/bin/env", "-C", directory]
+                ["/usr/bin/setpriv", "--pdeathsig", "TERM", "--", "/usr/bin/env", "-C", directory]
                     + arguments,
                 environment: environment, descriptors: descriptors)
             started.settle(result)

@@ -1,3 +1,5 @@
+import Foundation
+
 /// nginx as an origin, with as many sites as a test wants: each a name with a chain of its own.
 struct NginxOrigin: Sendable {
     /// Where sites are served over TLS, chosen by SNI; the first site is what a client without SNI gets.
@@ -15,7 +17,6 @@ struct NginxOrigin: Sendable {
         var directives: String = ""
     }
 
-    /// - Parameter fallback: what a client gets that names no site; the first site if nil.
     init(
         in bed: TestBed, folder: String = "nginx", sites: [Site], locations: String = "",
         options: String = ""
@@ -44,7 +45,7 @@ struct NginxOrigin: Sendable {
         let configuration = try bed.file(
             "\(folder)/nginx.conf",
             """
-            daemon off; master_process off;
+            daemon off; worker_processes 1; user \(NSUserName());
             pid \(bed.path(folder))/nginx.pid; error_log stderr warn;
             events { worker_connections 1024; }
             http {

@@ -17,6 +17,17 @@ struct PythonPeer: Sendable {
         self.port = port
     }
 
+    /// `Peers/origin.py`: an origin whose paths are behaviours.
+    static func origin(
+        in bed: TestBed, name: String = "origin", chain: ServedChain?, _ arguments: [String] = []
+    ) async throws -> PythonPeer {
+        guard let chain else { return try await PythonPeer(in: bed, script: "origin.py", ["--plain"] + arguments) }
+        let certificate = try bed.file("\(name).pem", chain.pem)
+        let key = try bed.file("\(name).key", chain.keyPEM)
+        return try await PythonPeer(
+            in: bed, script: "origin.py", ["--certificate", certificate, "--key", key] + arguments)
+    }
+
     /// The system's interpreter: the peers use the standard library only.
     static let python = "/usr/bin/python3"
 
