@@ -73,7 +73,7 @@ let package = Package(
         tests("Security", ["TLS", "TestAuthority"]),
         tests("Transport", ["EventLoop", "TLS", "TestAuthority"]),
         tests("Session", ["Transport", "Security", "HTTPWire", "EventLoop", "TLS", "TestAuthority"]),
-        tests("Configuration", ["Security", "Session", "HTTPWire"]),
+        tests("Configuration", ["Security", "Session", "HTTPWire", "TLS", "TestAuthority"]),
         tests("Proxy", ["Configuration", "Session", "Security", "HTTPWire", "TLS", "EventLoop"]),
         .testTarget(
             name: "IntegrationTests", dependencies: ["pinproxy", "TestAuthority"], exclude: ["Peers"],

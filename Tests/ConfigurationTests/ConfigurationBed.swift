@@ -20,7 +20,10 @@ final class ConfigurationBed {
     func path(_ name: String) -> String { directory + "/" + name }
 
     func write(_ name: String, _ bytes: [UInt8]) throws {
-        try Data(bytes).write(to: URL(fileURLWithPath: path(name)))
+        let url = URL(fileURLWithPath: path(name))
+        try FileManager.default.createDirectory(
+            at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try Data(bytes).write(to: url)
     }
 
     func load() throws(ConfigurationProblems) -> Snapshot {

@@ -30,9 +30,10 @@ struct DaemonFile {
         }
         let root = Section("", value, file: file, findings: findings)
         let reader = DaemonFileReader(file: file, stateDirectory: stateDirectory)
+        let proxy = reader.proxy(root.section("proxy"))
         let authority = reader.authority(root.section("authority"))
         let result = DaemonFile(
-            proxy: reader.proxy(root.section("proxy")),
+            proxy: proxy,
             authority: authority,
             upstream: reader.upstream(root.section("upstream"), authority: authority),
             timeouts: reader.timeouts(root.section("timeouts")),

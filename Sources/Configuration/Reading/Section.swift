@@ -74,7 +74,7 @@ final class Section {
     func scalar<Value>(_ value: YAMLValue, _ key: String, _ form: Form<Value>) -> Value? {
         switch value.content {
         case .null:
-            error(value, "\"\(key)\" has no value; leave the line out for the default")
+            error(value, "\"\(key)\" has no value; write one, or leave the line out")
         case .sequence, .mapping:
             error(value, "\"\(key)\" takes a single value, not \(value.kind)")
         case .scalar(let text):

@@ -19,7 +19,7 @@ struct YAMLValue {
     var kind: String {
         switch content {
         case .null: "nothing"
-        case .scalar(let text): text.utf8.count > 40 ? "a long text" : "\"\(text)\""
+        case .scalar(let text): text.utf8.count > 80 ? "a long text" : "\"\(text)\""
         case .sequence: "a list"
         case .mapping: "a mapping"
         }

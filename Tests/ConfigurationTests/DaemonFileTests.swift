@@ -1,0 +1,234 @@
+import Security
+import Session
+import TLS
+import TestAuthority
+import Testing
+
+@testable import Configuration
+
+/// pinproxy.yaml, right and wrong. The messages are what people see: they are tested word for word.
+@Suite struct DaemonFileTests {
+    private func bed(_ text: String, _ more: [String: String]) throws -> ConfigurationBed {
+        var files = ["pins.yaml": "hosts: []\n", "ca.pem": try Self.authority.get()]
+        files.merge(more) { $1 }
+        // One authority is read sooner than all of the system's.
+        let isMapping = text.contains(": ") && !text.contains("upstream") && text.hasSuffix("\n")
+        files["pinproxy.yaml"] = isMapping ? text + "upstream: {trust: ca.pem}\n" : text
+        return try ConfigurationBed(files)
+    }
+
+    private static let authority = Result { try HeldCertificate.root().pem }
+
+    private func problems(_ text: String, _ more: [String: String] = [:]) throws -> [String] {
+        try bed(text, more).problems()
+    }
+
+    private func load(_ text: String, _ more: [String: String] = [:]) throws -> Snapshot {
+        try bed(text, more).load()
+    }
+
+    @Test func hasTheDefaultsOfTheContract() throws {
+        let snapshot = try load("proxy:\n")
+        #expect(snapshot.proxy.listen.map(\.description) == ["127.0.0.1:7467"])
+        #expect(snapshot.proxy.allowClients.map(\.description) == ["127.0.0.0/8", "::1"])
+        #expect(snapshot.proxy.workers == nil)
+        #expect(snapshot.proxy.users == nil)
+        #expect(snapshot.proxy.tls == nil)
+        #expect(snapshot.proxy.via)
+        #expect(snapshot.authority.certificatePath == snapshot.stateDirectory + "/authority.pem")
+        #expect(snapshot.authority.privateKeyPath == snapshot.stateDirectory + "/authority.key")
+        #expect(snapshot.authority.leafLifetime == .seconds(30 * 86_400))
+        #expect(snapshot.upstream.parent == nil)
+        #expect(snapshot.upstream.blockedAddresses == [.linkLocal, .metadata])
+        #expect(!snapshot.upstream.anchors.certificates.isEmpty)
+        #expect(snapshot.timeouts == .init())
+        #expect(snapshot.limits == .init())
+        #expect(snapshot.log == .init())
+        #expect(snapshot.defaultAction == .intercept)
+        #expect(snapshot.warnings == [])
+    }
+
+    @Test func readsEverySetting() throws {
+        let snapshot = try load(
+            """
+            proxy:
+              listen: [192.0.2.1:80, "[2001:DB8::1]:0"]
+              workers: 3
+              users: users
+              allow_clients: [10.0.0.0/8, ::/0]
+              via: false
+            authority: {certificate: ca.pem, private_key: /keys/ca.key, leaf_lifetime: 1d12h}
+            upstream:
+              parent: http://us%65r:p%40ss@Proxy.example:3128/
+              block_addresses: [loopback, private]
+            timeouts: {connect: 500ms, tls_handshake: 2s, idle_client: 1h, idle_upstream: 1m30s, first_byte: 3m, drain: 0s}
+            limits: {request_head: 8KiB, response_head: 1MiB, clients: 12}
+            log: {level: debug, format: json, access: false}
+            pins: null
+            """, ["users": "# comment\nann:$2y$05$abcdefghijklmnopqrstuuABCDEFGHIJKLMNOPQRSTUVWXYZ01234\n\n"])
+        #expect(snapshot.proxy.listen.map(\.description) == ["192.0.2.1:80", "[2001:db8::1]:0"])
+        #expect(snapshot.proxy.workers == 3)
+        #expect(snapshot.proxy.users?.lines == ["ann:$2y$05$abcdefghijklmnopqrstuuABCDEFGHIJKLMNOPQRSTUVWXYZ01234"])
+        #expect(snapshot.proxy.allowClients.map(\.description) == ["10.0.0.0/8", "::/0"])
+        #expect(!snapshot.proxy.via)
+        #expect(snapshot.authority.certificatePath == snapshot.stateDirectory + "/ca.pem")
+        #expect(snapshot.authority.privateKeyPath == "/keys/ca.key")
+        #expect(snapshot.authority.leafLifetime == .seconds(129_600))
+        #expect(snapshot.upstream.parent == .init(host: "proxy.example", port: 3128, authorization: "Basic dXNlcjpwQHNz"))
+        #expect(snapshot.upstream.blockedAddresses == [.loopback, .private])
+        #expect(snapshot.timeouts.connect == .milliseconds(500))
+        #expect(snapshot.timeouts.idleUpstream == .seconds(90))
+        #expect(snapshot.timeouts.drain == .zero)
+        #expect(snapshot.limits.requestHead == 8192)
+        #expect(snapshot.limits.responseHead == 1 << 20)
+        #expect(snapshot.limits.clients == 12)
+        #expect(snapshot.log.level == .debug)
+        #expect(snapshot.log.format == .json)
+        #expect(!snapshot.log.access)
+        #expect(snapshot.files.count == 1)
+        #expect(snapshot.warnings == [])
+    }
+
+    @Test(arguments: [
+        ("prox:\n  listen: x\n", "1:1: error: unknown key \"prox\"; did you mean \"proxy\"?"),
+        ("proxy: {lisen: x}\n", "1:9: error: unknown key \"lisen\" in \"proxy\"; did you mean \"listen\"?"),
+        (
+            "timeouts: {speed: 1s}\n",
+            "1:12: error: unknown key \"speed\" in \"timeouts\"; known here: connect, tls_handshake, idle_client, idle_upstream, first_byte, drain"
+        ),
+        ("timeouts: {idle-client: 1s}\n", "1:12: error: unknown key \"idle-client\" in \"timeouts\"; did you mean \"idle_client\"?"),
+        ("proxy: [1]\n", "1:8: error: \"proxy\" must be a mapping (key: value), not a list"),
+        ("- proxy\n", "1:1: error: the file must be a mapping (key: value), not a list"),
+        ("hello\n", "1:1: error: the file must be a mapping (key: value), not \"hello\""),
+        ("proxy:\n  workers: many\n", "2:12: error: workers: \"many\" is not a whole number, or auto for one a core"),
+        ("proxy:\n  workers: 0\n", "2:12: error: workers: 0 is out of range; write a number from 1 to 1024, or auto for one a core"),
+        ("proxy: {workers: [2]}\n", "1:18: error: \"workers\" takes a single value, not a list"),
+        ("proxy:\n  workers:\n", "2:11: error: \"workers\" has no value; write one, or leave the line out"),
+        ("proxy: {via: yes}\n", "1:14: error: via: \"yes\" is neither true nor false"),
+        ("proxy: {listen: 7467}\n", "1:17: error: listen: \"7467\" has no address; write e.g. 127.0.0.1:7467"),
+        ("proxy: {listen: 127.0.0.1}\n", "1:17: error: listen: \"127.0.0.1\" has no port; write an address and a port, e.g. 127.0.0.1:7467 or \"[::1]:7467\""),
+        ("proxy: {listen: \"localhost:1\"}\n", "1:17: error: listen: \"localhost\" is a name; write 127.0.0.1:1 or \"[::1]:1\", or both as a list"),
+        ("proxy: {listen: \"*:1\"}\n", "1:17: error: listen: \"*:1\" has no address; write 0.0.0.0:1 or \"[::]:1\" if every machine may connect"),
+        ("proxy: {listen: 1.2.3:80}\n", "1:17: error: listen: \"1.2.3\" is not an IP address; write an address and a port, e.g. 127.0.0.1:7467 or \"[::1]:7467\""),
+        ("proxy: {listen: 1.2.3.4:x}\n", "1:17: error: listen: \"x\" is not a port; write a number from 0 to 65535"),
+        ("proxy: {listen: 1.2.3.4:70000}\n", "1:17: error: listen: \"70000\" is not a port; write a number from 0 to 65535"),
+        ("proxy: {listen: ::1:80}\n", "1:17: error: listen: an IPv6 address stands in brackets, and in quotes because of them; write an address and a port, e.g. 127.0.0.1:7467 or \"[::1]:7467\""),
+        ("proxy: {listen: \"[1.2.3.4]:80\"}\n", "1:17: error: listen: only IPv6 addresses stand in brackets; write 1.2.3.4:80"),
+        ("proxy: {listen: []}\n", "1:17: error: listen: the list is empty; the proxy needs an address"),
+        ("proxy: {listen: [1.2.3.4:80, 1.2.3.4:80]}\n", "1:30: error: listen: 1.2.3.4:80 is written twice"),
+        ("proxy: {listen: systemd}\n", "1:17: error: listen: socket activation (listen: systemd) is not built yet in this version"),
+        ("proxy: {allow_clients: [10.0.0.0/33]}\n", "1:25: error: allow_clients: \"10.0.0.0/33\": what follows the slash must be a number from 0 to 32"),
+        ("proxy: {allow_clients: [10.1.0.0/8]}\n", "1:25: error: allow_clients: \"10.1.0.0/8\" has bits set beyond its first 8"),
+        ("proxy: {allow_clients: [lan]}\n", "1:25: error: allow_clients: \"lan\" is not an IP address or range; write e.g. 127.0.0.0/8, 192.0.2.7 or ::1"),
+        ("proxy: {allow_clients: []}\n", "1:24: error: allow_clients: the list is empty, so nobody could connect"),
+        ("proxy: {allow_clients: {a: b}}\n", "1:24: error: \"allow_clients\" takes a value or a list of them, not a mapping"),
+        ("timeouts: {connect: 10}\n", "1:21: error: connect: \"10\" has no unit; write 10s if seconds are meant"),
+        ("timeouts: {connect: 10 s}\n", "1:21: error: connect: \"10 s\" has no unit; write a number and a unit (ms, s, m, h, d), e.g. 10s or 1h30m"),
+        ("timeouts: {connect: 10sec}\n", "1:21: error: connect: \"sec\" is not a unit of time; write a number and a unit (ms, s, m, h, d), e.g. 10s or 1h30m"),
+        ("timeouts: {connect: fast}\n", "1:21: error: connect: \"fast\" is not a time; write a number and a unit (ms, s, m, h, d), e.g. 10s or 1h30m"),
+        ("timeouts: {connect: -1s}\n", "1:21: error: connect: \"-1s\" is not a time; write a number and a unit (ms, s, m, h, d), e.g. 10s or 1h30m"),
+        ("timeouts: {connect: 0s}\n", "1:21: error: connect: 0s is out of range; write a time from 1ms to 1h"),
+        ("timeouts: {idle_client: 2d}\n", "1:25: error: idle_client: 2d is out of range; write a time from 1ms to 1d"),
+        ("timeouts: {connect: 99999999999999999999s}\n", "1:21: error: connect: \"99999999999999999999s\" is too long a time"),
+        ("authority: {leaf_lifetime: 398d}\n", "1:28: error: leaf_lifetime: 398d is out of range; write a time from 1h to 89d"),
+        ("authority: {private_key: ~/x}\n", "1:26: error: private_key: \"~\" is not expanded; write the whole path"),
+        ("limits: {request_head: 64KB}\n", "1:24: error: request_head: \"KB\" is not a unit of size; write 64KiB"),
+        ("limits: {request_head: big}\n", "1:24: error: request_head: \"big\" is not a size; write a number and a unit (B, KiB, MiB, GiB), e.g. 64KiB"),
+        ("limits: {request_head: 100}\n", "1:24: error: request_head: 100 is out of range; write a size from 1KiB to 16MiB"),
+        ("limits: {request_head: 9999999999GiB}\n", "1:24: error: request_head: \"9999999999GiB\" is too big"),
+        ("limits: {clients: 1e4}\n", "1:19: error: clients: \"1e4\" is not a whole number"),
+        ("limits: {inspected_body: 1MiB}\n", "1:26: error: inspected_body: the inspection of bodies is not built yet in this version; leave the line out"),
+        ("log: {level: warn}\n", "1:14: error: level: unknown value \"warn\"; write trace, debug, info, notice, warning, error or critical"),
+        ("log: {level: eror}\n", "1:14: error: level: unknown value \"eror\"; did you mean \"error\"?"),
+        ("log: {format: journald}\n", "1:15: error: format: journald fields are not built yet in this version; write auto, text or json"),
+        ("admin:\n  listen: 127.0.0.1:7468\n", "2:3: error: admin: the admin port is not built yet in this version; leave the line out"),
+        ("upstream: {parent: https://p:1}\n", "1:20: error: parent: TLS to the parent proxy is not understood; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
+        ("upstream: {parent: p:1}\n", "1:20: error: parent: it is no http:// URL; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
+        ("upstream: {parent: http://p}\n", "1:20: error: parent: the port is missing; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
+        ("upstream: {parent: http://p:0}\n", "1:20: error: parent: \"0\" is not a port; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
+        ("upstream: {parent: \"http://[x]:1\"}\n", "1:20: error: parent: \"x\" is not an IPv6 address"),
+        ("upstream: {parent: http://a b:1}\n", "1:20: error: parent: \"a b\" is not a host name; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
+        ("upstream: {parent: http://u%0a:x@p:1}\n", "1:20: error: parent: the credentials are not USER:PASSWORD (with %XX for special characters)"),
+        ("upstream: {block_addresses: [linklocal]}\n", "1:30: error: block_addresses: unknown value \"linklocal\"; did you mean \"link-local\"?"),
+        ("upstream: {block_addresses: []}\n", "1:29: warning: insecure: no address is blocked; clients reach the cloud's metadata service through the proxy"),
+        ("upstream: {trust: []}\n", "1:19: error: trust: the list is empty, so no server could be trusted; write system"),
+        ("upstream: {trust: [system, none.pem]}\n", "1:28: error: trust: none.pem: No such file or directory"),
+        ("upstream: {trust: pins.yaml}\n", "1:19: error: trust: pins.yaml: there is no certificate in it"),
+        ("pins: other.yaml\n", "1:7: error: pins: other.yaml can't be read: No such file or directory (write pins: null if nothing is to be pinned)"),
+        (
+            "proxy: {listen: 0.0.0.0:80, allow_clients: [0.0.0.0/0]}\n",
+            "1:44: warning: everybody who can reach the port may use this proxy; name the networks, or set users"
+        ),
+        ("", " warning: the file is empty; every setting has its default"),
+        ("proxy: {tls: {certificate: a.pem}}\n", "1:14: error: tls: \"private_key\" is missing"),
+        ("proxy: {users: none}\n", "1:16: error: users: none: No such file or directory"),
+    ]) func explainsProblems(_ text: String, _ problem: String) throws {
+        let problems = try problems(text).filter { !$0.contains("certificate: a.pem:") }
+        #expect(problems == ["pinproxy.yaml:" + problem])
+    }
+
+    @Test func reportsEverythingAtOnceInOrder() throws {
+        let problems = try problems(
+            """
+            limits: {clients: none}
+            proxy:
+              listen: nowhere
+              worker: 2
+            pins: pins.yaml
+            bogus: 1
+
+            """, ["pins.yaml": "hosts:\n  - match: a b\n"])
+        #expect(
+            problems == [
+                "pinproxy.yaml:1:19: error: clients: \"none\" is not a whole number",
+                "pinproxy.yaml:3:11: error: listen: \"nowhere\" has no port; write an address and a port, e.g. 127.0.0.1:7467 or \"[::1]:7467\"",
+                "pinproxy.yaml:4:3: error: unknown key \"worker\" in \"proxy\"; did you mean \"workers\"?",
+                "pinproxy.yaml:6:1: error: unknown key \"bogus\"; known here: proxy, authority, upstream, timeouts, limits, log, pins, admin",
+                "pins.yaml:2:12: error: match: “a b” holds a character that no host name has",
+            ])
+    }
+
+    @Test func boundsTheNumberOfProblems() throws {
+        let keys = (0..<1000).map { "unknown\($0): 1\n" }.joined()
+        let problems = try problems(keys)
+        #expect(problems.count == 201)
+        #expect(problems.last == "pinproxy.yaml: error: 800 more problems are not shown")
+    }
+
+    @Test func saysWhichUserIsWrong() throws {
+        let hash = "$2b$12$abcdefghijklmnopqrstuuABCDEFGHIJKLMNOPQRSTUVWXYZ01234"
+        let users = "ann:\(hash)\nbob:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\nann:\(hash)\ncarl\n:\(hash)\n"
+        #expect(
+            try problems("proxy: {users: users}", ["users": users]) == [
+                "users:2:1: error: the password of \"bob\" is not a bcrypt hash; make the line with: htpasswd -nB bob",
+                "users:3:1: error: user \"ann\" is already in line 1",
+                "users:4:1: error: expected NAME:HASH; make the line with: htpasswd -nB NAME",
+                "users:5:1: error: expected NAME:HASH; make the line with: htpasswd -nB NAME",
+            ])
+        #expect(
+            try problems("proxy: {users: users}", ["users": "# nobody\n"]) == [
+                "pinproxy.yaml:1:16: warning: users: users names nobody, so nobody can use the proxy"
+            ])
+    }
+
+    @Test func acceptsTheDefaultsOfWhatIsNotBuilt() throws {
+        #expect(try problems("admin: {}\nlimits: {inspected_body: 8MiB}\n") == [])
+        #expect(try problems("admin: null\nproxy: {tls: null, users: null}\nupstream: {parent: null}\n") == [])
+    }
+
+    @Test func saysThatTheFileIsMissing() throws {
+        #expect(
+            try ConfigurationBed().problems() == ["pinproxy.yaml: error: can't be read: No such file or directory"])
+    }
+
+    /// Whatever a file is cut down to, there is a snapshot or a reason.
+    @Test func survivesEveryPrefix() throws {
+        let text = "proxy: {listen: [127.0.0.1:0], allow_clients: [::1]}\nlog:\n  level: info\npins: null\n"
+        let bytes = Array(text.utf8)
+        let bed = try ConfigurationBed(["pins.yaml": "hosts: []\n"])
+        for length in 0...bytes.count {
+            try bed.write("pinproxy.yaml", Array(bytes[..<length]))
+            do { _ = try bed.load() } catch { #expect(error.problems.contains { $0.severity == .error }) }
+        }
+    }
+}
