@@ -153,10 +153,10 @@ extension VerificationFailure.Reason {
 }
 
 /// The day of an instant in UTC, written `2027-06-30`.
-struct CalendarDate: CustomStringConvertible {
-    let description: String
+package struct CalendarDate: Sendable, CustomStringConvertible {
+    package let description: String
 
-    init(_ time: UnixTime) {
+    package init(_ time: UnixTime) {
         var parts = tm()
         var seconds = time_t(time)
         guard gmtime_r(&seconds, &parts) != nil else {

@@ -1,0 +1,55 @@
+package import TLS
+
+/// Why the local authority can't be made, loaded or used.
+package enum AuthorityError: Error, Sendable, CustomStringConvertible {
+    case unreadable(path: String, FileProblem)
+    case unwritable(path: String, FileProblem)
+    /// One of the pair is there without the other.
+    case incomplete(present: String, missing: String)
+    /// `create` found the file in its way.
+    case exists(path: String)
+    /// The key's file can be read, or written, by others than its owner.
+    case exposedKey(path: String, mode: UInt32)
+    /// The key's file belongs to somebody else.
+    case foreignKey(path: String, owner: UInt32)
+    case brokenCertificate(path: String, CertificateError)
+    case brokenKey(path: String, KeyError)
+    case mismatch(certificate: String, key: String)
+    /// Not an authority's certificate, or one whose leaves nobody would accept.
+    case unfit(path: String, reason: String)
+    case noKeyIdentifier
+    case notYetValid(UnixTime)
+    case expired(UnixTime)
+    /// A host that no certificate can be issued for.
+    case unusableName(String)
+    case signing(KeyError)
+
+    package var description: String {
+        switch self {
+        case .unreadable(let path, let problem): "\(path): \(problem)"
+        case .unwritable(let path, let problem): "\(path) can't be written: \(problem)"
+        case .incomplete(let present, let missing):
+            "\(present) is there, but \(missing) is not; restore it from a copy, or remove \(present) to have "
+                + "a new authority made (clients then have to trust the new one)"
+        case .exists(let path): "\(path) exists already; remove it first if a new authority is wanted"
+        case .exposedKey(let path, let mode):
+            "\(path) is open to other users (mode \(String(mode & 0o777, radix: 8))); whoever read it can be any "
+                + "server to the clients that trust this authority. If nobody can have: chmod 600 \(path). "
+                + "Otherwise make a new authority"
+        case .foreignKey(let path, let owner):
+            "\(path) belongs to user \(owner), who is neither root nor the user that runs this; chown it"
+        case .brokenCertificate(let path, let error): "\(path): \(error)"
+        case .brokenKey(let path, let error): "\(path): \(error)"
+        case .mismatch(let certificate, let key): "\(key) is not the key of \(certificate)"
+        case .unfit(let path, let reason): "\(path) can't serve as the local authority: \(reason)"
+        case .noKeyIdentifier:
+            "the authority's certificate has no subjectKeyIdentifier, so strict clients would refuse its leaves"
+        case .notYetValid(let time):
+            "the local authority is not valid before \(CalendarDate(time)); is this machine's clock right?"
+        case .expired(let time):
+            "the local authority expired \(CalendarDate(time)); make a new one with `pinproxy ca create`"
+        case .unusableName(let name): "no certificate can be issued for “\(name)”"
+        case .signing(let error): "the local authority can't sign: \(error)"
+        }
+    }
+}

@@ -1,0 +1,113 @@
+import Glibc
+package import TLS
+
+/// Where the local authority lives: its certificate and its key, both PEM.
+package struct AuthorityFiles: Sendable, Hashable {
+    package let certificate: String
+    package let key: String
+
+    package init(certificate: String, key: String) {
+        self.certificate = certificate
+        self.key = key
+    }
+
+    /// What is there is loaded; where nothing is, an authority is made. For the start of the daemon.
+    /// - Returns: the authority, and whether it is new, so that people can be told to trust it.
+    package func loadOrCreate(at unixTime: UnixTime) throws(AuthorityError) -> (authority: LocalAuthority, isNew: Bool) {
+        if Self.exists(certificate) || Self.exists(key) { return (try load(at: unixTime), false) }
+        do {
+            return (try create(at: unixTime), true)
+        } catch .exists {
+            // Another start was quicker.
+            return (try load(at: unixTime), false)
+        }
+    }
+
+    /// Makes an authority and writes it; never over another one.
+    ///
+    /// The directories are made where they are missing (0700). Each file appears whole under its name or
+    /// not at all: it is written and synced under another one first. Two that create at once are told
+    /// apart by a lock on the key's directory: the second finds the files of the first.
+    /// - Parameter machine: the host's name for the subject; this machine's if nil.
+    package func create(at unixTime: UnixTime, machine: String? = nil) throws(AuthorityError) -> LocalAuthority {
+        for path in [key, certificate] { try NewFile.makeDirectory(of: path) }
+        let lock = try NewFile.lockDirectory(of: key)
+        defer { close(lock) }
+        for path in [certificate, key] where Self.exists(path) { throw .exists(path: path) }
+        let (authority, privateKey) = try LocalAuthority.generate(
+            machine: machine ?? Self.machineName(), at: unixTime)
+        try NewFile.write(Array(privateKey.pem.utf8), to: key, mode: 0o600)
+        try NewFile.write(Array(authority.certificate.pem.utf8), to: certificate, mode: 0o644)
+        return authority
+    }
+
+    /// Loads the authority and checks all that would make clients refuse its leaves later.
+    ///
+    /// The certificate's file may go on with the authorities above it, for one that a company's root has
+    /// issued; they are sent along with each leaf.
+    package func load(at unixTime: UnixTime) throws(AuthorityError) -> LocalAuthority {
+        for (present, missing) in [(certificate, key), (key, certificate)]
+        where Self.exists(present) && !Self.exists(missing) {
+            throw .incomplete(present: present, missing: missing)
+        }
+        let chain = try loadCertificates()
+        let privateKey = try loadKey()
+        guard let own = chain.first, privateKey.matches(own) else {
+            throw .mismatch(certificate: certificate, key: key)
+        }
+        guard own.isAuthority else {
+            throw .unfit(path: certificate, reason: "it is no authority's certificate (CA:TRUE is missing)")
+        }
+        guard unixTime >= own.notBefore else { throw .notYetValid(own.notBefore) }
+        guard unixTime < own.notAfter else { throw .expired(own.notAfter) }
+        let issuers = chain.filter { !$0.isSelfIssued }
+        let authority = try LocalAuthority(certificate: own, issuers: issuers, key: privateKey)
+        try prove(authority, at: unixTime)
+        return authority
+    }
+
+    /// Issues a leaf and verifies it as a strict client would: usages, path length, key strength.
+    private func prove(_ authority: LocalAuthority, at unixTime: UnixTime) throws(AuthorityError) {
+        let name = ServerName.dns("pinproxy.invalid")
+        let leaf = try authority.mint(for: name, at: unixTime, lifetime: 3600).leaf
+        let anchors = TrustAnchors([authority.certificate])
+        let options = VerificationOptions(name: name, time: unixTime, allowsPartialChain: true)
+        if case .failure(let failure) = anchors.verify(PresentedChain(leaf: leaf), options: options),
+            // A name constraint can't be judged by a name of our own choice.
+            failure.reason != .nameConstraint
+        {
+            throw .unfit(path: certificate, reason: "clients would refuse its leaves: \(failure.message)")
+        }
+    }
+
+    private func loadCertificates() throws(AuthorityError) -> [Certificate] {
+        let file: SmallFile
+        do { file = try SmallFile.read(certificate) } catch { throw .unreadable(path: certificate, error) }
+        do {
+            return try Certificate.all(inPEM: file.bytes)
+        } catch {
+            throw .brokenCertificate(path: certificate, error)
+        }
+    }
+
+    private func loadKey() throws(AuthorityError) -> PrivateKey {
+        let file: SmallFile
+        do { file = try SmallFile.read(key) } catch { throw .unreadable(path: key, error) }
+        guard file.owner == geteuid() || file.owner == 0 else {
+            throw .foreignKey(path: key, owner: file.owner)
+        }
+        guard file.mode & 0o077 == 0 else { throw .exposedKey(path: key, mode: file.mode) }
+        do { return try PrivateKey(pem: file.bytes) } catch { throw .brokenKey(path: key, error) }
+    }
+
+    private static func exists(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0
+    }
+
+    private static func machineName() -> String {
+        var name = [CChar](repeating: 0, count: 256)
+        guard gethostname(&name, name.count - 1) == 0 else { return "" }
+        return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}

@@ -1,0 +1,35 @@
+/// The little of DER (X.690) that extensions of a certificate are made of.
+enum DERWriter {
+    /// Tags of universal and context-specific types, with the constructed bit where it belongs.
+    enum Tag: UInt8 {
+        case boolean = 0x01
+        case integer = 0x02
+        case bitString = 0x03
+        case octetString = 0x04
+        case objectIdentifier = 0x06
+        case sequence = 0x30
+        /// `[0] IMPLICIT`: keyIdentifier of an authorityKeyIdentifier.
+        case context0 = 0x80
+        /// `[2] IMPLICIT`: dNSName of a GeneralName.
+        case context2 = 0x82
+        /// `[7] IMPLICIT`: iPAddress of a GeneralName.
+        case context7 = 0x87
+    }
+
+    /// A value with its tag and its length in the definite, shortest form (X.690 section 10.1).
+    static func value(_ tag: Tag, _ contents: [UInt8]) -> [UInt8] {
+        var bytes = [tag.rawValue]
+        bytes.reserveCapacity(contents.count + 4)
+        if contents.count < 0x80 {
+            bytes.append(UInt8(contents.count))
+        } else {
+            let octets = stride(from: 24, through: 0, by: -8)
+                .map { UInt8(truncatingIfNeeded: contents.count >> $0) }.drop { $0 == 0 }
+            bytes.append(0x80 | UInt8(octets.count))
+            bytes += octets
+        }
+        return bytes + contents
+    }
+
+    static func sequence(_ parts: [UInt8]...) -> [UInt8] { value(.sequence, parts.flatMap(\.self)) }
+}

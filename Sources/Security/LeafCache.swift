@@ -1,0 +1,110 @@
+import Synchronization
+package import TLS
+
+/// The leaves that were issued, by host: shared by all workers, bounded, each issued once.
+///
+/// A host asked for by many connections at once is signed for once: each entry has a lock of its own,
+/// held while its leaf is made, and the others wait for it there (a signature's time, 60 µs) instead of
+/// signing too. The table's lock is held for a dictionary lookup only.
+///
+/// A leaf is replaced when half of its life is over, so that clients never see one about to expire. When
+/// the cache is full, an entry that nobody has used since the last round makes room (the clock algorithm).
+package final class LeafCache: Sendable {
+    /// How the cache has fared; the bound is too low if evictions rival the leaves issued.
+    package struct Statistics: Sendable, Equatable {
+        package var entries = 0
+        package var issued = 0
+        package var evicted = 0
+    }
+
+    private let authority: LocalAuthority
+    private let lifetime: Int64
+    private let capacity: Int
+    private let table = Mutex(Table())
+
+    /// - Parameters:
+    ///   - lifetime: seconds that a leaf is valid, `authority.leaf_lifetime`.
+    ///   - capacity: hosts remembered at most; a leaf takes about 3 KiB.
+    package init(authority: LocalAuthority, lifetime: Int64, capacity: Int = 4096) {
+        self.authority = authority
+        self.lifetime = lifetime
+        self.capacity = max(capacity, 1)
+    }
+
+    /// The identity to show for a host; from any thread. May wait for another thread that is issuing it.
+    package func identity(for name: ServerName, now: UnixTime) throws(AuthorityError) -> Identity {
+        let entry = table.withLock { $0.entry(for: name, capacity: capacity) }
+        let (identity, isNew) = try entry.identity(now: now) { () throws(AuthorityError) in
+            try authority.mint(for: name, at: now, lifetime: lifetime)
+        }
+        if isNew { table.withLock { $0.issued += 1 } }
+        return identity
+    }
+
+    package var statistics: Statistics {
+        table.withLock { Statistics(entries: $0.slots.count, issued: $0.issued, evicted: $0.evicted) }
+    }
+}
+
+/// The place of one host's leaf.
+private final class Entry: Sendable {
+    private struct Leaf {
+        let identity: Identity
+        /// From here on, and before ``notBefore`` (a clock set back), another one is due.
+        let renewal: UnixTime
+        let notBefore: UnixTime
+    }
+
+    private let leaf = Mutex<Leaf?>(nil)
+
+    func identity(
+        now: UnixTime, issue: () throws(AuthorityError) -> Identity
+    ) throws(AuthorityError) -> (Identity, isNew: Bool) {
+        try leaf.withLock { leaf throws(AuthorityError) in
+            if let leaf, now >= leaf.notBefore, now < leaf.renewal { return (leaf.identity, false) }
+            let identity = try issue()
+            let certificate = identity.leaf
+            leaf = Leaf(
+                identity: identity, renewal: now + (certificate.notAfter - now) / 2,
+                notBefore: certificate.notBefore)
+            return (identity, true)
+        }
+    }
+}
+
+private struct Table {
+    struct Slot {
+        let name: ServerName
+        let entry: Entry
+        var isUsed: Bool
+    }
+
+    private var places: [ServerName: Int] = [:]
+    private(set) var slots: [Slot] = []
+    private var hand = 0
+    var issued = 0
+    private(set) var evicted = 0
+
+    mutating func entry(for name: ServerName, capacity: Int) -> Entry {
+        if let place = places[name] {
+            slots[place].isUsed = true
+            return slots[place].entry
+        }
+        let slot = Slot(name: name, entry: Entry(), isUsed: true)
+        if slots.count < capacity {
+            places[name] = slots.count
+            slots.append(slot)
+            return slot.entry
+        }
+        while slots[hand].isUsed {
+            slots[hand].isUsed = false
+            hand = (hand + 1) % slots.count
+        }
+        places[slots[hand].name] = nil
+        slots[hand] = slot
+        places[name] = hand
+        hand = (hand + 1) % slots.count
+        evicted += 1
+        return slot.entry
+    }
+}

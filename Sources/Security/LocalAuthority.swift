@@ -1,0 +1,142 @@
+package import TLS
+
+/// The authority that clients of this machine are told to trust: it issues the certificate under which
+/// the proxy answers for a host.
+///
+/// Whoever holds its key can be any server to those clients. So the key is made here, stays here in a
+/// file that its owner alone can read, and a key that others could have read is refused at start. The
+/// certificate may issue leaves only (pathlen 0), and is never an anchor for upstreams: see
+/// ``anchorsWithoutSelf(_:)``.
+package final class LocalAuthority: Sendable {
+    /// The authority's own certificate: what clients add to their trust.
+    package let certificate: Certificate
+    /// Sent after each leaf: the authority and those above it, where it is not a root itself.
+    private let issuers: [Certificate]
+    private let key: PrivateKey
+    /// One for all leaves of this process, and never the authority's own. Never written to disk.
+    private let leafKey: PrivateKey
+    /// What all leaves have in common.
+    private let commonExtensions: [CertificateExtension]
+
+    /// Seconds by which dates lie in the past, for clients whose clocks are late.
+    package static let backdating: Int64 = 24 * 3600
+    /// Seconds that a leaf is valid at most, the backdating counted.
+    package static let maximumLeafLifetime: Int64 = 90 * 24 * 3600
+    /// Seconds that a new authority is valid from its making: ten years.
+    package static let lifetime: Int64 = 3652 * 24 * 3600
+
+    /// Takes a pair that belongs together (``AuthorityFiles`` checks it).
+    init(certificate: Certificate, issuers: [Certificate], key: PrivateKey) throws(AuthorityError) {
+        guard let identifier = certificate.subjectKeyIdentifier else { throw .noKeyIdentifier }
+        self.certificate = certificate
+        self.issuers = issuers
+        self.key = key
+        do { leafKey = try PrivateKey.generateP256() } catch { throw .signing(error) }
+        commonExtensions = [
+            .issuesNothing, .signsHandshakes, .authenticatesServers,
+            .subjectKeyIdentifier(leafKey.keyIdentifier), .authorityKeyIdentifier(identifier),
+        ]
+    }
+
+    /// A new authority with a new P-256 key, in memory only.
+    /// - Parameters:
+    ///   - machine: the host's name; it becomes part of the subject, so that people who find the
+    ///     authority in a trust store know whose it is.
+    ///   - unixTime: the instant from which it is valid, give or take ``backdating``.
+    static func generate(machine: String, at unixTime: UnixTime) throws(AuthorityError) -> (LocalAuthority, PrivateKey) {
+        let key: PrivateKey
+        let certificate: Certificate
+        do {
+            key = try PrivateKey.generateP256()
+            let contents = CertificateContents(
+                serialNumber: randomSerial(), commonName: commonName(machine: machine, at: unixTime),
+                notBefore: unixTime - backdating, notAfter: unixTime + lifetime,
+                extensions: [
+                    .issuesLeavesOnly, .signsCertificates, .subjectKeyIdentifier(key.keyIdentifier),
+                    .authorityKeyIdentifier(key.keyIdentifier),
+                ])
+            certificate = try Certificate.issue(contents, for: key, by: nil, signingWith: key)
+        } catch {
+            throw .signing(error)
+        }
+        return (try LocalAuthority(certificate: certificate, issuers: [], key: key), key)
+    }
+
+    /// Issues a leaf for a host.
+    ///
+    /// The name stands in subjectAltName, and in the CN as well where it fits (64 bytes, RFC 5280
+    /// appendix A.1), for the eyes of people: clients look at subjectAltName alone.
+    /// - Parameters:
+    ///   - unixTime: now. The leaf is valid from ``backdating`` before it.
+    ///   - lifetime: seconds from now; cut to ``maximumLeafLifetime`` and to the authority's own end.
+    package func mint(
+        for name: ServerName, at unixTime: UnixTime, lifetime: Int64
+    ) throws(AuthorityError) -> Identity {
+        guard unixTime < certificate.notAfter else { throw .expired(certificate.notAfter) }
+        let notBefore = max(unixTime - Self.backdating, certificate.notBefore)
+        // Both ends count as valid, hence the second less.
+        let longest = min(notBefore + Self.maximumLeafLifetime - 1, certificate.notAfter)
+        let text = name.description
+        let fitsCommonName = text.utf8.count <= 64
+        let alternativeName: CertificateExtension
+        switch name {
+        case .dns(let host):
+            guard Self.isHostName(host) else { throw .unusableName(host) }
+            alternativeName = .subjectAltName(dns: host, isCritical: !fitsCommonName)
+        case .ip(let literal):
+            guard let address = HostAddress(literal) else { throw .unusableName(literal) }
+            alternativeName = .subjectAltName(ip: address, isCritical: !fitsCommonName)
+        }
+        let contents = CertificateContents(
+            serialNumber: Self.randomSerial(), commonName: fitsCommonName ? text : nil, notBefore: notBefore,
+            notAfter: min(unixTime + max(lifetime, 0), longest), extensions: commonExtensions + [alternativeName])
+        do {
+            let leaf = try Certificate.issue(contents, for: leafKey, by: certificate, signingWith: key)
+            return try Identity(chain: [leaf] + issuers, key: leafKey)
+        } catch let error as KeyError {
+            throw .signing(error)
+        } catch {
+            throw .signing(.failed("\(error)"))
+        }
+    }
+
+    /// Upstream anchors from which this authority is taken out. A proxy that trusted its own leaves
+    /// upstream would accept itself, or another one with a copy of the key, as any server.
+    package func anchorsWithoutSelf(_ anchors: TrustAnchors) -> TrustAnchors { anchors.excluding(certificate) }
+
+    /// 126 random bits, positive, in 16 bytes always (RFC 5280 wants at most 20, the CA/Browser Forum
+    /// at least 64 bits of chance).
+    private static func randomSerial() -> [UInt8] {
+        var generator = SystemRandomNumberGenerator()
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(16)
+        for word in [generator.next(), generator.next()] as [UInt64] {
+            for shift in stride(from: 56, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: word >> UInt64(shift))) }
+        }
+        bytes[0] = bytes[0] & 0x3f | 0x40
+        return bytes
+    }
+
+    /// `pinproxy on HOST, 2026-11-21`, within 64 bytes.
+    static func commonName(machine: String, at unixTime: UnixTime) -> String {
+        let date = ", \(CalendarDate(unixTime))"
+        let start = "pinproxy on "
+        let printable = machine.utf8.filter { $0 > 0x20 && $0 < 0x7f }
+        let host = printable.prefix(64 - start.utf8.count - date.utf8.count)
+        return start + (host.isEmpty ? "this machine" : String(decoding: host, as: UTF8.self)) + date
+    }
+
+    /// No wildcard and nothing that a certificate couldn't say: a leaf is for one host.
+    private static func isHostName(_ name: String) -> Bool {
+        !name.isEmpty && !name.hasPrefix(".")
+            && name.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"),
+                    UInt8(ascii: "."):
+                    true
+                default: false
+                }
+            }
+    }
+}
