@@ -14,12 +14,11 @@ package struct AuthorityFiles: Sendable, Hashable {
     /// What is there is loaded; where nothing is, an authority is made. For the start of the daemon.
     /// - Returns: the authority, and whether it is new, so that people can be told to trust it.
     package func loadOrCreate(at unixTime: UnixTime) throws(AuthorityError) -> (authority: LocalAuthority, isNew: Bool) {
-        if Self.exists(certificate) || Self.exists(key) { return (try load(at: unixTime), false) }
-        do {
-            return (try create(at: unixTime), true)
-        } catch .exists {
-            // Another start was quicker.
-            return (try load(at: unixTime), false)
+        // The certificate is written last: where both are, both are whole.
+        if Self.exists(certificate), Self.exists(key) { return (try load(at: unixTime), false) }
+        return try whileLocked { () throws(AuthorityError) in
+            if Self.exists(certificate) || Self.exists(key) { return (try load(at: unixTime), false) }
+            return (try make(at: unixTime, machine: Self.machineName()), true)
         }
     }
 
@@ -30,12 +29,22 @@ package struct AuthorityFiles: Sendable, Hashable {
     /// apart by a lock on the key's directory: the second finds the files of the first.
     /// - Parameter machine: the host's name for the subject; this machine's if nil.
     package func create(at unixTime: UnixTime, machine: String? = nil) throws(AuthorityError) -> LocalAuthority {
+        try whileLocked { () throws(AuthorityError) in
+            for path in [certificate, key] where Self.exists(path) { throw .exists(path: path) }
+            return try make(at: unixTime, machine: machine ?? Self.machineName())
+        }
+    }
+
+    /// Runs alone among all that create an authority in the same directory.
+    private func whileLocked<Result>(_ work: () throws(AuthorityError) -> Result) throws(AuthorityError) -> Result {
         for path in [key, certificate] { try NewFile.makeDirectory(of: path) }
         let lock = try NewFile.lockDirectory(of: key)
         defer { close(lock) }
-        for path in [certificate, key] where Self.exists(path) { throw .exists(path: path) }
-        let (authority, privateKey) = try LocalAuthority.generate(
-            machine: machine ?? Self.machineName(), at: unixTime)
+        return try work()
+    }
+
+    private func make(at unixTime: UnixTime, machine: String) throws(AuthorityError) -> LocalAuthority {
+        let (authority, privateKey) = try LocalAuthority.generate(machine: machine, at: unixTime)
         try NewFile.write(Array(privateKey.pem.utf8), to: key, mode: 0o600)
         try NewFile.write(Array(authority.certificate.pem.utf8), to: certificate, mode: 0o644)
         return authority

@@ -90,7 +90,8 @@ private struct Table {
             slots[place].isUsed = true
             return slots[place].entry
         }
-        let slot = Slot(name: name, entry: Entry(), isUsed: true)
+        // Not used until it is asked for again: a host seen once goes before one that is in use.
+        let slot = Slot(name: name, entry: Entry(), isUsed: false)
         if slots.count < capacity {
             places[name] = slots.count
             slots.append(slot)

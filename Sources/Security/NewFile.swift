@@ -45,18 +45,13 @@ enum NewFile {
         }
     }
 
-    /// Waits for the lock on the file's directory; closing the descriptor gives it back.
+    /// Waits for the lock on the file's directory; closing the descriptor gives it back. A file system
+    /// that can't lock a directory (NFS) goes without.
     static func lockDirectory(of path: String) throws(AuthorityError) -> CInt {
         let directory = directory(of: path)
         let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw .unwritable(path: directory, .system(errno)) }
-        while flock(descriptor, LOCK_EX) != 0 {
-            guard errno == EINTR else {
-                let cause = errno
-                close(descriptor)
-                throw .unwritable(path: directory, .system(cause))
-            }
-        }
+        while flock(descriptor, LOCK_EX) != 0, errno == EINTR {}
         return descriptor
     }
 

@@ -82,10 +82,12 @@ private enum Contents {
 
 /// The first bytes of a DER value.
 private enum DERPrefix {
-    /// True for a SEQUENCE whose first element has the tag.
+    /// True for one whole SEQUENCE whose first element has the tag.
     static func isSequence(of tag: UInt8, _ bytes: [UInt8]) -> Bool {
         guard bytes.count > 2, bytes[0] == 0x30 else { return false }
-        let header = bytes[1] < 0x80 ? 2 : 2 + Int(bytes[1] & 0x7f)
-        return bytes.count > header && bytes[header] == tag
+        let octets = bytes[1] < 0x80 ? 0 : Int(bytes[1] & 0x7f)
+        guard octets <= 4, bytes.count > 2 + octets else { return false }
+        let length = octets == 0 ? Int(bytes[1]) : bytes[2..<2 + octets].reduce(0) { $0 << 8 | Int($1) }
+        return bytes.count == 2 + octets + length && length > 0 && bytes[2 + octets] == tag
     }
 }

@@ -1,0 +1,197 @@
+import Foundation
+import Synchronization
+import TLS
+import TestAuthority
+import Testing
+
+@testable import Security
+
+/// A directory that goes when the test goes.
+final class TemporaryDirectory {
+    let path: String
+
+    init() throws {
+        path = NSTemporaryDirectory() + "/pinproxy-security-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    func write(_ text: String, _ name: String, mode: Int = 0o644) throws -> String {
+        let file = path + "/" + name
+        try text.write(toFile: file, atomically: false, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file)
+        return file
+    }
+
+    func mode(_ name: String) throws -> Int? {
+        try FileManager.default.attributesOfItem(atPath: path + "/" + name)[.posixPermissions] as? Int
+    }
+}
+
+@Suite struct LocalAuthorityTests {
+    static let now = Int64(Date().timeIntervalSince1970)
+    static let day: Int64 = 86_400
+
+    let directory: TemporaryDirectory
+    let files: AuthorityFiles
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        files = AuthorityFiles(
+            certificate: directory.path + "/state/authority.pem", key: directory.path + "/state/authority.key")
+    }
+
+    @Test func aNewAuthorityIsWrittenForItsOwnerAloneAndLoadedAgain() throws {
+        let (created, isNew) = try files.loadOrCreate(at: Self.now)
+        #expect(isNew)
+        #expect(try directory.mode("state") == 0o700)
+        #expect(try directory.mode("state/authority.key") == 0o600)
+        #expect(try directory.mode("state/authority.pem") == 0o644)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path + "/state").count == 2)
+
+        let (loaded, isStillNew) = try files.loadOrCreate(at: Self.now)
+        #expect(!isStillNew)
+        #expect(loaded.certificate == created.certificate)
+        let certificate = loaded.certificate
+        #expect(certificate.isAuthority && certificate.isSelfIssued)
+        #expect(certificate.subject.hasPrefix("CN=pinproxy on "))
+        #expect(certificate.keyDescription == "EC P-256")
+        #expect(certificate.notBefore == Self.now - Self.day)
+        #expect(certificate.notAfter == Self.now + 3652 * Self.day)
+        #expect(certificate.subjectKeyIdentifier?.count == 20)
+        #expect(throws: AuthorityError.self) { try files.create(at: Self.now) }
+    }
+
+    @Test func startsAtTheSameTimeAgreeOnOneAuthority() async throws {
+        let files = files
+        let made = try await withThrowingTaskGroup(of: (Certificate, Bool).self) { group in
+            for _ in 0..<8 {
+                group.addTask {
+                    let (authority, isNew) = try files.loadOrCreate(at: Self.now)
+                    return (authority.certificate, isNew)
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(Set(made.map(\.0)).count == 1)
+        #expect(made.filter(\.1).count == 1)
+    }
+
+    @Test(arguments: [
+        ("build.example.com", "pinproxy on build.example.com, 2030-01-01"),
+        ("", "pinproxy on this machine, 2030-01-01"),
+        (String(repeating: "h", count: 64), "pinproxy on " + String(repeating: "h", count: 40) + ", 2030-01-01"),
+        ("bad\nname ü", "pinproxy on badname, 2030-01-01"),
+    ])
+    func theNameTellsTheMachine(_ machine: String, _ name: String) {
+        #expect(LocalAuthority.commonName(machine: machine, at: CertificateTemplate.now) == name)
+        #expect(name.utf8.count <= 64)
+    }
+
+    // MARK: What load refuses
+
+    private func loadFailure(at time: Int64 = now) -> String? {
+        #expect(throws: AuthorityError.self) { try files.load(at: time) }?.description
+    }
+
+    @Test(arguments: [0o640, 0o604, 0o660, 0o601])
+    func aKeyThatOthersMayTouchIsRefused(_ mode: Int) throws {
+        _ = try files.create(at: Self.now)
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: files.key)
+        #expect(loadFailure()?.contains("\(files.key) is open to other users (mode \(String(mode, radix: 8)))") == true)
+        #expect(throws: AuthorityError.self) { try files.loadOrCreate(at: Self.now) }
+    }
+
+    @Test func aKeyOfAnotherUserIsRefused() throws {
+        try #require(getuid() == 0, "only root can give a file away; make test runs as root")
+        _ = try files.create(at: Self.now)
+        try FileManager.default.setAttributes([.ownerAccountID: 12345], ofItemAtPath: files.key)
+        #expect(loadFailure()?.contains("belongs to user 12345") == true)
+    }
+
+    @Test func halfAPairIsNamedAndNeverReplaced() throws {
+        _ = try files.create(at: Self.now)
+        try FileManager.default.removeItem(atPath: files.certificate)
+        let text = #expect(throws: AuthorityError.self) { try files.loadOrCreate(at: Self.now) }?.description
+        #expect(text?.hasPrefix("\(files.key) is there, but \(files.certificate) is not") == true)
+    }
+
+    @Test func nothingThereIsNamed() {
+        #expect(loadFailure() == "\(files.certificate): No such file or directory")
+    }
+
+    @Test func aKeyOfAnotherCertificateIsRefused() throws {
+        _ = try files.create(at: Self.now)
+        let other = AuthorityFiles(certificate: directory.path + "/other.pem", key: directory.path + "/other.key")
+        _ = try other.create(at: Self.now)
+        let mixed = AuthorityFiles(certificate: files.certificate, key: other.key)
+        let text = #expect(throws: AuthorityError.self) { try mixed.load(at: Self.now) }?.description
+        #expect(text == "\(other.key) is not the key of \(files.certificate)")
+    }
+
+    @Test func datesAreThoseOfTheClockGiven() throws {
+        _ = try files.create(at: Self.now)
+        #expect(loadFailure(at: Self.now + 3653 * Self.day)?.contains("expired") == true)
+        #expect(loadFailure(at: Self.now - 2 * Self.day)?.contains("not valid before") == true)
+        _ = try files.load(at: Self.now + 3651 * Self.day)
+    }
+
+    @Test func certificatesThatCannotServeAreRefused() throws {
+        let root = try HeldCertificate.root()
+        let unfit: [(HeldCertificate, String)] = [
+            (try root.issue(.leaf("api.test")), "no authority's certificate"),
+            (try .selfSigned(.root("R").with { $0.keyUsage = [.digitalSignature] }), "clients would refuse its leaves"),
+            (try .selfSigned(.root("R").with { $0.key = .rsa(1024) }), "clients would refuse its leaves"),
+            (try .selfSigned(.root("R").with { $0.subjectKeyIdentifier = .none }), "no subjectKeyIdentifier"),
+        ]
+        for (index, (held, expected)) in unfit.enumerated() {
+            let pair = AuthorityFiles(
+                certificate: try directory.write(held.pem, "\(index).pem"),
+                key: try directory.write(held.keyPEM, "\(index).key", mode: 0o600))
+            let error = #expect(throws: AuthorityError.self) { try pair.load(at: CertificateTemplate.now) }
+            #expect(error?.description.contains(expected) == true, "\(error?.description ?? "")")
+        }
+        for (name, text) in [("empty", ""), ("text", "hello"), ("cut", String(root.pem.dropLast(40)))] {
+            let pair = AuthorityFiles(
+                certificate: try directory.write(text, name + ".pem"),
+                key: try directory.write(root.keyPEM, name + ".key", mode: 0o600))
+            let error = #expect(throws: AuthorityError.self) { try pair.load(at: CertificateTemplate.now) }
+            #expect(error?.description.hasPrefix(pair.certificate) == true)
+            let mirrored = AuthorityFiles(
+                certificate: try directory.write(root.pem, name + "2.pem"),
+                key: try directory.write(text, name + "2.key", mode: 0o600))
+            let keyError = #expect(throws: AuthorityError.self) { try mirrored.load(at: CertificateTemplate.now) }
+            #expect(keyError?.description.hasPrefix(mirrored.key) == true)
+        }
+    }
+
+    /// A company's root has issued the authority: leaves bring the chain up to that root.
+    @Test(arguments: [TestKey.Kind.p256, .p384, .rsa(2048)])
+    func anAuthorityBelowARootOfOnesOwn(_ kind: TestKey.Kind) throws {
+        let root = try HeldCertificate.root("Company Root")
+        let middle = try root.issue(.intermediate("Company Middle", pathLength: 1))
+        let held = try middle.issue(.intermediate("Company Proxies").with { $0.key = kind })
+        let pair = AuthorityFiles(
+            certificate: try directory.write(held.chainPEM + root.pem, "own.pem"),
+            key: try directory.write(held.keyPEM, "own.key", mode: 0o400))
+        let authority = try pair.load(at: CertificateTemplate.now)
+        let identity = try authority.mint(for: .dns("api.test"), at: CertificateTemplate.now, lifetime: 30 * Self.day)
+        #expect(identity.chain.dropFirst().map(\.subject) == ["CN=Company Proxies", "CN=Company Middle"])
+        let anchors = TrustAnchors([try root.parsed])
+        let chain = PresentedChain(leaf: identity.leaf, rest: Array(identity.chain.dropFirst()))
+        let options = VerificationOptions(name: .dns("api.test"), time: CertificateTemplate.now)
+        #expect(throws: Never.self) { try anchors.verify(chain, options: options).get() }
+    }
+
+    @Test func theAuthorityIsNoAnchorForUpstreams() throws {
+        let authority = try files.create(at: Self.now)
+        let other = try HeldCertificate.root().parsed
+        let anchors = authority.anchorsWithoutSelf(TrustAnchors([authority.certificate, other]))
+        #expect(anchors.certificates == [other])
+        let leaf = try authority.mint(for: Chains.host, at: Self.now, lifetime: Self.day).leaf
+        let verdict = SecurityPolicy().evaluate(
+            PresentedChain(leaf: leaf, rest: [authority.certificate]), host: Chains.host, anchors: anchors, at: Self.now)
+        #expect(verdict.refusal?.kind == "trust: untrustedRoot")
+    }
+}
