@@ -7,21 +7,13 @@ package final class PrivateKey: @unchecked Sendable {
     // only ever duplicated.
     let pointer: OpaquePointer
     private let preparedSigner: OpaquePointer?
-    /// The public half as SubjectPublicKeyInfo.
-    let publicDER: [UInt8]
-    /// The public half in the form that `X509_set_pubkey` takes without encoding and decoding it; nil
-    /// if the key is not on an elliptic curve.
-    let forCertificates: OpaquePointer?
 
     private init(owning pointer: OpaquePointer) {
         self.pointer = pointer
         preparedSigner = Self.prepareSigner(pointer)
-        publicDER = DER.bytes { i2d_PUBKEY(pointer, $0) }
-        forCertificates = Self.legacyCopy(pointer)
     }
 
     deinit {
-        EVP_PKEY_free(forCertificates)
         EVP_MD_CTX_free(preparedSigner)
         EVP_PKEY_free(pointer)
     }
@@ -69,7 +61,7 @@ package final class PrivateKey: @unchecked Sendable {
     }
 
     /// The digest of the public half's SubjectPublicKeyInfo.
-    package var spkiSHA256: SHA256Digest { SHA256Digest.of(publicDER) }
+    package var spkiSHA256: SHA256Digest { SHA256Digest.of(DER.bytes { i2d_PUBKEY(pointer, $0) }) }
 
     /// True if the certificate was issued for this key.
     package func matches(_ certificate: Certificate) -> Bool {
@@ -110,20 +102,5 @@ package final class PrivateKey: @unchecked Sendable {
             return nil
         }
         return signer
-    }
-
-    private static func legacyCopy(_ key: OpaquePointer) -> OpaquePointer? {
-        guard EVP_PKEY_get_base_id(key) == EVP_PKEY_EC, let copy = EVP_PKEY_new() else { return nil }
-        var point: UnsafeMutablePointer<UInt8>?
-        let count = EVP_PKEY_get1_encoded_public_key(key, &point)
-        defer { CRYPTO_free(point, nil, 0) }
-        guard count > 0, EVP_PKEY_set_type(copy, EVP_PKEY_EC) == 1, EVP_PKEY_copy_parameters(copy, key) == 1,
-            EVP_PKEY_set1_encoded_public_key(copy, point, count) == 1
-        else {
-            EVP_PKEY_free(copy)
-            ERR_clear_error()
-            return nil
-        }
-        return copy
     }
 }
