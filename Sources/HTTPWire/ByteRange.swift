@@ -1,0 +1,80 @@
+/// HTTPWire: HTTP/1.1 heads, body framing, authorities and the ClientHello, read as ranges over
+/// the bytes that arrived. Pure: no input or output, no copies, no allocation per message.
+
+/// A half-open range of offsets, counted from the first byte of the buffer that was parsed.
+///
+/// Offsets rather than pointers, so that a head stays valid when its buffer moves, and 32 bits,
+/// so that a field is small: a head is never longer than its limit.
+package struct ByteRange: Sendable, Hashable {
+    package var lower: UInt32
+    package var upper: UInt32
+
+    @inlinable
+    package init(_ lower: Int, _ upper: Int) {
+        self.lower = UInt32(truncatingIfNeeded: lower)
+        self.upper = UInt32(truncatingIfNeeded: upper)
+    }
+
+    @inlinable package static var empty: ByteRange { ByteRange(0, 0) }
+    @inlinable package var count: Int { isEmpty ? 0 : Int(upper - lower) }
+    @inlinable package var isEmpty: Bool { upper <= lower }
+    @inlinable package var start: Int { Int(lower) }
+    @inlinable package var end: Int { Int(upper) }
+    /// For `Span.extracting(_:)`.
+    @inlinable package var offsets: Range<Int> { isEmpty ? start..<start : start..<end }
+
+    /// The text of the range, for logs and errors only: it allocates. Invalid UTF-8 is repaired.
+    package func text(in bytes: Span<UInt8>) -> String {
+        var copy: [UInt8] = []
+        copy.reserveCapacity(count)
+        for offset in offsets { copy.append(bytes[offset]) }
+        return String(decoding: copy, as: UTF8.self)
+    }
+}
+
+extension Span<UInt8> {
+    /// Whether the range holds exactly `lowercase`, upper and lower case ASCII being the same.
+    /// `lowercase` has no upper-case letters.
+    func equals(_ range: ByteRange, ignoringCase lowercase: String) -> Bool {
+        let expected = lowercase.utf8
+        guard range.count == expected.count else { return false }
+        var offset = range.start
+        for byte in expected {
+            if self[offset].lowercased != byte { return false }
+            offset += 1
+        }
+        return true
+    }
+
+    /// The range without the spaces and tabs at both its ends (OWS, RFC 9110 section 5.6.3).
+    func trimmed(_ range: ByteRange) -> ByteRange {
+        var lower = range.start
+        var upper = range.end
+        while lower < upper, self[lower].isBlank { lower += 1 }
+        while upper > lower, self[upper - 1].isBlank { upper -= 1 }
+        return ByteRange(lower, upper)
+    }
+}
+
+/// The elements of a comma-separated list (RFC 9110 section 5.6.1), one after another, without
+/// quoted strings; empty elements are skipped.
+struct ListElements {
+    private var next: Int
+    private let end: Int
+
+    init(_ value: ByteRange) {
+        next = value.start
+        end = value.end
+    }
+
+    mutating func next(in bytes: Span<UInt8>) -> ByteRange? {
+        while next < end {
+            let start = next
+            while next < end, bytes[next] != UInt8(ascii: ",") { next += 1 }
+            let element = bytes.trimmed(ByteRange(start, next))
+            next += 1
+            if !element.isEmpty { return element }
+        }
+        return nil
+    }
+}

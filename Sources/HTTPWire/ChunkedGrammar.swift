@@ -1,0 +1,162 @@
+/// The chunked coding (RFC 9112 section 7.1) as a state machine: bytes in, pieces out. Strict:
+/// sizes without signs, prefixes or padding, lines that end with CR LF, quoted strings that end.
+struct ChunkedGrammar: Sendable {
+    enum Piece {
+        /// So many bytes of chunk lines and line ends.
+        case framing(Int)
+        /// So many bytes of the body itself.
+        case data(Int)
+        /// So many bytes of framing, the last of them being the message's last byte.
+        case end(Int)
+        case malformed(WireError.Code)
+    }
+
+    /// The longest chunk line, and the longest trailer section, in bytes.
+    static let lineLimit = 4096
+    static let trailerLimit = 16384
+
+    private enum State {
+        /// Chunk line: size, then perhaps white space and extensions, then the end.
+        case size, beforeExtension, extensionName, extensionText, quoted, quotedPair, sizeLineFeed
+        case data, dataReturn, dataLineFeed
+        /// Trailer section, or the empty line that ends the body.
+        case trailerStart, trailerName, trailerValue, trailerLineFeed, finalLineFeed
+        case ended
+    }
+
+    private var state = State.size
+    /// Of the chunk that is being read: its size while the line is read, then what is missing.
+    private var remaining: UInt64 = 0
+    private var sizeDigits = 0
+    /// Bytes of the chunk line, or of all trailers.
+    private var lineLength = 0
+
+    var isEnded: Bool { state == .ended }
+
+    /// The next piece of `bytes`, which begin at `start`; `start` must not be their end.
+    mutating func next(in bytes: Span<UInt8>, from start: Int) -> Piece {
+        if state == .data {
+            let count = Int(min(remaining, UInt64(bytes.count - start)))
+            remaining -= UInt64(count)
+            if remaining == 0 { state = .dataReturn }
+            return .data(count)
+        }
+        var position = start
+        while position < bytes.count {
+            if let defect = advance(bytes[position]) { return .malformed(defect) }
+            position += 1
+            if state == .data { return .framing(position - start) }
+            if state == .ended { return .end(position - start) }
+        }
+        return .framing(position - start)
+    }
+
+    /// Takes one byte of framing.
+    private mutating func advance(_ byte: UInt8) -> WireError.Code? {
+        lineLength += 1
+        switch state {
+        case .size, .beforeExtension, .extensionName, .extensionText, .quoted, .quotedPair, .sizeLineFeed:
+            if lineLength > Self.lineLimit { return .chunkLineTooLong }
+            return advanceChunkLine(byte)
+        case .dataReturn:
+            guard byte == .carriageReturn else { return .chunkEnd }
+            state = .dataLineFeed
+        case .dataLineFeed:
+            guard byte == .lineFeed else { return .chunkEnd }
+            beginChunkLine()
+        case .trailerStart, .trailerName, .trailerValue, .trailerLineFeed, .finalLineFeed:
+            if lineLength > Self.trailerLimit { return .trailersTooLong }
+            return advanceTrailer(byte)
+        case .data, .ended:
+            break
+        }
+        return nil
+    }
+
+    private mutating func beginChunkLine() {
+        state = .size
+        remaining = 0
+        sizeDigits = 0
+        lineLength = 0
+    }
+
+    private mutating func advanceChunkLine(_ byte: UInt8) -> WireError.Code? {
+        switch state {
+        case .size:
+            if let digit = byte.hexValue {
+                sizeDigits += 1
+                remaining = remaining << 4 | UInt64(digit)
+                // Fifteen digits keep clear of everybody's 63 bits.
+                return sizeDigits > 15 ? .chunkSizeOverflow : nil
+            }
+            guard sizeDigits > 0 else { return .chunkSize }
+            switch byte {
+            case .carriageReturn: state = .sizeLineFeed
+            case UInt8(ascii: ";"): state = .extensionName
+            case 0x20, 0x09: state = .beforeExtension
+            default: return .chunkSize
+            }
+        case .beforeExtension:
+            if byte.isBlank { return nil }
+            guard byte == UInt8(ascii: ";") else { return .chunkSize }
+            state = .extensionName
+        case .extensionName:
+            if byte.isBlank { return nil }
+            guard ASCIISet.token.contains(byte) else { return .chunkExtension }
+            state = .extensionText
+        case .extensionText:
+            switch byte {
+            case .carriageReturn: state = .sizeLineFeed
+            case UInt8(ascii: ";"): state = .extensionName
+            case UInt8(ascii: "\""): state = .quoted
+            case UInt8(ascii: "="), 0x20, 0x09: break
+            default: return ASCIISet.token.contains(byte) ? nil : .chunkExtension
+            }
+        case .quoted:
+            switch byte {
+            case UInt8(ascii: "\""): state = .extensionText
+            case UInt8(ascii: "\\"): state = .quotedPair
+            default: return byte.isFieldText ? nil : .chunkExtension
+            }
+        case .quotedPair:
+            guard byte.isFieldText else { return .chunkExtension }
+            state = .quoted
+        default:
+            guard byte == .lineFeed else { return .chunkSize }
+            lineLength = 0
+            state = remaining == 0 ? .trailerStart : .data
+        }
+        return nil
+    }
+
+    private mutating func advanceTrailer(_ byte: UInt8) -> WireError.Code? {
+        switch state {
+        case .trailerStart:
+            if byte == .carriageReturn {
+                state = .finalLineFeed
+            } else {
+                guard ASCIISet.token.contains(byte) else { return .trailerField }
+                state = .trailerName
+            }
+        case .trailerName:
+            if byte == UInt8(ascii: ":") {
+                state = .trailerValue
+            } else {
+                guard ASCIISet.token.contains(byte) else { return .trailerField }
+            }
+        case .trailerValue:
+            if byte == .carriageReturn {
+                state = .trailerLineFeed
+            } else {
+                guard byte.isFieldText else { return .trailerField }
+            }
+        case .trailerLineFeed:
+            guard byte == .lineFeed else { return .trailerField }
+            state = .trailerStart
+        default:
+            guard byte == .lineFeed else { return .trailerField }
+            state = .ended
+        }
+        return nil
+    }
+}

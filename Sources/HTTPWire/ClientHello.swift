@@ -1,0 +1,153 @@
+/// What the first message of a TLS client says, without taking part in the handshake.
+package struct ClientHello: Sendable, Equatable {
+    /// The name of the server_name extension (RFC 6066 section 3), as it was sent; nil if there is none.
+    package let serverName: String?
+    /// The protocols of the ALPN extension (RFC 7301), in the client's order.
+    package let applicationProtocols: [String]
+    /// Whether the client sent an encrypted_client_hello extension; browsers also send it as GREASE.
+    package let hasEncryptedClientHello: Bool
+
+    /// What `peek` made of the bytes.
+    package enum Peek: Sendable, Equatable {
+        /// A ClientHello has begun and is not whole yet.
+        case incomplete
+        /// What begins here is not TLS.
+        case notTLS
+        case complete(ClientHello)
+        case malformed(WireError)
+    }
+
+    /// The longest ClientHello, in bytes. Post-quantum key shares make some of 2 KiB.
+    static let limit = 1 << 16
+    /// The most records that it may be cut into, so that looking again at each arrival costs little.
+    static let recordLimit = 64
+
+    /// Looks at the first bytes of a connection: all that have arrived, from the first.
+    package static func peek(_ bytes: Span<UInt8>) -> Peek {
+        var hello: [UInt8] = []
+        var position = 0
+        for _ in 0..<recordLimit {
+            // TLSPlaintext: type, version, length (RFC 8446 section 5.1).
+            if position < bytes.count, bytes[position] != 22 { return position == 0 ? .notTLS : malformed(position) }
+            if position + 1 < bytes.count, bytes[position + 1] != 3 {
+                return position == 0 ? .notTLS : malformed(position + 1)
+            }
+            guard position + 5 <= bytes.count else { return .incomplete }
+            let length = Int(bytes[position + 3]) << 8 | Int(bytes[position + 4])
+            guard 1...(1 << 14) ~= length else { return malformed(position + 3) }
+            let start = position + 5
+            let end = min(start + length, bytes.count)
+            for offset in start..<end { hello.append(bytes[offset]) }
+            position = start + length
+
+            // Handshake: type, length (section 4).
+            if let type = hello.first, type != 1 { return malformed(start) }
+            if hello.count >= 4 {
+                let length = Int(hello[1]) << 16 | Int(hello[2]) << 8 | Int(hello[3])
+                guard length <= limit else { return malformed(start) }
+                if hello.count >= 4 + length {
+                    var reader = ByteReader(lower: 4, upper: 4 + length)
+                    return parse(&reader, in: hello.span).map(Peek.complete) ?? malformed(start)
+                }
+            }
+            if position > bytes.count { return .incomplete }
+        }
+        return malformed(position)
+    }
+
+    private static func malformed(_ offset: Int) -> Peek { .malformed(WireError(.clientHello, at: offset)) }
+
+    /// RFC 8446 section 4.1.2.
+    private static func parse(_ reader: inout ByteReader, in bytes: Span<UInt8>) -> ClientHello? {
+        guard reader.skip(2 + 32), let session = reader.vector(lengthBytes: 1, in: bytes), session.count <= 32,
+            let suites = reader.vector(lengthBytes: 2, in: bytes), suites.count >= 2, suites.count % 2 == 0,
+            let compression = reader.vector(lengthBytes: 1, in: bytes), compression.count >= 1
+        else { return nil }
+
+        var serverName: String?
+        var protocols: [String] = []
+        var hasEncryptedClientHello = false
+        var seenServerName = false
+        var seenProtocols = false
+        if !reader.isAtEnd {
+            guard var extensions = reader.vector(lengthBytes: 2, in: bytes), reader.isAtEnd else { return nil }
+            while !extensions.isAtEnd {
+                guard let type = extensions.number(bytes: 2, in: bytes),
+                    var body = extensions.vector(lengthBytes: 2, in: bytes)
+                else { return nil }
+                switch type {
+                case 0:
+                    guard !seenServerName, let name = parseServerName(&body, in: bytes) else { return nil }
+                    seenServerName = true
+                    serverName = name
+                case 16:
+                    guard !seenProtocols, let names = parseProtocols(&body, in: bytes) else { return nil }
+                    seenProtocols = true
+                    protocols = names
+                case 0xFE0D:
+                    hasEncryptedClientHello = true
+                default:
+                    break
+                }
+            }
+        }
+        return ClientHello(
+            serverName: serverName, applicationProtocols: protocols,
+            hasEncryptedClientHello: hasEncryptedClientHello)
+    }
+
+    private static func parseServerName(_ body: inout ByteReader, in bytes: Span<UInt8>) -> String? {
+        guard var list = body.vector(lengthBytes: 2, in: bytes), body.isAtEnd,
+            list.number(bytes: 1, in: bytes) == 0,
+            let name = list.vector(lengthBytes: 2, in: bytes), list.isAtEnd, name.count > 0
+        else { return nil }
+        for offset in name.range.offsets where !(0x21...0x7E ~= bytes[offset]) { return nil }
+        return name.range.text(in: bytes)
+    }
+
+    private static func parseProtocols(_ body: inout ByteReader, in bytes: Span<UInt8>) -> [String]? {
+        guard var list = body.vector(lengthBytes: 2, in: bytes), body.isAtEnd, !list.isAtEnd else { return nil }
+        var names: [String] = []
+        while !list.isAtEnd {
+            guard let name = list.vector(lengthBytes: 1, in: bytes), name.count > 0 else { return nil }
+            names.append(name.range.text(in: bytes))
+        }
+        return names
+    }
+}
+
+/// A cursor over a part of a buffer; every step says whether there was enough.
+private struct ByteReader {
+    private var lower: Int
+    private let upper: Int
+
+    init(lower: Int, upper: Int) {
+        self.lower = lower
+        self.upper = upper
+    }
+
+    var count: Int { upper - lower }
+    var isAtEnd: Bool { lower == upper }
+    var range: ByteRange { ByteRange(lower, upper) }
+
+    mutating func skip(_ bytes: Int) -> Bool {
+        guard bytes <= count else { return false }
+        lower += bytes
+        return true
+    }
+
+    mutating func number(bytes width: Int, in bytes: Span<UInt8>) -> Int? {
+        guard width <= count else { return nil }
+        var value = 0
+        for offset in lower..<lower + width { value = value << 8 | Int(bytes[offset]) }
+        lower += width
+        return value
+    }
+
+    /// A vector with its length in front of it (RFC 8446 section 3.4).
+    mutating func vector(lengthBytes: Int, in bytes: Span<UInt8>) -> ByteReader? {
+        guard let length = number(bytes: lengthBytes, in: bytes), length <= count else { return nil }
+        defer { lower += length }
+        return ByteReader(lower: lower, upper: lower + length)
+    }
+}

@@ -1,0 +1,163 @@
+/// What the fields of a head that decide about framing, routing and persistence said, gathered
+/// while they are parsed, and the rules that follow from it (RFC 9112 sections 3.2, 6 and 9).
+struct FieldRules: Sendable {
+    /// More than any honest message names.
+    private static let connectionOptionLimit = 32
+
+    private(set) var host: ByteRange?
+    private(set) var contentLength: UInt64?
+    private(set) var isChunked = false
+    private(set) var connection: ConnectionOptions = []
+    private(set) var acceptsTrailers = false
+    private(set) var expectsContinue = false
+    private(set) var namesUpgrade = false
+    private(set) var namesCleartextHTTP2 = false
+    private var optionCount = 0
+
+    /// Takes a field into account; returns what is wrong with it.
+    mutating func note(_ field: HeadField, in bytes: Span<UInt8>) -> WireError.Code? {
+        switch field.id {
+        case .host:
+            if host != nil { return .repeatedHost }
+            let hostText = ASCIISet.hostText
+            for offset in field.value.offsets where !hostText.contains(bytes[offset]) { return .invalidHost }
+            host = field.value
+        case .contentLength:
+            // Even an identical repetition is refused: no honest sender makes one, and parsers
+            // disagree about which counts.
+            if contentLength != nil { return .repeatedContentLength }
+            switch decimal(field.value, in: bytes) {
+            case .success(let length): contentLength = length
+            case .failure(let error): return error.code
+            }
+        case .transferEncoding:
+            if isChunked { return .repeatedTransferEncoding }
+            // The proxy never asks for other codings (it sends no TE but "trailers"), and a
+            // second coding is where parsers begin to disagree.
+            guard bytes.equals(field.value, ignoringCase: "chunked") else { return .unsupportedTransferEncoding }
+            isChunked = true
+        case .connection:
+            return noteConnection(field.value, in: bytes)
+        case .te:
+            var elements = ListElements(field.value)
+            while let element = elements.next(in: bytes) {
+                if bytes.equals(element, ignoringCase: "trailers") { acceptsTrailers = true }
+            }
+        case .expect:
+            if bytes.equals(field.value, ignoringCase: "100-continue") { expectsContinue = true }
+        case .upgrade:
+            var protocols = ListElements(field.value)
+            while let name = protocols.next(in: bytes) {
+                namesUpgrade = true
+                if bytes.equals(name, ignoringCase: "h2c") { namesCleartextHTTP2 = true }
+            }
+        default:
+            break
+        }
+        return nil
+    }
+
+    private mutating func noteConnection(_ value: ByteRange, in bytes: Span<UInt8>) -> WireError.Code? {
+        var options = ListElements(value)
+        while let option = options.next(in: bytes) {
+            optionCount += 1
+            if optionCount > Self.connectionOptionLimit { return .tooManyConnectionOptions }
+            if bytes.equals(option, ignoringCase: "keep-alive") {
+                connection.insert(.keepAlive)
+            } else if bytes.equals(option, ignoringCase: "close") {
+                connection.insert(.close)
+            } else if bytes.equals(option, ignoringCase: "upgrade") {
+                connection.insert(.upgrade)
+            } else if bytes.equals(option, ignoringCase: "te") {
+                connection.insert(.te)
+            } else {
+                connection.insert(.nominations)
+            }
+        }
+        return nil
+    }
+
+    private func decimal(_ value: ByteRange, in bytes: Span<UInt8>) -> Result<UInt64, WireError> {
+        let invalid = WireError(.invalidContentLength, at: value.start)
+        guard !value.isEmpty else { return .failure(invalid) }
+        var number: UInt64 = 0
+        for offset in value.offsets {
+            guard bytes[offset].isDigit else {
+                return .failure(
+                    bytes[offset] == UInt8(ascii: ",") ? WireError(.repeatedContentLength, at: offset) : invalid)
+            }
+            let (product, overflow) = number.multipliedReportingOverflow(by: 10)
+            let (sum, carry) = product.addingReportingOverflow(UInt64(bytes[offset] & 0x0F))
+            // Many parsers count in signed 64 bits.
+            guard !overflow, !carry, sum <= UInt64(Int64.max) else { return .failure(invalid) }
+            number = sum
+        }
+        return .success(number)
+    }
+
+    /// What is wrong with the framing fields together.
+    func framingDefect(version: HTTPVersion) -> WireError.Code? {
+        guard isChunked else { return nil }
+        if contentLength != nil { return .contentLengthWithTransferEncoding }
+        return version == .http10 ? .transferEncodingBeforeHTTP11 : nil
+    }
+
+    func keepsAlive(version: HTTPVersion) -> Bool {
+        if connection.contains(.close) { return false }
+        return version == .http11 || connection.contains(.keepAlive)
+    }
+}
+
+extension RequestHead {
+    /// Draws the conclusions at the head's end.
+    mutating func finish(_ rules: FieldRules, length: Int, in bytes: Span<UInt8>) -> WireError? {
+        if let defect = rules.framingDefect(version: version) { return WireError(defect, at: length) }
+        guard rules.host != nil || version == .http10 else { return WireError(.missingHost, at: length) }
+        framing =
+            if rules.isChunked { .chunked } else if let count = rules.contentLength { .length(count) } else { .none }
+        if method == .connect, framing != .none, framing != .length(0) {
+            return WireError(.connectWithBody, at: length)
+        }
+        host = rules.host
+        connection = rules.connection
+        acceptsTrailers = rules.acceptsTrailers
+        keepsAlive = rules.keepsAlive(version: version)
+        expectsContinue = rules.expectsContinue && version == .http11
+        wantsUpgrade =
+            rules.connection.contains(.upgrade) && rules.namesUpgrade && !rules.namesCleartextHTTP2
+            && version == .http11
+        self.length = UInt32(truncatingIfNeeded: length)
+        return nil
+    }
+}
+
+extension ResponseHead {
+    /// Draws the conclusions at the head's end, in the order of RFC 9112 section 6.3.
+    mutating func finish(_ rules: FieldRules, length: Int, answering method: Method) -> WireError? {
+        connection = rules.connection
+        keepsAlive = rules.keepsAlive(version: version)
+        self.length = UInt32(truncatingIfNeeded: length)
+        if method == .connect, 200..<300 ~= status {
+            // The tunnel begins here, whatever the fields say.
+            framing = .none
+            return nil
+        }
+        if let defect = rules.framingDefect(version: version) { return WireError(defect, at: length) }
+        if status < 200 || status == 204 {
+            // Framing fields have no place here. An origin that sends them may send a body too,
+            // which must not be read as the next response.
+            if rules.isChunked || (rules.contentLength ?? 0) > 0 { keepsAlive = false }
+            framing = .none
+        } else if method == .head || status == 304 {
+            framing = .none
+        } else if rules.isChunked {
+            framing = .chunked
+        } else if let count = rules.contentLength {
+            framing = .length(count)
+        } else {
+            framing = .untilClose
+            keepsAlive = false
+        }
+        return nil
+    }
+}

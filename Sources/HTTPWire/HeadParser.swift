@@ -1,0 +1,183 @@
+/// What a parser made of the bytes that have arrived so far.
+package enum HeadProgress: Sendable {
+    /// More bytes are needed; call again with the same bytes and those that came after them.
+    case incomplete
+    /// The head is whole; its `length` says where the body begins.
+    case complete
+    case malformed(WireError)
+    /// No head of at most `limit` bytes (or `HeadParser.fieldLimit` fields) begins here.
+    case tooLarge
+}
+
+/// Parses the heads of HTTP/1.1 messages as RFC 9112 writes them, and nothing that it merely
+/// allows to be tolerated: where two parsers may disagree about a message, it is malformed.
+///
+/// The bytes stay where they arrived. When a head comes in pieces the parser goes on where it
+/// stopped, each byte being looked at twice at most; the buffer may move in between, but must
+/// still begin with the head's first byte, and the same `head` must be passed again.
+/// After `complete`, `reset()` makes it ready for the next head.
+package struct HeadParser: Sendable {
+    /// The most field lines that a head may have; a defence against work that is not bounded by
+    /// bytes alone.
+    package static let fieldLimit = 1000
+
+    private enum Stage { case beginning, startLine, fields }
+
+    private let limit: Int
+    private var stage = Stage.beginning
+    /// Where the line that is being read begins.
+    private var lineStart = 0
+    /// Everything before it has been searched for the line's end.
+    private var cursor = 0
+    private var rules = FieldRules()
+
+    /// - Parameter limit: the longest head, in bytes, at most 2³¹.
+    package init(limit: Int) {
+        self.limit = min(limit, 1 << 31)
+    }
+
+    /// Forgets the head that was parsed, or half parsed.
+    package mutating func reset() {
+        stage = .beginning
+        lineStart = 0
+        cursor = 0
+        rules = FieldRules()
+    }
+
+    /// Parses a request's head. Empty lines before it are passed over (RFC 9112 section 2.2).
+    package mutating func parseRequest(_ bytes: Span<UInt8>, into head: inout RequestHead) -> HeadProgress {
+        while true {
+            switch nextLine(in: bytes) {
+            case .incomplete: return .incomplete
+            case .tooLarge: return .tooLarge
+            case .malformed(let error): return .malformed(error)
+            case .line(let line):
+                switch stage {
+                case .beginning:
+                    if line.isEmpty { continue }
+                    head.clear()
+                    stage = .startLine
+                    fallthrough
+                case .startLine:
+                    if let error = head.parseRequestLine(line, in: bytes) { return .malformed(error) }
+                    stage = .fields
+                case .fields:
+                    if line.isEmpty {
+                        if let error = head.finish(rules, length: lineStart, in: bytes) { return .malformed(error) }
+                        return .complete
+                    }
+                    if head.fields.count == Self.fieldLimit { return .tooLarge }
+                    switch parseField(line, in: bytes) {
+                    case .failure(let error): return .malformed(error)
+                    case .success(let field):
+                        if field.id == .via { head.lastVia = head.fields.count }
+                        head.fields.append(field)
+                        if let code = rules.note(field, in: bytes) {
+                            return .malformed(WireError(code, at: field.line.start))
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Parses a response's head.
+    ///
+    /// - Parameter method: the method of the request that it answers, which decides about the body.
+    package mutating func parseResponse(
+        _ bytes: Span<UInt8>, to method: Method, into head: inout ResponseHead
+    ) -> HeadProgress {
+        while true {
+            switch nextLine(in: bytes) {
+            case .incomplete: return .incomplete
+            case .tooLarge: return .tooLarge
+            case .malformed(let error): return .malformed(error)
+            case .line(let line):
+                switch stage {
+                case .beginning, .startLine:
+                    head.clear()
+                    if line.isEmpty { return .malformed(WireError(.leadingEmptyLine, at: 0)) }
+                    if let error = head.parseStatusLine(line, in: bytes) { return .malformed(error) }
+                    stage = .fields
+                case .fields:
+                    if line.isEmpty {
+                        if let error = head.finish(rules, length: lineStart, answering: method) {
+                            return .malformed(error)
+                        }
+                        return .complete
+                    }
+                    if head.fields.count == Self.fieldLimit { return .tooLarge }
+                    switch parseField(line, in: bytes) {
+                    case .failure(let error): return .malformed(error)
+                    case .success(let field):
+                        if field.id == .via { head.lastVia = head.fields.count }
+                        head.fields.append(field)
+                        // Only requests have a Host that matters.
+                        if field.id != .host, let code = rules.note(field, in: bytes) {
+                            return .malformed(WireError(code, at: field.line.start))
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    private enum NextLine {
+        case line(ByteRange)
+        case incomplete, tooLarge
+        case malformed(WireError)
+    }
+
+    /// The next line without its CR LF; `lineStart` then stands behind it. A control character in
+    /// the line is found here, as soon as it has arrived.
+    private mutating func nextLine(in bytes: Span<UInt8>) -> NextLine {
+        let end = min(bytes.count, limit)
+        var position = cursor
+        while position < end, bytes[position].isFieldText { position += 1 }
+        cursor = position
+        guard position < end else { return bytes.count >= limit ? .tooLarge : .incomplete }
+
+        switch bytes[position] {
+        case .carriageReturn:
+            guard position + 1 < end else { return bytes.count >= limit ? .tooLarge : .incomplete }
+            guard bytes[position + 1] == .lineFeed else {
+                return .malformed(WireError(.bareCarriageReturn, at: position))
+            }
+            let line = ByteRange(lineStart, position)
+            cursor = position + 2
+            lineStart = cursor
+            return .line(line)
+        case .lineFeed:
+            return .malformed(WireError(.bareLineFeed, at: position))
+        default:
+            return .malformed(WireError(.controlCharacter, at: position))
+        }
+    }
+
+    private func parseField(_ line: ByteRange, in bytes: Span<UInt8>) -> Result<HeadField, WireError> {
+        let token = ASCIISet.token
+        var colon = line.start
+        var hash = NameHash()
+        while colon < line.end, token.contains(bytes[colon]) {
+            hash.add(bytes[colon])
+            colon += 1
+        }
+        guard colon < line.end, bytes[colon] == UInt8(ascii: ":"), colon > line.start else {
+            return .failure(WireError(Self.defect(ofName: line, stoppedAt: colon, in: bytes), at: colon))
+        }
+        let name = ByteRange(line.start, colon)
+        return .success(
+            HeadField(
+                name: name, value: bytes.trimmed(ByteRange(colon + 1, line.end)),
+                line: ByteRange(line.start, line.end + 2),
+                id: FieldNameTable.shared.lookUp(name, in: bytes, hash: hash)))
+    }
+
+    private static func defect(
+        ofName line: ByteRange, stoppedAt offset: Int, in bytes: Span<UInt8>
+    ) -> WireError.Code {
+        if offset == line.end { return .missingColon }
+        if bytes[offset].isBlank { return offset == line.start ? .foldedLine : .spaceBeforeColon }
+        return bytes[offset] == UInt8(ascii: ":") ? .emptyFieldName : .fieldName
+    }
+}

@@ -1,0 +1,236 @@
+/// What becomes of a request's target on its way upstream.
+package enum TargetRewrite: Sendable {
+    /// As the client sent it.
+    case asReceived
+    /// Absolute form becomes origin form, with the URI's authority in Host (RFC 9112 section
+    /// 3.2.2); other forms stay.
+    case originForm
+}
+
+/// What the Connection field tells a client.
+package enum ClientPersistence: Sendable {
+    case keepAlive, close
+    /// The response is a 101: Upgrade is passed on.
+    case upgrade
+}
+
+/// Rewrites heads for the next hop: hop-by-hop fields out (RFC 9110 section 7.6.1), Via in, and
+/// everything else copied in whole runs of lines, in its order and spelling.
+///
+/// Credentials for a proxy and the challenges of one never pass. Connection can take away fields
+/// that `FieldName` doesn't know, but none that it knows as end-to-end.
+package enum HeadWriter {
+    /// Appends the request for the next hop to `out`, as HTTP/1.1.
+    ///
+    /// - Parameters:
+    ///   - head: a complete head.
+    ///   - bytes: what it was parsed from.
+    ///   - authority: becomes the Host field if the request has none (HTTP/1.0).
+    ///   - defaultPort: the port that Host leaves out.
+    ///   - via: whether this hop is recorded.
+    ///   - forwardUpgrade: whether `head.wantsUpgrade` is passed on.
+    package static func write(
+        request head: RequestHead, from bytes: Span<UInt8>, target: TargetRewrite,
+        authority: Authority, defaultPort: UInt16, via: Bool, forwardUpgrade: Bool, into out: inout [UInt8]
+    ) {
+        let upgrades = forwardUpgrade && head.wantsUpgrade
+        out.append(contentsOf: bytes, in: head.methodRange)
+        out.append(.space)
+        var uriAuthority: ByteRange?
+        if case (.absolute(let parts), .originForm) = (head.targetForm, target) {
+            uriAuthority = parts.authority
+            writeOriginForm(of: parts, method: head.method, from: bytes, into: &out)
+        } else {
+            out.append(contentsOf: bytes, in: head.target)
+        }
+        out.append(contentsOf: " HTTP/1.1\r\n")
+
+        if let uriAuthority {
+            out.append(contentsOf: "Host: ")
+            out.append(contentsOf: bytes, in: uriAuthority)
+            out.append(contentsOf: "\r\n")
+        } else if head.host == nil {
+            writeHost(authority, defaultPort: defaultPort, into: &out)
+        }
+
+        var run = LineRun()
+        for index in head.fields.indices {
+            let field = head.fields[index]
+            let keeps: Bool
+            switch field.id {
+            case .connection, .keepAlive, .proxyConnection, .te, .http2Settings, .proxyAuthorization,
+                .proxyAuthenticate, .proxyAuthenticationInfo:
+                keeps = false
+            case .upgrade: keeps = upgrades
+            case .host: keeps = uriAuthority == nil
+            case .expect: keeps = head.version == .http11
+            case .via: keeps = !(via && index == head.lastVia)
+            case .other:
+                keeps = !(head.connection.contains(.nominations) && isNominated(field, by: head.fields, in: bytes))
+            default: keeps = true
+            }
+            run.take(field.line, keeps: keeps, from: bytes, into: &out)
+            if !keeps, field.id == .via { writeVia(after: field.value, head.version, from: bytes, into: &out) }
+        }
+        run.flush(from: bytes, into: &out)
+
+        if via, head.lastVia == nil { writeVia(after: .empty, head.version, from: bytes, into: &out) }
+        switch (upgrades, head.acceptsTrailers) {
+        case (true, true): out.append(contentsOf: "TE: trailers\r\nConnection: Upgrade, TE\r\n")
+        case (true, false): out.append(contentsOf: "Connection: Upgrade\r\n")
+        case (false, true): out.append(contentsOf: "TE: trailers\r\nConnection: TE\r\n")
+        case (false, false): break
+        }
+        out.append(contentsOf: "\r\n")
+    }
+
+    /// Appends the response for the client to `out`, as HTTP/1.1 (also for 1.0 clients: the version
+    /// is the sender's, RFC 9110 section 2.5).
+    ///
+    /// - Parameters:
+    ///   - head: a complete head.
+    ///   - bytes: what it was parsed from.
+    ///   - clientVersion: of the request that is answered.
+    ///   - dropTransferEncoding: the body is taken out of its chunks and ends with the connection.
+    ///   - via: whether this hop is recorded.
+    package static func write(
+        response head: ResponseHead, from bytes: Span<UInt8>, clientVersion: HTTPVersion,
+        connection: ClientPersistence, dropTransferEncoding: Bool, via: Bool, into out: inout [UInt8]
+    ) {
+        out.append(contentsOf: "HTTP/1.1 ")
+        out.append(UInt8(0x30 + head.status / 100 % 10))
+        out.append(UInt8(0x30 + head.status / 10 % 10))
+        out.append(UInt8(0x30 + head.status % 10))
+        out.append(.space)
+        out.append(contentsOf: bytes, in: head.reason)
+        out.append(contentsOf: "\r\n")
+
+        // 426 says with Upgrade what the client should have asked for (RFC 9110 section 15.5.22).
+        let keepsUpgrade = connection == .upgrade || head.status == 426
+        let mayHaveBody = head.status >= 200 && head.status != 204
+        var run = LineRun()
+        for index in head.fields.indices {
+            let field = head.fields[index]
+            let keeps: Bool
+            switch field.id {
+            case .connection, .keepAlive, .proxyConnection, .te, .http2Settings, .proxyAuthorization,
+                .proxyAuthenticate, .proxyAuthenticationInfo:
+                keeps = false
+            case .upgrade: keeps = keepsUpgrade
+            case .transferEncoding: keeps = mayHaveBody && !dropTransferEncoding
+            case .trailer: keeps = !dropTransferEncoding
+            case .contentLength: keeps = mayHaveBody
+            case .via: keeps = !(via && index == head.lastVia)
+            case .other:
+                keeps = !(head.connection.contains(.nominations) && isNominated(field, by: head.fields, in: bytes))
+            default: keeps = true
+            }
+            run.take(field.line, keeps: keeps, from: bytes, into: &out)
+            if !keeps, field.id == .via { writeVia(after: field.value, head.version, from: bytes, into: &out) }
+        }
+        run.flush(from: bytes, into: &out)
+
+        if via, head.lastVia == nil { writeVia(after: .empty, head.version, from: bytes, into: &out) }
+        switch connection {
+        case .upgrade: out.append(contentsOf: "Connection: Upgrade\r\n")
+        case .close where !head.isInterim:
+            out.append(contentsOf: head.status == 426 ? "Connection: close, Upgrade\r\n" : "Connection: close\r\n")
+        case .keepAlive where head.status == 426: out.append(contentsOf: "Connection: Upgrade\r\n")
+        case .keepAlive where clientVersion == .http10: out.append(contentsOf: "Connection: keep-alive\r\n")
+        case .keepAlive, .close: break
+        }
+        out.append(contentsOf: "\r\n")
+    }
+
+    private static func writeOriginForm(
+        of parts: AbsoluteTarget, method: Method, from bytes: Span<UInt8>, into out: inout [UInt8]
+    ) {
+        let path = parts.pathAndQuery
+        if path.isEmpty {
+            // RFC 9112 section 3.2.4: OPTIONS for a whole server.
+            out.append(method == .options ? UInt8(ascii: "*") : UInt8(ascii: "/"))
+            return
+        }
+        if bytes[path.start] == UInt8(ascii: "?") { out.append(UInt8(ascii: "/")) }
+        out.append(contentsOf: bytes, in: path)
+    }
+
+    private static func writeHost(_ authority: Authority, defaultPort: UInt16, into out: inout [UInt8]) {
+        out.append(contentsOf: authority.isIPv6 ? "Host: [" : "Host: ")
+        out.append(contentsOf: authority.host.utf8)
+        if authority.isIPv6 { out.append(UInt8(ascii: "]")) }
+        if authority.port != defaultPort { out.append(contentsOf: ":\(authority.port)") }
+        out.append(contentsOf: "\r\n")
+    }
+
+    /// Records this hop behind the others; the version is that of the message as it was received
+    /// (RFC 9110 section 7.6.3).
+    private static func writeVia(
+        after others: ByteRange, _ version: HTTPVersion, from bytes: Span<UInt8>, into out: inout [UInt8]
+    ) {
+        out.append(contentsOf: "Via: ")
+        if !others.isEmpty {
+            out.append(contentsOf: bytes, in: others)
+            out.append(contentsOf: ", ")
+        }
+        out.append(contentsOf: version == .http11 ? "1.1 pinproxy\r\n" : "1.0 pinproxy\r\n")
+    }
+
+    /// Whether a Connection field names this one. Rare, so it searches; `FieldRules` bounds the
+    /// number of options.
+    private static func isNominated(_ field: HeadField, by fields: [HeadField], in bytes: Span<UInt8>) -> Bool {
+        for index in fields.indices where fields[index].id == .connection {
+            var options = ListElements(fields[index].value)
+            while let option = options.next(in: bytes) {
+                if bytes.equals(option, field.name) { return true }
+            }
+        }
+        return false
+    }
+}
+
+/// Gathers neighbouring lines, so that they are copied in one piece.
+private struct LineRun {
+    private var lower = 0
+    private var upper = 0
+
+    mutating func take(_ line: ByteRange, keeps: Bool, from bytes: Span<UInt8>, into out: inout [UInt8]) {
+        if keeps, line.start == upper {
+            upper = line.end
+            return
+        }
+        flush(from: bytes, into: &out)
+        if keeps {
+            lower = line.start
+            upper = line.end
+        }
+    }
+
+    mutating func flush(from bytes: Span<UInt8>, into out: inout [UInt8]) {
+        if upper > lower { out.append(contentsOf: bytes, in: ByteRange(lower, upper)) }
+        lower = upper
+    }
+}
+
+extension Span<UInt8> {
+    /// Whether two ranges hold the same name, upper and lower case ASCII being the same.
+    fileprivate func equals(_ a: ByteRange, _ b: ByteRange) -> Bool {
+        guard a.count == b.count else { return false }
+        for index in 0..<a.count where self[a.start + index].lowercased != self[b.start + index].lowercased {
+            return false
+        }
+        return true
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func append(contentsOf bytes: Span<UInt8>, in range: ByteRange) {
+        // The one unsafe step of this room: arrays don't take spans in one piece yet. The pointer
+        // does not leave the closure.
+        bytes.extracting(range.offsets).withUnsafeBufferPointer { append(contentsOf: $0) }
+    }
+
+    fileprivate mutating func append(contentsOf text: String) {
+        append(contentsOf: text.utf8)
+    }
+}

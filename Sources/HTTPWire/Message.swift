@@ -1,0 +1,90 @@
+/// The request methods that have rules of their own. Method names are case-sensitive.
+package enum Method: UInt8, Sendable, CaseIterable {
+    case get, head, post, put, delete, connect, options, trace, patch
+    /// A method without rules of its own; `RequestHead.methodRange` says which.
+    case other
+
+    /// RFC 9110 section 9.2.1: the client asks for no change of state.
+    @inlinable package var isSafe: Bool {
+        switch self {
+        case .get, .head, .options, .trace: true
+        case .post, .put, .delete, .connect, .patch, .other: false
+        }
+    }
+
+    /// RFC 9110 section 9.2.2: sending it twice means the same as sending it once.
+    @inlinable package var isIdempotent: Bool {
+        switch self {
+        case .get, .head, .options, .trace, .put, .delete: true
+        case .post, .connect, .patch, .other: false
+        }
+    }
+
+    var text: String {
+        switch self {
+        case .get: "GET"
+        case .head: "HEAD"
+        case .post: "POST"
+        case .put: "PUT"
+        case .delete: "DELETE"
+        case .connect: "CONNECT"
+        case .options: "OPTIONS"
+        case .trace: "TRACE"
+        case .patch: "PATCH"
+        case .other: ""
+        }
+    }
+
+    private static let packed: [UInt64] = allCases.map { $0.text.utf8.reduce(0) { $0 << 8 | UInt64($1) } }
+
+    /// The method whose name stands in the range.
+    init(_ range: ByteRange, in bytes: Span<UInt8>) {
+        self = .other
+        guard range.count <= 7 else { return }
+        var name: UInt64 = 0
+        for offset in range.offsets { name = name << 8 | UInt64(bytes[offset]) }
+        for index in Self.packed.indices where Self.packed[index] == name {
+            self = Method(rawValue: UInt8(index)) ?? .other
+        }
+    }
+}
+
+/// The version of a message. A 1.2 or later minor version is treated as 1.1 (RFC 9110 section
+/// 2.5), and other major versions are refused, so that two values remain.
+package enum HTTPVersion: UInt8, Sendable, Comparable {
+    case http10, http11
+
+    @inlinable package static func < (a: HTTPVersion, b: HTTPVersion) -> Bool { a.rawValue < b.rawValue }
+}
+
+/// How the end of a message's body is found (RFC 9112 section 6.3).
+package enum BodyFraming: Sendable, Equatable {
+    /// There is no body: the message ends with its head.
+    case none
+    /// So many bytes follow. `length(0)` is a body that is present and empty.
+    case length(UInt64)
+    case chunked
+    /// Responses only: the body ends where the connection does.
+    case untilClose
+}
+
+/// One field line of a head.
+package struct HeadField: Sendable {
+    package let name: ByteRange
+    /// Without the white space around it.
+    package let value: ByteRange
+    /// The whole line, CR LF included.
+    package let line: ByteRange
+    package let id: FieldName
+}
+
+/// What the Connection fields of a message ask for.
+struct ConnectionOptions: OptionSet {
+    let rawValue: UInt8
+    static let close = ConnectionOptions(rawValue: 1)
+    static let keepAlive = ConnectionOptions(rawValue: 2)
+    static let upgrade = ConnectionOptions(rawValue: 4)
+    static let te = ConnectionOptions(rawValue: 8)
+    /// It names fields that are hop-by-hop for this message only.
+    static let nominations = ConnectionOptions(rawValue: 16)
+}

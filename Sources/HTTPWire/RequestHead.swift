@@ -1,0 +1,104 @@
+/// What a request is for (RFC 9112 section 3.2).
+package enum TargetForm: Sendable, Equatable {
+    /// A path with an optional query.
+    case origin
+    /// A whole URI, as clients send it to a proxy; already cut into its parts.
+    case absolute(AbsoluteTarget)
+    /// `host:port` of CONNECT, not looked at yet: `Authority.parse` says whether it is one.
+    case authority
+    /// `*` of OPTIONS.
+    case asterisk
+}
+
+/// The head of a request, as ranges over the bytes that it was parsed from.
+///
+/// Empty at first, and meant to be used again: parsing into it keeps its storage. Its contents
+/// count only after `HeadParser.parseRequest` returned `complete`.
+package struct RequestHead: Sendable {
+    package internal(set) var method: Method = .other
+    package internal(set) var methodRange: ByteRange = .empty
+    package internal(set) var target: ByteRange = .empty
+    package internal(set) var targetForm: TargetForm = .origin
+    package internal(set) var version: HTTPVersion = .http11
+    package internal(set) var fields: [HeadField] = []
+    /// Bytes from the buffer's first byte to the first of the body, empty lines before the request
+    /// line included.
+    package internal(set) var length: UInt32 = 0
+    /// `none`, `length` or `chunked`.
+    package internal(set) var framing: BodyFraming = .none
+    /// Whether the client wants the connection kept: HTTP/1.1 without `close`, or HTTP/1.0 with
+    /// `keep-alive`.
+    package internal(set) var keepsAlive: Bool = false
+    /// `Expect: 100-continue` in HTTP/1.1; in 1.0 it is ignored (RFC 9110 section 10.1.1).
+    package internal(set) var expectsContinue: Bool = false
+    /// `Connection: upgrade` with an Upgrade field in HTTP/1.1. Never for `h2c`: a cleartext
+    /// HTTP/2 connection through an upgrade would pass by every rule of the proxy.
+    package internal(set) var wantsUpgrade: Bool = false
+    /// The value of the only Host field; nil if HTTP/1.0 came without one.
+    package internal(set) var host: ByteRange? = nil
+
+    var connection: ConnectionOptions = []
+    var acceptsTrailers = false
+    var lastVia: Int? = nil
+
+    package init() {}
+
+    /// The value of the first field of that name.
+    package func first(_ id: FieldName) -> ByteRange? {
+        for index in fields.indices where fields[index].id == id { return fields[index].value }
+        return nil
+    }
+
+    mutating func clear() {
+        fields.removeAll(keepingCapacity: true)
+        host = nil
+        lastVia = nil
+        connection = []
+        acceptsTrailers = false
+        framing = .none
+        keepsAlive = false
+        expectsContinue = false
+        wantsUpgrade = false
+        length = 0
+    }
+}
+
+/// The head of a response, as ranges over the bytes that it was parsed from; to be used again
+/// like a `RequestHead`.
+package struct ResponseHead: Sendable {
+    package internal(set) var version: HTTPVersion = .http11
+    /// 100 to 999.
+    package internal(set) var status: Int = 0
+    package internal(set) var reason: ByteRange = .empty
+    package internal(set) var fields: [HeadField] = []
+    /// Bytes from the buffer's first byte to the first of the body.
+    package internal(set) var length: UInt32 = 0
+    package internal(set) var framing: BodyFraming = .none
+    /// Whether the connection can carry another response after this one.
+    package internal(set) var keepsAlive: Bool = false
+
+    var connection: ConnectionOptions = []
+    var lastVia: Int? = nil
+
+    package init() {}
+
+    /// 1xx, with the final response still to come; 101 is final for HTTP.
+    package var isInterim: Bool { status < 200 && status != 101 }
+    /// 101: the connection speaks another protocol from here.
+    package var isUpgrade: Bool { status == 101 }
+
+    /// The value of the first field of that name.
+    package func first(_ id: FieldName) -> ByteRange? {
+        for index in fields.indices where fields[index].id == id { return fields[index].value }
+        return nil
+    }
+
+    mutating func clear() {
+        fields.removeAll(keepingCapacity: true)
+        lastVia = nil
+        connection = []
+        framing = .none
+        keepsAlive = false
+        length = 0
+    }
+}

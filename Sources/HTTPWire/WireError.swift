@@ -1,0 +1,69 @@
+/// What is wrong with a message. Who is at fault is for the caller to say: the same defect is a
+/// 400 from a client and a 502 from an origin.
+package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
+    package enum Code: Sendable, Hashable {
+        case controlCharacter, bareCarriageReturn, bareLineFeed
+        case requestLine, method, target, fragmentInTarget, version, unsupportedVersion, statusLine
+        case leadingEmptyLine
+        case missingColon, emptyFieldName, spaceBeforeColon, fieldName, foldedLine
+        case missingHost, repeatedHost, invalidHost
+        case invalidContentLength, repeatedContentLength, contentLengthWithTransferEncoding
+        case repeatedTransferEncoding, unsupportedTransferEncoding, transferEncodingBeforeHTTP11
+        case tooManyConnectionOptions, connectWithBody
+        case chunkSize, chunkSizeOverflow, chunkExtension, chunkLineTooLong, chunkEnd
+        case trailerField, trailersTooLong
+        case clientHello
+    }
+
+    package let code: Code
+    /// Where it was noticed, counted from the first byte of the buffer that was given.
+    package let offset: Int
+
+    package init(_ code: Code, at offset: Int) {
+        self.code = code
+        self.offset = offset
+    }
+
+    /// One line for people, naming the defect; never holds bytes of the message.
+    package var message: String {
+        switch code {
+        case .controlCharacter: "a control character in the head"
+        case .bareCarriageReturn: "a carriage return without a line feed"
+        case .bareLineFeed: "a line feed without a carriage return"
+        case .requestLine: "the request line is not \"method target version\" with single spaces"
+        case .method: "the method is not a token"
+        case .target: "the request target is neither a path, an absolute URI, an authority nor \"*\""
+        case .fragmentInTarget: "the request target holds a fragment"
+        case .version: "the protocol version is not written as HTTP/1.1"
+        case .unsupportedVersion: "the protocol version is neither 1.0 nor 1.1"
+        case .statusLine: "the status line is not \"HTTP/1.1 status reason\""
+        case .leadingEmptyLine: "an empty line before the status line"
+        case .missingColon: "a field line without a colon"
+        case .emptyFieldName: "a field without a name"
+        case .spaceBeforeColon: "white space between a field's name and its colon"
+        case .fieldName: "a field name that is not a token"
+        case .foldedLine: "a folded field line"
+        case .missingHost: "no Host field"
+        case .repeatedHost: "more than one Host field"
+        case .invalidHost: "a Host field that is not a host with an optional port"
+        case .invalidContentLength: "a Content-Length that is not a decimal number"
+        case .repeatedContentLength: "more than one Content-Length"
+        case .contentLengthWithTransferEncoding: "Content-Length together with Transfer-Encoding"
+        case .repeatedTransferEncoding: "more than one Transfer-Encoding"
+        case .unsupportedTransferEncoding: "a Transfer-Encoding other than chunked"
+        case .transferEncodingBeforeHTTP11: "Transfer-Encoding in an HTTP/1.0 message"
+        case .tooManyConnectionOptions: "too many options in Connection"
+        case .connectWithBody: "CONNECT with a body"
+        case .chunkSize: "a chunk size that is not a hexadecimal number"
+        case .chunkSizeOverflow: "a chunk size that is too large"
+        case .chunkExtension: "a malformed chunk extension"
+        case .chunkLineTooLong: "a chunk line that is too long"
+        case .chunkEnd: "chunk data that does not end with CR LF"
+        case .trailerField: "a malformed trailer field"
+        case .trailersTooLong: "a trailer section that is too long"
+        case .clientHello: "a malformed ClientHello"
+        }
+    }
+
+    package var description: String { "\(message) (at byte \(offset))" }
+}
