@@ -15,16 +15,27 @@ extension Certificate {
             matches = X509_check_ip_asc(pointer, address, 0) == 1
             code = X509_V_ERR_IP_ADDRESS_MISMATCH
         case .dns(let host):
-            // A leading dot would ask for a whole domain, an empty name for anything.
-            let isAskable = !host.isEmpty && !host.hasPrefix(".") && !host.utf8.contains(0)
-            let flags = UInt32(
-                X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS
-                    | X509_CHECK_FLAG_SINGLE_LABEL_SUBDOMAINS)
-            matches = isAskable && X509_check_host(pointer, host, host.utf8.count, flags, nil) == 1
+            matches = NameCheck.canAsk(for: host)
+                && X509_check_host(pointer, host, host.utf8.count, NameCheck.flags, nil) == 1
             code = X509_V_ERR_HOSTNAME_MISMATCH
         }
         if matches { return nil }
         return VerificationFailure(
             code: code, depth: 0, certificate: self, options: VerificationOptions(name: name, time: 0))
+    }
+}
+
+/// How DNS names are looked for.
+enum NameCheck {
+    /// In subjectAltName only; a wildcard is the whole left-most label and stands for one label.
+    static let flags = UInt32(
+        X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS
+            | X509_CHECK_FLAG_SINGLE_LABEL_SUBDOMAINS)
+
+    /// False if OpenSSL would take the name for something else: an empty one for "don't check", one with
+    /// a leading dot for a whole domain, and one with a NUL for its beginning.
+    static func canAsk(for host: String) -> Bool {
+        guard let first = host.utf8.first else { return false }
+        return first != UInt8(ascii: ".") && !host.utf8.contains(0)
     }
 }

@@ -2,6 +2,10 @@ import COpenSSL
 import CShims
 
 /// Settings of connections that we begin; one for many connections and all threads.
+///
+/// It asks for what a current browser asks for: TLS 1.2 with ECDHE and AEAD or TLS 1.3, no signature
+/// with SHA-1, secure renegotiation (RFC 5746) and no renegotiation. The extended master secret (RFC
+/// 7627) is offered and, as in browsers, not demanded; a session made with it resumes only with it.
 package final class TLSClientContext: Sendable {
     package struct Options: Sendable {
         /// The oldest and the newest version spoken. Anything below TLS 1.2 is raised to it.

@@ -78,19 +78,14 @@ extension TrustAnchors {
                 certificate: certificate ?? presented.leaf, options: options))
     }
 
-    /// False if the name can't be asked for; OpenSSL would read an empty name as "don't check" and one
-    /// with a leading dot as a whole domain.
+    /// False if the name can't be asked for.
     private static func require(_ name: ServerName, in parameters: OpaquePointer) -> Bool {
         switch name {
         case .ip(let address):
             return X509_VERIFY_PARAM_set1_ip_asc(parameters, address) == 1
         case .dns(let host):
-            guard let first = host.utf8.first, first != UInt8(ascii: "."), !host.utf8.contains(0) else { return false }
-            X509_VERIFY_PARAM_set_hostflags(
-                parameters,
-                UInt32(
-                    X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS
-                        | X509_CHECK_FLAG_SINGLE_LABEL_SUBDOMAINS))
+            guard NameCheck.canAsk(for: host) else { return false }
+            X509_VERIFY_PARAM_set_hostflags(parameters, NameCheck.flags)
             return X509_VERIFY_PARAM_set1_host(parameters, host, 0) == 1
         }
     }

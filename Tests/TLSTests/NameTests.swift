@@ -85,10 +85,15 @@ import Testing
     }
 
     private func fits(_ leaf: HeldCertificate, _ name: ServerName?) throws -> Bool {
+        // The check of the name alone must agree with verification.
+        let alone = try name.map { try Certificate(der: leaf.der).mismatch(with: $0) } ?? nil
         switch try verify(leaf, name) {
-        case .success: return true
+        case .success:
+            #expect(alone == nil)
+            return true
         case .failure(let failure):
             #expect(failure.reason == .nameMismatch)
+            #expect(alone?.message == failure.message)
             return false
         }
     }
