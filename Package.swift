@@ -76,6 +76,9 @@ let package = Package(
         tests("Configuration", ["Security", "Session", "HTTPWire", "TLS", "TestAuthority"]),
         tests("Proxy", ["Configuration", "Session", "Security", "HTTPWire", "TLS", "EventLoop"]),
         .testTarget(
+            name: "CommandTests", dependencies: ["pinproxy", "Configuration", "TLS", "TestAuthority"],
+            swiftSettings: settings),
+        .testTarget(
             name: "IntegrationTests", dependencies: ["pinproxy", "TestAuthority"], exclude: ["Peers"],
             swiftSettings: settings),
     ]

@@ -1,0 +1,164 @@
+internal import ArgumentParser
+internal import Configuration
+internal import Foundation
+internal import Security
+internal import TLS
+
+struct CA: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "ca",
+        abstract: "The local authority that programs have to trust.",
+        discussion: """
+            The proxy answers for each host with a certificate that this authority has issued, so \
+            programs have to trust it. Most can be told by variables (pinproxy env, pinproxy exec); \
+            for all programs of the machine:
+              sudo pinproxy ca install
+            """,
+        subcommands: [Create.self, Show.self, Install.self, Remove.self], defaultSubcommand: Show.self)
+}
+
+extension CA {
+    struct Create: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Make the authority.",
+            discussion: """
+                pinproxy run does this by itself on its first start. An authority that is there is \
+                never replaced: remove its files first if you want a new one, and its old certificate \
+                from the trust store with pinproxy ca remove before that.
+                """)
+
+        @OptionGroup var options: ConfigurationOptions
+
+        func run() throws {
+            let snapshot = try options.load()
+            let files = AuthorityFiles(
+                certificate: snapshot.authority.certificatePath, key: snapshot.authority.privateKeyPath)
+            try StateFiles(directory: snapshot.stateDirectory).create()
+            let authority: LocalAuthority
+            do {
+                authority = try files.create(at: Int64(time(nil)))
+            } catch {
+                throw CommandFailure("\(error)")
+            }
+            giveToOwner(of: snapshot.stateDirectory, [files.certificate, files.key])
+            Standard.output(
+                AuthorityDescription(
+                    certificate: authority.certificate, paths: files, store: SystemTrustStore()
+                ).text)
+        }
+
+        /// What root makes in a service's directory must be readable by the service.
+        private func giveToOwner(of directory: String, _ paths: [String]) {
+            var status = stat()
+            guard geteuid() == 0, stat(directory, &status) == 0, status.st_uid != 0 else { return }
+            for path in paths { _ = chown(path, status.st_uid, status.st_gid) }
+        }
+    }
+
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Print what the authority is, and where.")
+
+        @OptionGroup var options: ConfigurationOptions
+        @Flag(help: "Print the certificate itself instead, as PEM.") var pem = false
+
+        func run() throws {
+            let (certificate, paths) = try options.authority()
+            Standard.output(
+                pem
+                    ? certificate.pem
+                    : AuthorityDescription(certificate: certificate, paths: paths, store: SystemTrustStore()).text)
+        }
+    }
+
+    struct Install: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Add the authority to the system's trust store. Takes root.",
+            discussion: """
+                Copies the certificate to \(SystemTrustStore().directory) and runs \
+                update-ca-certificates. Programs that bring their own store (browsers, Python's \
+                certifi, Node, Java) don't look there: see pinproxy env. What it does once it doesn't \
+                do twice.
+                """)
+
+        @OptionGroup var options: ConfigurationOptions
+
+        func run() throws {
+            let (certificate, _) = try options.authority()
+            let store = SystemTrustStore()
+            let isNew = try store.install(certificate)
+            Standard.output("\(isNew ? "installed" : "already installed"): \(store.path(for: certificate))")
+        }
+    }
+
+    struct Remove: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Remove the authority from the system's trust store. Takes root.",
+            discussion: "The authority's own files stay where they are.")
+
+        @OptionGroup var options: ConfigurationOptions
+        @Flag(help: "Remove every authority of this program, also those whose files are gone.") var all = false
+
+        func run() throws {
+            let store = SystemTrustStore()
+            let paths = all ? store.installed() : [store.path(for: try options.authority().certificate)]
+            let present = paths.filter { access($0, F_OK) == 0 }
+            guard !present.isEmpty else {
+                Standard.output("not installed")
+                return
+            }
+            try store.remove(present)
+            Standard.output("removed: \(present.joined(separator: ", "))")
+        }
+    }
+}
+
+extension ConfigurationOptions {
+    /// The authority's certificate; its key is not touched, so that everybody may ask.
+    fileprivate func authority() throws -> (certificate: Certificate, paths: AuthorityFiles) {
+        let settings = try load().authority
+        let path = settings.certificatePath
+        guard let bytes = FileManager.default.contents(atPath: path) else {
+            throw CommandFailure(
+                access(path, F_OK) == 0
+                    ? "\(path): \(systemReason(EACCES))"
+                    : "there is no authority yet (\(path)); pinproxy run makes it on its first start, pinproxy ca create at once")
+        }
+        do {
+            return (
+                try Certificate(derOrPEM: [UInt8](bytes)),
+                AuthorityFiles(certificate: path, key: settings.privateKeyPath)
+            )
+        } catch {
+            throw CommandFailure("\(path): \(error)")
+        }
+    }
+}
+
+/// The authority for people.
+struct AuthorityDescription {
+    let certificate: Certificate
+    let paths: AuthorityFiles
+    let store: SystemTrustStore
+
+    var text: String {
+        let isInstalled = access(store.path(for: certificate), F_OK) == 0
+        let lines = [
+            ("subject", certificate.subject),
+            ("valid", "\(day(certificate.notBefore)) to \(day(certificate.notAfter))"),
+            ("SHA-256", colons(certificate.sha256.bytes)),
+            ("key identifier", colons(certificate.subjectKeyIdentifier ?? [])),
+            ("certificate", paths.certificate),
+            ("private key", paths.key),
+            ("system trust", isInstalled ? "installed" : "not installed (sudo pinproxy ca install)"),
+        ]
+        return lines.map { ($0 + ":").padding(toLength: 16, withPad: " ", startingAt: 0) + $1 + "\n" }.joined()
+    }
+
+    private func day(_ time: UnixTime) -> String {
+        Date(timeIntervalSince1970: TimeInterval(time)).formatted(.iso8601.year().month().day())
+    }
+
+    private func colons(_ bytes: [UInt8]) -> String {
+        bytes.map { String(format: "%02X", $0) }.joined(separator: ":")
+    }
+}

@@ -1,0 +1,70 @@
+internal import ArgumentParser
+internal import Configuration
+internal import Foundation
+
+/// Which configuration, and which state directory: the same for all commands.
+struct ConfigurationOptions: ParsableArguments {
+    static let systemFile = "/etc/pinproxy/pinproxy.yaml"
+    static let localFile = "config/pinproxy.yaml"
+    static let systemState = "/var/lib/pinproxy"
+
+    @Option(
+        help: ArgumentHelp(
+            "The configuration.",
+            discussion: "Without it: \(systemFile), else \(localFile) below the working directory.",
+            valueName: "file"))
+    var config: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Where the proxy keeps its authority and what else it makes.",
+            discussion:
+                "Without it: $STATE_DIRECTORY, else \(systemState) if the configuration is \(systemFile) and it exists, else $XDG_STATE_HOME/pinproxy, else ~/.local/state/pinproxy.",
+            valueName: "dir"))
+    var stateDirectory: String?
+
+    /// The path of pinproxy.yaml.
+    func file() throws -> String {
+        if let config { return config }
+        if access(Self.systemFile, F_OK) == 0 { return Self.systemFile }
+        var status = stat()
+        guard stat(Self.localFile, &status) == 0 else {
+            throw CommandFailure(
+                code: CommandFailure.configuration,
+                message: "there is no configuration: neither \(Self.systemFile) nor \(Self.localFile) exists; name it with --config FILE")
+        }
+        // What stands in a directory that anybody may have made is not taken unasked.
+        guard status.st_uid == geteuid() || status.st_uid == 0 else {
+            throw CommandFailure(
+                code: CommandFailure.configuration,
+                message: "\(Self.localFile) belongs to another user; if it is the right one, name it with --config \(Self.localFile)")
+        }
+        return Self.localFile
+    }
+
+    func stateDirectory(for file: String?) throws -> String {
+        if let stateDirectory { return stateDirectory }
+        let environment = ProcessInfo.processInfo.environment
+        if environment["STATE_DIRECTORY"] == nil, file == Self.systemFile, access(Self.systemState, F_OK) == 0 {
+            return Self.systemState
+        }
+        guard let path = StateDirectory.path(environment: environment) else {
+            throw CommandFailure(
+                "there is no state directory: none of STATE_DIRECTORY, XDG_STATE_HOME and HOME is set; name it with --state-directory DIRECTORY")
+        }
+        return path
+    }
+
+    /// Reads the configuration. Problems are printed, and end the command if one is an error.
+    func load(showingWarnings: Bool = false) throws -> Snapshot {
+        let file = try file()
+        do {
+            let snapshot = try Snapshot.load(file, stateDirectory: try stateDirectory(for: file))
+            if showingWarnings { for warning in snapshot.warnings { Standard.error("\(warning)") } }
+            return snapshot
+        } catch let error as ConfigurationProblems {
+            Standard.error(error.description)
+            throw CommandFailure(code: CommandFailure.configuration)
+        }
+    }
+}

@@ -1,0 +1,47 @@
+// pinproxy: the command line. Results go to standard output, problems to standard error.
+
+internal import ArgumentParser
+internal import Foundation
+
+@main
+enum Main {
+    static func main() {
+        do {
+            var command = try Pinproxy.parseAsRoot()
+            try command.run()
+        } catch let failure as CommandFailure {
+            if let message = failure.message { Standard.error("pinproxy: \(message)") }
+            exit(failure.code)
+        } catch {
+            let code = Pinproxy.exitCode(for: error)
+            let message = Pinproxy.fullMessage(for: error)
+            if code == .success {
+                Standard.output(message)
+            } else if !message.isEmpty {
+                Standard.error(message)
+            }
+            // ArgumentParser's own code for wrong usage is 64.
+            exit(code == .validationFailure ? CommandFailure.usage : code.rawValue)
+        }
+    }
+}
+
+struct Pinproxy: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "pinproxy",
+        abstract: "A local HTTPS proxy that enforces certificate and public-key pinning.",
+        discussion: """
+            The first five minutes:
+              pinproxy run                                 start the proxy
+              pinproxy exec -- curl https://example.org/   use it, in another terminal
+              eval "$(pinproxy env)"                       or for the whole shell
+              $EDITOR config/pins.yaml && pinproxy reload  change the pins
+
+            Exit codes: 0 done, 1 the answer is no or it failed, 2 wrong usage, \
+            78 the configuration is wrong.
+            """,
+        version: "pinproxy \(version)",
+        subcommands: [Check.self, CA.self, Env.self, Exec.self, Reload.self])
+
+    static let version = "0.1.0"
+}

@@ -1,0 +1,74 @@
+internal import Foundation
+
+/// The files that the running proxy leaves in the state directory for the other commands.
+struct StateFiles {
+    let directory: String
+
+    var processID: String { directory + "/pinproxy.pid" }
+    var reloadStatus: String { directory + "/reload.status" }
+    var trustBundle: String { directory + "/ca-bundle.pem" }
+
+    /// Makes the directory if it isn't there. Others may read in it (the authority's certificate
+    /// is for everybody); its key has permissions of its own.
+    func create() throws {
+        do {
+            try FileManager.default.createDirectory(
+                atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+        } catch {
+            throw CommandFailure("the state directory \(directory) can't be made: \(systemReason())")
+        }
+    }
+
+    /// Replaces a file at once: who reads it sees the old one or the new one.
+    static func replace(_ path: String, with bytes: [UInt8], mode: mode_t = 0o644) -> Bool {
+        let temporary = "\(path).\(getpid())"
+        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
+        guard descriptor >= 0 else { return false }
+        let written = bytes.isEmpty ? 0 : write(descriptor, bytes, bytes.count)
+        let reason = errno
+        close(descriptor)
+        if written == bytes.count, rename(temporary, path) == 0 { return true }
+        unlink(temporary)
+        errno = reason
+        return false
+    }
+}
+
+/// The lock that keeps a second proxy out of a state directory. The system releases it when the
+/// process ends, however it ends, so that a stale file is never taken for a running proxy.
+final class ProcessLock {
+    private let descriptor: Int32
+
+    /// - Parameter path: made if it isn't there; holds the process id.
+    init(_ path: String) throws {
+        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else { throw CommandFailure("\(path): \(systemReason())") }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            let holder = Self.holder(path).map { " (process \($0))" } ?? ""
+            close(descriptor)
+            throw CommandFailure("another pinproxy\(holder) is running with this state directory: \(path) is locked")
+        }
+        let text = Array("\(getpid())\n".utf8)
+        guard ftruncate(descriptor, 0) == 0, write(descriptor, text, text.count) == text.count else {
+            close(descriptor)
+            throw CommandFailure("\(path): \(systemReason())")
+        }
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    /// The process that holds the lock; nil if none does.
+    static func holder(_ path: String) -> pid_t? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        guard flock(descriptor, LOCK_SH | LOCK_NB) != 0, errno == EWOULDBLOCK else { return nil }
+        var text = [UInt8](repeating: 0, count: 32)
+        let count = read(descriptor, &text, text.count)
+        guard count > 0 else { return nil }
+        let digits = String(decoding: text[..<count], as: UTF8.self).prefix { $0.isNumber }
+        return pid_t(digits).flatMap { $0 > 1 ? $0 : nil }
+    }
+}

@@ -1,0 +1,69 @@
+internal import Foundation
+internal import TLS
+
+/// The machine's trust store, as Debian's ca-certificates keeps it: files in a directory, from which
+/// `update-ca-certificates` makes the bundle that programs read.
+struct SystemTrustStore {
+    var directory = "/usr/local/share/ca-certificates"
+    var command = ["/usr/sbin/update-ca-certificates"]
+
+    /// The file of one authority. Its name tells authorities apart, so that a new one doesn't
+    /// silently take the place of another that is still in use.
+    func path(for certificate: Certificate) -> String {
+        "\(directory)/pinproxy-\(certificate.sha256.hex.prefix(12)).crt"
+    }
+
+    /// All files of authorities of this program.
+    func installed() -> [String] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        return names.filter { $0.hasPrefix("pinproxy-") && $0.hasSuffix(".crt") }.sorted().map { "\(directory)/\($0)" }
+    }
+
+    /// - Returns: false if it was there already. The bundle is made anew in either case.
+    func install(_ certificate: Certificate) throws -> Bool {
+        let path = path(for: certificate)
+        let bytes = Array(certificate.pem.utf8)
+        let isThere = FileManager.default.contents(atPath: path)?.elementsEqual(bytes) == true
+        if !isThere {
+            guard access(directory, F_OK) == 0 else {
+                throw CommandFailure("\(directory) doesn't exist: install the package ca-certificates")
+            }
+            guard StateFiles.replace(path, with: bytes) else { throw failure(path) }
+        }
+        try update()
+        return !isThere
+    }
+
+    func remove(_ paths: [String]) throws {
+        for path in paths {
+            guard unlink(path) == 0 || errno == ENOENT else { throw failure(path) }
+        }
+        try update()
+    }
+
+    private func failure(_ path: String) -> CommandFailure {
+        let reason = errno
+        let hint = reason == EACCES || reason == EPERM ? "; this takes root: run it with sudo" : ""
+        return CommandFailure("\(path): \(systemReason(reason))\(hint)")
+    }
+
+    private func update() throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: command[0])
+        process.arguments = Array(command.dropFirst())
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = output
+        do {
+            try process.run()
+        } catch {
+            throw CommandFailure("\(command[0]) can't be run: install the package ca-certificates")
+        }
+        let said = (try? output.fileHandleForReading.readToEnd()) ?? Data()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw CommandFailure(
+                "\(command.joined(separator: " ")) failed:\n\(String(decoding: said, as: UTF8.self))")
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import Foundation
+
+/// A directory with a configuration in it, and the built executable to be run there.
+final class CommandBed {
+    struct Outcome: Equatable {
+        var code: Int32
+        var output: String
+        var errors: String
+    }
+
+    let directory: String
+
+    init(_ name: String = "bed", configuration: String = "pins: null\n") throws {
+        directory = FileManager.default.temporaryDirectory
+            .appendingPathComponent("pinproxy-commands-\(UUID().uuidString)/\(name)").path
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        try write("pinproxy.yaml", configuration)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: (directory as NSString).deletingLastPathComponent)
+    }
+
+    func path(_ name: String) -> String { directory + "/" + name }
+
+    func write(_ name: String, _ text: String) throws {
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path(name)))
+    }
+
+    func read(_ name: String) throws -> String {
+        try String(contentsOfFile: path(name), encoding: .utf8)
+    }
+
+    /// The executable beside the tests' own.
+    static var executable: String {
+        let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+        return (tests as NSString).deletingLastPathComponent + "/pinproxy"
+    }
+
+    /// Variables that know nothing of the shell's, with a state directory in the bed.
+    var environment: [String: String] {
+        ["PATH": "/usr/bin:/bin", "HOME": directory, "XDG_STATE_HOME": path("state")]
+    }
+
+    /// Runs `pinproxy` with these arguments to its end.
+    func run(_ arguments: String..., environment more: [String: String] = [:]) throws -> Outcome {
+        try Self.run(
+            [Self.executable] + arguments, in: directory, environment: environment.merging(more) { $1 })
+    }
+
+    /// The same with `--config` for the bed's configuration after the first word.
+    func configured(_ command: String..., rest: [String] = []) throws -> Outcome {
+        try Self.run(
+            [Self.executable] + command + ["--config", path("pinproxy.yaml")] + rest, in: directory,
+            environment: environment)
+    }
+
+    static func run(
+        _ command: [String], in directory: String, environment: [String: String]
+    ) throws -> Outcome {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: command[0])
+        process.arguments = Array(command.dropFirst())
+        process.currentDirectoryURL = URL(fileURLWithPath: directory)
+        process.environment = environment
+        process.standardInput = FileHandle.nullDevice
+        // Files, since nobody empties two pipes at once.
+        let names = ["output", "errors"].map { "\(directory)/.\($0)-\(UUID().uuidString)" }
+        for name in names { try Data().write(to: URL(fileURLWithPath: name)) }
+        defer { for name in names { try? FileManager.default.removeItem(atPath: name) } }
+        process.standardOutput = FileHandle(forWritingAtPath: names[0])
+        process.standardError = FileHandle(forWritingAtPath: names[1])
+        try process.run()
+        process.waitUntilExit()
+        let texts = try names.map { try String(contentsOfFile: $0, encoding: .utf8) }
+        return Outcome(code: process.terminationStatus, output: texts[0], errors: texts[1])
+    }
+}

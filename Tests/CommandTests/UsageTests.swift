@@ -1,0 +1,44 @@
+import Testing
+
+/// What people meet first: help, wrong words, and the exit codes of the contract.
+@Suite struct UsageTests {
+    @Test(arguments: [
+        [], ["check"], ["ca"], ["ca", "create"], ["ca", "show"], ["ca", "install"], ["ca", "remove"], ["env"],
+        ["exec"], ["reload"],
+    ]) func helps(_ command: [String]) throws {
+        let bed = try CommandBed()
+        let outcome = try CommandBed.run(
+            [CommandBed.executable] + command + ["--help"], in: bed.directory, environment: bed.environment)
+        #expect(outcome.code == 0)
+        #expect(outcome.errors == "")
+        #expect(outcome.output.contains("USAGE: " + (["pinproxy"] + command).joined(separator: " ")))
+        for line in outcome.output.split(separator: "\n") where !line.hasPrefix("USAGE") {
+            #expect(line.count <= 80)
+        }
+    }
+
+    @Test func listsItsCommands() throws {
+        let help = try CommandBed().run("--help").output
+        for command in ["check", "ca", "env", "exec", "reload"] {
+            #expect(help.contains("\n  \(command) "))
+        }
+    }
+
+    @Test(arguments: [
+        ["bogus"], ["check", "--bogus"], ["check", "surplus"], ["check", "--config"], ["ca", "bogus"], ["exec"],
+        ["exec", "--"],
+    ]) func refusesWrongUsage(_ arguments: [String]) throws {
+        let bed = try CommandBed()
+        let outcome = try CommandBed.run(
+            [CommandBed.executable] + arguments, in: bed.directory, environment: bed.environment)
+        #expect(outcome.code == 2)
+        #expect(outcome.output == "")
+        #expect(outcome.errors.contains("Usage: pinproxy"))
+    }
+
+    @Test func saysItsVersion() throws {
+        let outcome = try CommandBed().run("--version")
+        #expect(outcome.code == 0)
+        #expect(outcome.output.hasPrefix("pinproxy "))
+    }
+}
