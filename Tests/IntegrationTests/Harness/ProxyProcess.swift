@@ -20,7 +20,7 @@ final class ProxyProcess: Sendable {
     ///   - trust: a PEM file of roots, or nil for the system's.
     ///   - hosts: names under `.test` and their addresses.
     init(
-        in bed: TestBed, folder: String = "proxy", pins: String = "", trust: String?,
+        in bed: TestBed, folder: String = "proxy", pins: String = "hosts: []\n", trust: String?,
         hosts: [String: String] = [:], sections: Sections = [:], environment: [String: String] = [:]
     ) async throws {
         self.bed = bed
