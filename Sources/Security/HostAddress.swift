@@ -25,27 +25,24 @@ package struct HostAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// True when the text can only be meant as an address: it holds a colon, or its last label is a
-    /// number (the WHATWG's "ends in a number"). No allocation.
+    /// True when the text can only be meant as an address: its last label is a number (the WHATWG's
+    /// "ends in a number"), or it holds a colon among what an IPv6 address is made of. Looks from the
+    /// end no further than it must, and allocates nothing.
     static func looksLikeAddress(_ text: Span<UInt8>) -> Bool {
         var index = text.count
-        var digits = 0
+        var isNumber = index > 0
         while index > 0 {
             index -= 1
-            let byte = text[index]
-            if byte == UInt8(ascii: ":") { return true }
-            if byte == UInt8(ascii: ".") { break }
-            guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else {
-                // Not a number; only a colon further left can still make it an address.
-                while index > 0 {
-                    index -= 1
-                    if text[index] == UInt8(ascii: ":") { return true }
-                }
-                return false
+            switch text[index] {
+            case UInt8(ascii: ":"): return true
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): continue
+            case UInt8(ascii: "."):
+                if isNumber { return index < text.count - 1 }
+            case UInt8(ascii: "a")...UInt8(ascii: "f"), UInt8(ascii: "A")...UInt8(ascii: "F"): isNumber = false
+            default: return false
             }
-            digits += 1
         }
-        return digits > 0
+        return isNumber
     }
 
     private static func parseIPv4(_ text: ArraySlice<UInt8>) -> [UInt8]? {

@@ -85,7 +85,8 @@ import Testing
 
     @Test(arguments: [
         ("1.2.3.4", true), ("a.4", true), ("7", true), ("a::b", true), ("a:b.c", true),
-        ("a.b4", false), ("4.a", false), ("", false), ("a.", false),
+        ("a.b4", false), ("4.a", false), ("", false), ("a.", false), (".", false), ("1.", false),
+        ("g:1", true), ("a:g", false), ("::1%lo", false), ("fe80::.", false), ("dead.beef", false),
     ])
     func addressesAreRecognised(_ text: String, _ expected: Bool) {
         #expect(HostAddress.looksLikeAddress(text.utf8.span) == expected)
