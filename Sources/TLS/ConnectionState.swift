@@ -165,7 +165,9 @@ extension TicketKeys.Key {
             return false
         }
         var digest = Array("SHA256".utf8CString)
-        var parameters = [OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, &digest, 0), OSSL_PARAM_construct_end()]
+        var parameters = [
+            OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, &digest, 0), OSSL_PARAM_construct_end(),
+        ]
         return EVP_MAC_init(mac, macKey, macKey.count, &parameters) == 1
     }
 }

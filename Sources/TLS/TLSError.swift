@@ -71,13 +71,19 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
             SSL_R_PACKET_LENGTH_TOO_LONG:
             TLSError(.notTLS, "the peer does not speak TLS on this port (\(text))", openSSLCode: code)
         case SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_NO_PROTOCOLS_AVAILABLE, SSL_R_VERSION_TOO_LOW:
-            TLSError(.noSharedVersion, "the peer speaks only TLS versions older than accepted here (\(text))", openSSLCode: code)
+            TLSError(
+                .noSharedVersion, "the peer speaks only TLS versions older than accepted here (\(text))",
+                openSSLCode: code)
         case SSL_R_NO_SHARED_CIPHER, SSL_R_NO_SHARED_GROUPS, SSL_R_NO_SUITABLE_KEY_SHARE,
             SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM, SSL_R_NO_SHARED_SIGNATURE_ALGORITHMS,
             SSL_R_WRONG_CURVE, SSL_R_WRONG_SIGNATURE_TYPE, SSL_R_DH_KEY_TOO_SMALL:
-            TLSError(.noSharedParameters, "the peer offers no cryptography that is accepted here (\(text))", openSSLCode: code)
+            TLSError(
+                .noSharedParameters, "the peer offers no cryptography that is accepted here (\(text))",
+                openSSLCode: code)
         case SSL_R_NO_APPLICATION_PROTOCOL:
-            TLSError(.noSharedApplicationProtocol, "the peer offers no application protocol that is spoken here", openSSLCode: code)
+            TLSError(
+                .noSharedApplicationProtocol, "the peer offers no application protocol that is spoken here",
+                openSSLCode: code)
         default: TLSError(.protocolError, "TLS protocol error: \(text)", openSSLCode: code)
         }
     }
@@ -98,7 +104,8 @@ enum TLSAlert {
         case SSL3_AD_BAD_CERTIFICATE, TLS1_AD_UNKNOWN_CA, SSL3_AD_CERTIFICATE_UNKNOWN:
             ": it does not trust the certificate that it was shown, or the authority that issued it"
         case SSL3_AD_CERTIFICATE_EXPIRED: ": it takes the certificate as expired; is its clock right?"
-        case SSL3_AD_HANDSHAKE_FAILURE, TLS1_AD_INSUFFICIENT_SECURITY: ": it accepts none of the offered ciphers, or asks for something else that was not offered"
+        case SSL3_AD_HANDSHAKE_FAILURE, TLS1_AD_INSUFFICIENT_SECURITY:
+            ": it accepts none of the offered ciphers, or asks for something else that was not offered"
         case TLS1_AD_PROTOCOL_VERSION: ": it speaks no TLS version that is accepted here"
         case TLS1_AD_UNRECOGNIZED_NAME: ": it serves no host of that name"
         case TLS1_AD_NO_APPLICATION_PROTOCOL: ": it speaks no application protocol that was offered"

@@ -40,7 +40,9 @@ import Testing
         let a = try file("a.pem", root.pem)
         let anchors = try TrustAnchors.system(bundles: ["\(directory)/none.pem", a, "\(directory)/nor this"])
         #expect(anchors.certificates.map(\.der) == [root.der])
-        #expect(throws: AnchorsError.noSystemBundle(tried: ["/nowhere"])) { try TrustAnchors.system(bundles: ["/nowhere"]) }
+        #expect(throws: AnchorsError.noSystemBundle(tried: ["/nowhere"])) {
+            try TrustAnchors.system(bundles: ["/nowhere"])
+        }
     }
 
     @Test func filesThatCantBeUsed() throws {

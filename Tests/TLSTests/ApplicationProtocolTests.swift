@@ -17,7 +17,8 @@ import Testing
     @Test(arguments: [
         Case(offered: ["http/1.1"], chosen: "http/1.1"), Case(offered: ["h2", "http/1.1"], chosen: "http/1.1"),
         Case(offered: ["http/1.0"], chosen: "http/1.0"), Case(offered: ["http/1.0", "http/1.1"], chosen: "http/1.1"),
-        Case(offered: [], chosen: ""), Case(offered: ["h2"], chosen: nil), Case(offered: ["http/1.1x", "ttp/1.1"], chosen: nil),
+        Case(offered: [], chosen: ""), Case(offered: ["h2"], chosen: nil),
+        Case(offered: ["http/1.1x", "ttp/1.1"], chosen: nil),
     ])
     func selection(_ example: Case) throws {
         var options = TLSClientContext.Options()

@@ -58,7 +58,8 @@ import Testing
 
     @Test func namesThatAreNoText() throws {
         let names = DERWriter.sequence(
-            DERWriter.value(0x82, Array("a.test".utf8) + [0] + Array("b\u{1B}".utf8)), DERWriter.value(0x87, [1, 2, 3]),
+            DERWriter.value(0x82, Array("a.test".utf8) + [0] + Array("b\u{1B}".utf8)),
+            DERWriter.value(0x87, [1, 2, 3]),
             DERWriter.value(0x81, Array("mail@a.test".utf8)))
         let held = try HeldCertificate.selfSigned(.leaf("x.test").with { $0.subjectAltName = names })
         let certificate = try Certificate(der: held.der)

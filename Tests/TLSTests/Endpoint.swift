@@ -40,7 +40,8 @@ final class Endpoint {
 
 /// A result that tests can compare.
 enum Outcome<Value> {
-    case complete(Value), wantsRead, wantsWrite, closed
+    case complete(Value)
+    case wantsRead, wantsWrite, closed
     case failed(TLSError.Kind, String)
 
     init(_ result: TLSResult<Value>) {

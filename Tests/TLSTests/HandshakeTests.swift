@@ -89,7 +89,8 @@ import Testing
     }
 
     @Test func tls12() throws {
-        let pair = try ConnectionPair(client: peers.clientContext, server: Peers.server(.tls12), identity: peers.identity)
+        let pair = try ConnectionPair(
+            client: peers.clientContext, server: Peers.server(.tls12), identity: peers.identity)
         try pair.connect()
         #expect(pair.client.version == .tls12)
         #expect(pair.client.cipherName == "ECDHE-ECDSA-AES128-GCM-SHA256")

@@ -102,7 +102,9 @@ import Testing
         if case .failure(let failure) = try verify(leaf, name) { failure.message } else { nil }
     }
 
-    private func verify(_ leaf: HeldCertificate, _ name: ServerName?) throws -> Result<VerifiedChain, VerificationFailure> {
+    private func verify(_ leaf: HeldCertificate, _ name: ServerName?) throws -> Result<
+        VerifiedChain, VerificationFailure
+    > {
         TrustAnchors([try Certificate(der: try Self.root.get().der)]).verify(
             PresentedChain(leaf: try Certificate(der: leaf.der)),
             options: VerificationOptions(name: name, time: CertificateTemplate.now))

@@ -65,7 +65,8 @@ import Testing
 
     /// The leaf's first and last second, and their neighbours.
     static let edges: [(Int64, VerificationFailure.Reason?)] = [
-        (now - 30 * day - 1, .notYetValid), (now - 30 * day, nil), (now + 30 * day - 1, nil), (now + 30 * day, .expired),
+        (now - 30 * day - 1, .notYetValid), (now - 30 * day, nil), (now + 30 * day - 1, nil),
+        (now + 30 * day, .expired),
     ]
 
     @Test(arguments: edges)

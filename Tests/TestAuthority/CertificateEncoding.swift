@@ -8,7 +8,8 @@ enum CertificateEncoding {
     ) throws -> [UInt8] {
         let algorithm = issuerKey.signatureAlgorithm(template.digest)
         let body = DERWriter.sequence(
-            DERWriter.value(0xA0, DERWriter.integer(2)), DERWriter.integer(template.serial ?? randomSerial()), algorithm,
+            DERWriter.value(0xA0, DERWriter.integer(2)), DERWriter.integer(template.serial ?? randomSerial()),
+            algorithm,
             issuerName, DERWriter.sequence(DERWriter.time(template.notBefore), DERWriter.time(template.notAfter)),
             name(template.subject), key.publicKeyDER,
             DERWriter.value(0xA3, DERWriter.sequence(extensions(template, key: key, issuerKey: issuerKey))))

@@ -43,7 +43,10 @@ public struct CertificateTemplate: Sendable {
 
     /// Bits of keyUsage (RFC 5280 section 4.2.1.3).
     public enum KeyUsage: Int, Sendable {
-        case digitalSignature = 0, keyEncipherment = 2, keyCertSign = 5, cRLSign = 6
+        case digitalSignature = 0
+        case keyEncipherment = 2
+        case keyCertSign = 5
+        case cRLSign = 6
     }
 
     public enum KeyIdentifier: Sendable, Hashable {
