@@ -1,5 +1,5 @@
-// Before libevent's headers, which define _GNU_SOURCE: fd_set must look as it does in the Glibc module.
-#include <sys/select.h>
+// The system headers that libevent includes belong to the Glibc module: imported first, they aren't taken for ours.
+#pragma clang module import SwiftGlibc
 
 #include <event2/event.h>
 #include <event2/thread.h>

@@ -1,3 +1,6 @@
+// The system headers included here belong to the Glibc module: imported first, they are not taken for ours.
+#pragma clang module import SwiftGlibc
+
 #include <openssl/ssl.h>
 #include <openssl/err.h>
 #include <openssl/x509.h>

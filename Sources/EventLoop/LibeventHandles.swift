@@ -12,13 +12,12 @@ struct EventBase: ~Copyable {
         defer { event_config_free(configuration) }
         // NOLOCK: a base is touched by its own thread only; other threads go through the inbox.
         //
-        // EPOLL_USE_CHANGELIST: epoll_ctl is put off until the loop is about to wait, so that a write
-        // event armed and disarmed in one turn costs no system call, and a read event paused and
-        // resumed costs one instead of two. libevent's warning concerns descriptors that share an open
-        // file with another (dup, fork): closing one of those does not remove it from epoll, and the
-        // postponed removal finds the number closed. Here every socket has one descriptor, CLOEXEC, and
-        // a worker never forks. A number that is closed and opened anew within one turn is right: libevent
-        // meets ENOENT on EPOLL_CTL_MOD and adds it.
+        // EPOLL_USE_CHANGELIST: epoll_ctl is put off until the loop is about to wait, so that a write event armed
+        // and disarmed in one turn costs no system call, and a read event paused and resumed one instead of two.
+        // libevent warns of descriptors that share an open file (dup, fork): closing one of those doesn't
+        // remove it from epoll, and the postponed removal finds the number closed. Here every socket has one
+        // descriptor, CLOEXEC, and workers don't fork. A number that is closed and opened anew within one turn is
+        // right: libevent meets ENOENT on EPOLL_CTL_MOD and adds it (SocketSourceTests).
         //
         // IGNORE_ENV: what the loop does isn't decided by EVENT_NOEPOLL and the like.
         // Not PRECISE_TIMER: it would cost a timerfd_settime where deadlines need milliseconds.

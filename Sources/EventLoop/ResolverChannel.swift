@@ -1,8 +1,4 @@
-// The socket headers are part of each of these modules, and the compiler takes the one it loads first
-// for their home: all have to be imported for their constants and members to be found.
 internal import CCares
-internal import CLibevent
-internal import CShims
 internal import Glibc
 
 /// One configuration of c-ares (servers, search list, hosts file) with its sockets and its timer, driven by a loop.

@@ -1,8 +1,3 @@
-// The socket headers are part of each of these modules, and the compiler takes the one it loads first
-// for their home: all have to be imported for their constants and members to be found.
-internal import CCares
-internal import CLibevent
-internal import CShims
 internal import Glibc
 
 /// An IP address with a TCP port.

@@ -23,8 +23,8 @@ package protocol SocketHandler: AnyObject {
 
 /// The interest in one descriptor's readiness, level-triggered.
 ///
-/// Nothing is wanted at first. Wanting and no longer wanting cost a few dozen nanoseconds, and a system call only
-/// when the loop goes to wait and something has really changed.
+/// Nothing is wanted at first. A change of what is wanted costs a few dozen nanoseconds, and an epoll_ctl when the loop
+/// goes to wait if it is still a change by then.
 ///
 /// The descriptor isn't owned. Invalidate (or release) the source **before** closing it: libevent keeps its books by
 /// number, and a new socket of the same number would be taken for the old one.
@@ -47,13 +47,13 @@ package final class SocketSource {
             on: loop.base, descriptor: descriptor, events: EV_READ | EV_PERSIST,
             callback: { _, _, context in
                 guard let context else { return }
-                Unmanaged<SocketSource>.fromOpaque(context).takeUnretainedValue().fired(.read)
+                SocketSource.fired(context, .read)
             }, context: context)
         writeEvent.assign(
             on: loop.base, descriptor: descriptor, events: EV_WRITE | EV_PERSIST,
             callback: { _, _, context in
                 guard let context else { return }
-                Unmanaged<SocketSource>.fromOpaque(context).takeUnretainedValue().fired(.write)
+                SocketSource.fired(context, .write)
             }, context: context)
     }
 
@@ -93,11 +93,14 @@ package final class SocketSource {
         isValid = false
     }
 
-    private func fired(_ readiness: Readiness) {
-        // The handler may release this source: the loop is held on its own until the turn has ended.
-        let loop = self.loop
+    private static func fired(_ context: UnsafeMutableRawPointer, _ readiness: Readiness) {
+        let (loop, handler) = Unmanaged<SocketSource>.fromOpaque(context).takeUnretainedValue().receivers
+        // The source itself isn't held in the call: when the handler releases it, it must be disarmed there and then,
+        // before its descriptor is closed and the number used again.
         loop.beginTurn()
         handler.socketReady(readiness)
         loop.endTurn()
     }
+
+    private var receivers: (EventLoop, any SocketHandler) { (loop, handler) }
 }

@@ -119,31 +119,39 @@ import Testing
         #expect(!sources[0].wantsRead, "an invalidated source wants nothing any more")
     }
 
-    @Test func `a number that is closed and opened anew in one turn is heard under its new owner`() throws {
+    @Test(arguments: [Readiness.read, .write], [true, false])
+    func `a number that is closed and opened anew in one turn is heard under its new owner`(
+        readiness: Readiness, invalidates: Bool
+    ) throws {
         let loop = try EventLoop()
         let first = try SocketPair()
         let second = try SocketPair()
+        func want(_ source: SocketSource?) {
+            source?.wantsRead = readiness == .read
+            source?.wantsWrite = readiness == .write
+        }
         var heard = 0
         let handler = ClosureHandler()
-        let newHandler = ClosureHandler { readiness in
-            #expect(readiness == .read)
+        let newHandler = ClosureHandler {
+            #expect($0 == readiness)
             heard += 1
             loop.stop()
         }
         var source: SocketSource? = SocketSource(loop: loop, descriptor: first.a, handler: handler)
         var newSource: SocketSource?
         handler.ready = { _ in
-            source?.invalidate()
+            // Releasing it is enough, even while its callback is on the stack.
+            if invalidates { source?.invalidate() }
             source = nil
             _ = close(first.a)
-            // The same number, another socket: the change list has a removal and an addition for it now.
+            // The same number, another socket.
             #expect(dup2(second.a, first.a) == first.a)
             _ = close(second.a)
             newSource = SocketSource(loop: loop, descriptor: first.a, handler: newHandler)
-            newSource?.wantsRead = true
+            want(newSource)
             send(1, to: second.b)
         }
-        source?.wantsRead = true
+        want(source)
         send(1, to: first.b)
         run(loop)
         #expect(heard == 1)

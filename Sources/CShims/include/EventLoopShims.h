@@ -1,6 +1,12 @@
 // What the EventLoop room needs and Swift's Glibc module leaves out.
 #pragma once
 
+// Swift reads this as a module: then the system headers belong to the Glibc module, and aren't taken for ours.
+// shims.c is plain C.
+#if __has_feature(modules)
+#pragma clang module import SwiftGlibc
+#endif
+
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 

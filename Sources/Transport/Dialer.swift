@@ -1,0 +1,183 @@
+package import EventLoop
+
+/// The connection that a `Dialer` made.
+package final class DialedSocket {
+    /// Where it leads.
+    package let address: SocketAddress
+    private var descriptor: Descriptor?
+
+    fileprivate init(_ descriptor: consuming Descriptor, address: SocketAddress) {
+        self.address = address
+        self.descriptor = consume descriptor
+    }
+
+    /// Hands the socket over; nil if that was done before. If nobody takes it, it is closed with this object.
+    package func take() -> Descriptor? {
+        descriptor.take()
+    }
+}
+
+/// No address of a host could be connected to.
+package struct DialError: Error, CustomStringConvertible {
+    package struct Attempt: Sendable, Hashable {
+        package let address: SocketAddress
+        package let error: SystemError
+    }
+
+    /// In the order in which they failed; empty if there was no address to try.
+    package let attempts: [Attempt]
+
+    /// `192.0.2.1:443: Connection refused; [2001:db8::1]:443: Network is unreachable`
+    package var description: String {
+        attempts.isEmpty
+            ? "no address to connect to"
+            : attempts.map { "\($0.address): \($0.error.reason)" }.joined(separator: "; ")
+    }
+}
+
+/// Connects to the first of a host's addresses that answers, by `HappyEyeballs`.
+///
+/// There is no time limit here but the kernel's: the caller has a deadline and cancels.
+package final class Dialer {
+    private let loop: EventLoop
+    private let attemptDelay: UInt64
+    private var algorithm: HappyEyeballs
+    private var attempts: [Int: Attempt] = [:]
+    private var failures: [DialError.Attempt] = []
+    private var delay: Deadline?
+    private var completion: ((Result<DialedSocket, DialError>) -> Void)?
+
+    /// `addresses` in the resolver's order; the families are interleaved here. `attemptDelayNanoseconds` is how long an
+    /// attempt is alone before the next one joins (RFC 8305: 250 ms).
+    ///
+    /// `completion` is called once on the loop's thread, after `start` has returned, never after `cancel`.
+    package init(
+        loop: EventLoop, addresses: [SocketAddress], attemptDelayNanoseconds: UInt64 = 250_000_000,
+        completion: @escaping (Result<DialedSocket, DialError>) -> Void
+    ) {
+        self.loop = loop
+        self.attemptDelay = attemptDelayNanoseconds
+        self.completion = completion
+        algorithm = HappyEyeballs(addresses: addresses)
+    }
+
+    /// Starts dialing; to be called once. The dialer has to be held until it completes: letting it go cancels.
+    package func start() {
+        delay = Deadline(loop: loop) { [unowned self] in
+            perform(algorithm.attemptDelayPassed())
+        }
+        let action = algorithm.start()
+        if case .failed = action {
+            // There is no address at all.
+            loop.afterThisTurn { [weak self] in self?.perform(action) }
+        } else {
+            perform(action)
+        }
+    }
+
+    /// Closes the sockets in progress. The completion isn't called any more, and is let go.
+    package func cancel() {
+        completion = nil
+        end()
+    }
+
+    private func perform(_ action: HappyEyeballs.Action) {
+        switch action {
+        case .attempt(let index, let startDelay):
+            if startDelay {
+                delay?.set(afterNanoseconds: attemptDelay)
+            } else {
+                delay?.clear()
+            }
+            begin(index)
+        case .wait:
+            break
+        case .connected(let index, let losers):
+            for loser in losers { attempts.removeValue(forKey: loser)?.abandon() }
+            guard let winner = attempts.removeValue(forKey: index), let socket = winner.finish() else { return }
+            complete(.success(DialedSocket(socket, address: algorithm.order[index])))
+        case .failed:
+            complete(.failure(DialError(attempts: failures)))
+        }
+    }
+
+    private func begin(_ index: Int) {
+        let address = algorithm.order[index]
+        do {
+            let socket = try Socket.beginConnect(to: address)
+            attempts[index] = Attempt(index, socket, dialer: self, loop: loop)
+        } catch {
+            // Failed on the spot (no route to that family, say). Told later, so that neither completion nor a long list
+            // of such addresses grows the stack within start().
+            loop.afterThisTurn { [weak self] in self?.failed(index, error) }
+        }
+    }
+
+    private func failed(_ index: Int, _ error: SystemError) {
+        guard completion != nil else { return }
+        attempts.removeValue(forKey: index)?.abandon()
+        failures.append(DialError.Attempt(address: algorithm.order[index], error: error))
+        perform(algorithm.failed(index))
+    }
+
+    fileprivate func ready(_ index: Int, error: CInt) {
+        if error == 0 {
+            perform(algorithm.connected(index))
+        } else {
+            failed(index, SystemError(code: error, call: "connect"))
+        }
+    }
+
+    private func end() {
+        delay = nil
+        for attempt in attempts.values { attempt.abandon() }
+        attempts = [:]
+    }
+
+    private func complete(_ result: Result<DialedSocket, DialError>) {
+        let completion = self.completion
+        self.completion = nil
+        end()
+        completion?(result)
+    }
+}
+
+/// One connect in progress: a socket, and the wait for it to get writable.
+private final class Attempt: SocketHandler {
+    private let index: Int
+    private var socket: Descriptor?
+    private var source: SocketSource?
+    private weak var dialer: Dialer?
+
+    init(_ index: Int, _ socket: consuming Descriptor, dialer: Dialer, loop: EventLoop) {
+        self.index = index
+        self.dialer = dialer
+        let source = SocketSource(loop: loop, descriptor: socket.raw, handler: self)
+        self.source = source
+        self.socket = consume socket
+        source.wantsWrite = true
+    }
+
+    deinit {
+        // In this order: a descriptor must not be closed while libevent watches it.
+        source?.invalidate()
+    }
+
+    func socketReady(_ readiness: Readiness) {
+        guard let descriptor = socket?.raw else { return }
+        source?.invalidate()
+        dialer?.ready(index, error: Socket.pendingError(descriptor))
+    }
+
+    /// Stops watching and gives the socket away.
+    func finish() -> Descriptor? {
+        source?.invalidate()
+        return socket.take()
+    }
+
+    /// Stops watching and closes the socket.
+    func abandon() {
+        source?.invalidate()
+        socket = nil
+    }
+}

@@ -1,0 +1,95 @@
+package import EventLoop
+
+/// Happy Eyeballs (RFC 8305): in which order, and when, the addresses of a host are tried.
+///
+/// Dual-stack hosts often have one family that doesn't work from here. Waiting for its time-out before trying the
+/// other would make the proxy seem broken; so attempts overlap, a short delay apart, and the first connection wins.
+///
+/// A value without I/O: whoever drives it (`Dialer`) tells what happened and does what it says. Attempts are named by
+/// their index in `order`.
+package struct HappyEyeballs: Sendable {
+    package enum Action: Equatable, Sendable {
+        /// Start to connect to `order[index]`, and tell `attemptDelayPassed` after the delay if that is asked for;
+        /// it replaces a delay that is still running.
+        case attempt(Int, startDelay: Bool)
+        /// Nothing to do until something else happens.
+        case wait
+        /// `order[index]` is the connection: give up the attempts in `losers`, forget the delay.
+        case connected(Int, losers: [Int])
+        /// Everything was tried and nothing connected.
+        case failed
+    }
+
+    private enum State: Sendable {
+        case idle
+        case dialing
+        case ended
+    }
+
+    /// The addresses in the order in which they are tried.
+    package let order: [SocketAddress]
+    private var state = State.idle
+    private var next = 0
+    private var pending: Set<Int> = []
+
+    /// `addresses` as the resolver sorted them (RFC 6724). The families take turns, starting with that of the
+    /// first one (RFC 8305 section 4, with a First Address Family Count of 1); repeated addresses are tried once.
+    package init(addresses: [SocketAddress]) {
+        order = Self.interleaved(addresses)
+    }
+
+    /// To be told once, first of all.
+    package mutating func start() -> Action {
+        guard case .idle = state else { return .wait }
+        state = .dialing
+        return attemptNext()
+    }
+
+    /// The delay after the latest attempt is over and nothing has connected (RFC 8305 section 5).
+    package mutating func attemptDelayPassed() -> Action {
+        guard case .dialing = state, next < order.count else { return .wait }
+        return attemptNext()
+    }
+
+    /// That attempt has failed: the next one starts at once, without waiting for the delay.
+    package mutating func failed(_ attempt: Int) -> Action {
+        guard case .dialing = state, pending.remove(attempt) != nil else { return .wait }
+        return attemptNext()
+    }
+
+    /// That attempt has connected. Later ones of the same moment lose.
+    package mutating func connected(_ attempt: Int) -> Action {
+        guard case .dialing = state, pending.remove(attempt) != nil else { return .wait }
+        state = .ended
+        let losers = pending.sorted()
+        pending = []
+        return .connected(attempt, losers: losers)
+    }
+
+    private mutating func attemptNext() -> Action {
+        guard next < order.count else {
+            guard pending.isEmpty else { return .wait }
+            state = .ended
+            return .failed
+        }
+        let attempt = next
+        next += 1
+        pending.insert(attempt)
+        return .attempt(attempt, startDelay: next < order.count)
+    }
+
+    private static func interleaved(_ addresses: [SocketAddress]) -> [SocketAddress] {
+        guard let first = addresses.first else { return [] }
+        var seen: Set<SocketAddress> = []
+        let unique = addresses.filter { seen.insert($0).inserted }
+        let preferred = unique.filter { $0.ip.isIPv6 == first.ip.isIPv6 }
+        let other = unique.filter { $0.ip.isIPv6 != first.ip.isIPv6 }
+        var order: [SocketAddress] = []
+        order.reserveCapacity(unique.count)
+        for turn in 0..<max(preferred.count, other.count) {
+            if turn < preferred.count { order.append(preferred[turn]) }
+            if turn < other.count { order.append(other[turn]) }
+        }
+        return order
+    }
+}

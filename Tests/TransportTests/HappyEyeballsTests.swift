@@ -1,0 +1,130 @@
+import EventLoop
+import Testing
+
+@testable import Transport
+
+@Suite struct HappyEyeballsTests {
+    private static func address(_ text: String) throws -> SocketAddress {
+        SocketAddress(ip: try #require(IPAddress(text)), port: 443)
+    }
+
+    @Test(arguments: [
+        (["::1", "::2", "::3", "1.1.1.1", "2.2.2.2"], ["::1", "1.1.1.1", "::2", "2.2.2.2", "::3"]),
+        (["1.1.1.1", "::1", "::2"], ["1.1.1.1", "::1", "::2"]),
+        (["1.1.1.1", "2.2.2.2"], ["1.1.1.1", "2.2.2.2"]),
+        (["1.1.1.1", "1.1.1.1", "::1", "1.1.1.1"], ["1.1.1.1", "::1"]),
+        ([], []),
+    ])
+    func `families take turns, that of the first address first`(given: [String], tried: [String]) throws {
+        let machine = HappyEyeballs(addresses: try given.map(Self.address))
+        #expect(machine.order.map(\.ip.description) == tried)
+    }
+
+    private func machine(_ count: Int) throws -> HappyEyeballs {
+        HappyEyeballs(addresses: try (1...count).map { try Self.address("192.0.2.\($0)") })
+    }
+
+    @Test func `no address fails at once`() {
+        var machine = HappyEyeballs(addresses: [])
+        #expect(machine.start() == .failed)
+        #expect(machine.start() == .wait)
+    }
+
+    @Test func `a delay lets the next one join, and the last one starts none`() throws {
+        var machine = try machine(3)
+        #expect(machine.start() == .attempt(0, startDelay: true))
+        #expect(machine.attemptDelayPassed() == .attempt(1, startDelay: true))
+        #expect(machine.attemptDelayPassed() == .attempt(2, startDelay: false))
+        #expect(machine.attemptDelayPassed() == .wait)
+    }
+
+    @Test func `a failure starts the next one at once, with a delay of its own`() throws {
+        var machine = try machine(3)
+        _ = machine.start()
+        #expect(machine.failed(0) == .attempt(1, startDelay: true))
+        #expect(machine.attemptDelayPassed() == .attempt(2, startDelay: false))
+        #expect(machine.failed(1) == .wait, "the third is still at it")
+        #expect(machine.failed(2) == .failed)
+    }
+
+    @Test func `the first to connect wins, whichever it is, and the others are given up`() throws {
+        var machine = try machine(4)
+        _ = machine.start()
+        _ = machine.attemptDelayPassed()
+        _ = machine.attemptDelayPassed()
+        #expect(machine.connected(1) == .connected(1, losers: [0, 2]))
+        #expect(machine.connected(0) == .wait)
+        #expect(machine.failed(2) == .wait)
+        #expect(machine.attemptDelayPassed() == .wait)
+    }
+
+    @Test func `one that failed isn't among the losers`() throws {
+        var machine = try machine(3)
+        _ = machine.start()
+        _ = machine.failed(0)
+        _ = machine.attemptDelayPassed()
+        #expect(machine.connected(2) == .connected(2, losers: [1]))
+    }
+
+    @Test func `what was never started, or is told twice, changes nothing`() throws {
+        var machine = try machine(3)
+        #expect(machine.attemptDelayPassed() == .wait)
+        #expect(machine.connected(0) == .wait)
+        _ = machine.start()
+        #expect(machine.connected(1) == .wait)
+        #expect(machine.failed(0) == .attempt(1, startDelay: true))
+        #expect(machine.failed(0) == .wait)
+        #expect(machine.failed(7) == .wait)
+    }
+
+    /// Whatever the order of events, each address is tried at most once, and it ends exactly once.
+    @Test(arguments: 0..<200) func `any order of events ends well`(seed: UInt64) throws {
+        var random = SplitMix(state: seed)
+        let count = Int.random(in: 1...6, using: &random)
+        var machine = try machine(count)
+        var started: [Int] = []
+        var pending: Set<Int> = []
+        var ends = 0
+        func take(_ action: HappyEyeballs.Action) {
+            switch action {
+            case .attempt(let index, _):
+                started.append(index)
+                pending.insert(index)
+            case .wait:
+                break
+            case .connected(let winner, let losers):
+                #expect(pending == [winner] || Set(losers) == pending.subtracting([winner]))
+                ends += 1
+            case .failed:
+                #expect(pending.isEmpty && started.count == count)
+                ends += 1
+            }
+        }
+        take(machine.start())
+        for _ in 0..<100 where ends == 0 {
+            switch Int.random(in: 0..<4, using: &random) {
+            case 0: take(machine.attemptDelayPassed())
+            case 1 where !pending.isEmpty: take(machine.connected(try #require(pending.randomElement(using: &random))))
+            default:
+                guard let index = pending.randomElement(using: &random) else { continue }
+                pending.remove(index)
+                take(machine.failed(index))
+            }
+        }
+        #expect(ends == 1)
+        #expect(started == Array(0..<started.count))
+    }
+}
+
+/// A generator that repeats itself, so that a failure does too.
+private struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+        return z ^ (z >> 31)
+    }
+}
