@@ -1,0 +1,136 @@
+import HTTPWire
+import Testing
+
+@Suite struct HeadWriterTests {
+    private func rewritten(
+        _ text: String, target: TargetRewrite = .originForm, via: Bool = true, forwardUpgrade: Bool = true,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws -> String {
+        let head = try #require(request(text).head, sourceLocation: sourceLocation)
+        let authority = try Authority.parse("api.example.test:8443", defaultPort: nil).get()
+        var out: [UInt8] = []
+        HeadWriter.write(
+            request: head, from: Array(text.utf8).span, target: target, authority: authority, defaultPort: 443,
+            via: via, forwardUpgrade: forwardUpgrade, into: &out)
+        return String(decoding: out, as: UTF8.self)
+    }
+
+    private func rewritten(
+        response text: String, clientVersion: HTTPVersion = .http11, connection: ClientPersistence = .keepAlive,
+        dropTransferEncoding: Bool = false, via: Bool = true, to method: HTTPWire.Method = .get,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws -> String {
+        let head = try #require(response(text, to: method).head, sourceLocation: sourceLocation)
+        var out: [UInt8] = []
+        HeadWriter.write(
+            response: head, from: Array(text.utf8).span, clientVersion: clientVersion, connection: connection,
+            dropTransferEncoding: dropTransferEncoding, via: via, into: &out)
+        return String(decoding: out, as: UTF8.self)
+    }
+
+    @Test func whatIsEndToEndPassesAsItCame() throws {
+        let text = "PATCH /x?y=z HTTP/1.1\r\nhOst: a:1\r\nAccept:*/*\r\nX-A:  b  \r\nContent-Length: 3\r\nExpect: 100-continue\r\nTrailer: X\r\nCookie: c\r\n\r\n"
+        #expect(try rewritten(text, via: false) == text)
+    }
+
+    @Test func hopByHopFieldsStayBehind() throws {
+        let text = "POST / HTTP/1.1\r\nConnection: close, X-Hop, x-other\r\nHost: a\r\nKeep-Alive: timeout=5\r\nX-Hop: 1\r\nAccept: */*\r\nProxy-Connection: keep-alive\r\nProxy-Authorization: Basic x\r\nProxy-Authenticate: Basic\r\nTE: gzip\r\nX-OTHER: 2\r\nUpgrade: foo\r\nHTTP2-Settings: A\r\nTransfer-Encoding: chunked\r\nX-Hop-Not: 3\r\n\r\n"
+        #expect(try rewritten(text) == "POST / HTTP/1.1\r\nHost: a\r\nAccept: */*\r\nTransfer-Encoding: chunked\r\nX-Hop-Not: 3\r\nVia: 1.1 pinproxy\r\n\r\n")
+    }
+
+    @Test func connectionTakesNoEndToEndFieldAway() throws {
+        let text = "POST / HTTP/1.1\r\nHost: a\r\nConnection: host, content-length, authorization, cookie, transfer-encoding, via\r\nContent-Length: 3\r\nAuthorization: x\r\nCookie: c\r\n\r\n"
+        #expect(try rewritten(text, via: false) == "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nAuthorization: x\r\nCookie: c\r\n\r\n")
+    }
+
+    @Test func viaNamesTheHopsInOrder() throws {
+        let start = "GET / HTTP/1.1\r\nHost: a\r\n"
+        #expect(try rewritten(start + "\r\n") == start + "Via: 1.1 pinproxy\r\n\r\n")
+        #expect(
+            try rewritten(start + "Via: 1.0 x\r\nA: b\r\nVia: 1.1 y\r\nC: d\r\n\r\n")
+                == start + "Via: 1.0 x\r\nA: b\r\nVia: 1.1 y, 1.1 pinproxy\r\nC: d\r\n\r\n")
+        #expect(try rewritten(start + "Via:\r\n\r\n") == start + "Via: 1.1 pinproxy\r\n\r\n")
+        #expect(try rewritten(start + "Via: 1.0 x\r\n\r\n", via: false) == start + "Via: 1.0 x\r\n\r\n")
+    }
+
+    @Test func http10RequestsLeaveAs11() throws {
+        #expect(
+            try rewritten("GET / HTTP/1.0\r\nConnection: keep-alive\r\nExpect: 100-continue\r\n\r\n")
+                == "GET / HTTP/1.1\r\nHost: api.example.test:8443\r\nVia: 1.0 pinproxy\r\n\r\n")
+    }
+
+    @Test func hostsOfAddressesHaveBrackets() throws {
+        let text = "GET / HTTP/1.0\r\n\r\n"
+        let head = try #require(request(text).head)
+        let authority = try Authority.parse("[::1]:443", defaultPort: nil).get()
+        var out: [UInt8] = []
+        HeadWriter.write(
+            request: head, from: Array(text.utf8).span, target: .originForm, authority: authority, defaultPort: 443,
+            via: false, forwardUpgrade: false, into: &out)
+        #expect(String(decoding: out, as: UTF8.self) == "GET / HTTP/1.1\r\nHost: [::1]\r\n\r\n")
+    }
+
+    @Test(arguments: [
+        ("GET http://a.test/x?y HTTP/1.1", "GET /x?y HTTP/1.1"), ("GET http://a.test HTTP/1.1", "GET / HTTP/1.1"),
+        ("GET http://a.test?q HTTP/1.1", "GET /?q HTTP/1.1"), ("OPTIONS http://a.test HTTP/1.1", "OPTIONS * HTTP/1.1"),
+        ("OPTIONS http://a.test/ HTTP/1.1", "OPTIONS / HTTP/1.1"),
+    ])
+    func absoluteFormBecomesOriginForm(_ line: String, _ expected: String) throws {
+        #expect(
+            try rewritten("\(line)\r\nA: b\r\nHost: other.test\r\n\r\n", via: false)
+                == "\(expected)\r\nHost: a.test\r\nA: b\r\n\r\n")
+        #expect(
+            try rewritten("\(line)\r\nHost: other.test\r\n\r\n", target: .asReceived, via: false)
+                == "\(line)\r\nHost: other.test\r\n\r\n")
+    }
+
+    @Test func upgradesAndTrailersAreAskedForAnew() throws {
+        let text = "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade, TE\r\nUpgrade: websocket\r\nTE: deflate, Trailers\r\n\r\n"
+        #expect(
+            try rewritten(text, via: false)
+                == "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nTE: trailers\r\nConnection: Upgrade, TE\r\n\r\n")
+        #expect(
+            try rewritten(text, via: false, forwardUpgrade: false)
+                == "GET / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: TE\r\n\r\n")
+    }
+
+    @Test func responsesAreRewrittenToo() throws {
+        let text = "HTTP/1.0 200 Fine  by me\r\nServer: s\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: x\r\nProxy-Authenticate: Basic\r\nUpgrade: h2c\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nContent-Length: 3\r\n\r\n"
+        let kept = "HTTP/1.1 200 Fine  by me\r\nServer: s\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nContent-Length: 3\r\n"
+        #expect(try rewritten(response: text) == kept + "Via: 1.0 pinproxy\r\n\r\n")
+        #expect(try rewritten(response: text, connection: .close, via: false) == kept + "Connection: close\r\n\r\n")
+        #expect(
+            try rewritten(response: text, clientVersion: .http10, via: false) == kept + "Connection: keep-alive\r\n\r\n")
+    }
+
+    @Test func framingFieldsFitTheFraming() throws {
+        let chunked = "HTTP/1.1 200 \r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n"
+        #expect(try rewritten(response: chunked, via: false) == chunked)
+        #expect(
+            try rewritten(
+                response: chunked, clientVersion: .http10, connection: .close, dropTransferEncoding: true, via: false)
+                == "HTTP/1.1 200 \r\nConnection: close\r\n\r\n")
+        #expect(try rewritten(response: "HTTP/1.1 204 \r\nContent-Length: 0\r\n\r\n", via: false) == "HTTP/1.1 204 \r\n\r\n")
+        let head = "HTTP/1.1 304 \r\nContent-Length: 9\r\n\r\n"
+        #expect(try rewritten(response: head, via: false) == head)
+    }
+
+    @Test func upgradesOfResponsesPass() throws {
+        #expect(
+            try rewritten(
+                response: "HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n", connection: .upgrade, via: false)
+                == "HTTP/1.1 101 S\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+        #expect(
+            try rewritten(response: "HTTP/1.1 426 U\r\nUpgrade: websocket\r\nContent-Length: 0\r\n\r\n", via: false)
+                == "HTTP/1.1 426 U\r\nUpgrade: websocket\r\nContent-Length: 0\r\nConnection: Upgrade\r\n\r\n")
+        #expect(
+            try rewritten(response: "HTTP/1.1 100 C\r\n\r\n", connection: .close, via: false) == "HTTP/1.1 100 C\r\n\r\n")
+    }
+
+    @Test func whatIsWrittenCanBeRead() throws {
+        let text = "GET http://a.test/ HTTP/1.1\r\nHost: b\r\nVia: 1.1 x\r\nConnection: q\r\nQ: 1\r\nTE: trailers\r\n\r\n"
+        let once = try rewritten(text)
+        #expect(request(once).head?.framing == BodyFraming.none)
+        #expect(request(once).head.map { Int($0.length) } == once.utf8.count)
+    }
+}
