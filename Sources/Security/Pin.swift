@@ -28,11 +28,14 @@ package import TLS
 ///
 /// **How it is written.**
 ///
-/// | text                              | pins                                                           |
-/// |-----------------------------------|----------------------------------------------------------------|
-/// | `sha256/<44 characters base64>`   | the public key (SPKI), as OkHttp and HPKP write it              |
-/// | `sha256//<44 characters base64>`  | the same, as curl's `--pinnedpubkey` writes it                  |
-/// | `file: certs/backup.pem`          | a certificate (its key, in public-key mode) or a public key    |
+/// | text                                     | pins                                                    |
+/// |------------------------------------------|---------------------------------------------------------|
+/// | `sha256/<44 characters base64>`          | the public key (SPKI), as OkHttp and HPKP write it      |
+/// | `sha256//<44 characters base64>`         | the same, as curl's `--pinnedpubkey` writes it          |
+/// | `file: certs/backup.pem`                 | a certificate (its key, in public-key mode), or a key   |
+/// | `cert-sha256/<64 digits, or base64>`     | a whole certificate, for certificate mode               |
+/// | `AB:CD:…`, `sha256 Fingerprint=AB:CD:…`  | the same, as browsers and `openssl x509` show it        |
+/// | `3 1 1 0d6f…`                            | a ``TLSARecord`` as it stands in DNS                    |
 ///
 /// **Why it is dangerous.** A pinned host whose operator changes keys without telling you is cut off
 /// until someone edits the file. Pin an authority's key rather than a leaf's where that is strict
@@ -46,6 +49,8 @@ package struct Pin: Sendable, CustomStringConvertible {
         /// The digest of a whole certificate, with the certificate where its file was given: only then
         /// can it be a trust anchor by itself.
         case certificate(SHA256Digest, Certificate?)
+        /// A record of DNS, which also says where in the chain it may match.
+        case record(TLSARecord)
     }
 
     package let kind: Kind
@@ -57,24 +62,31 @@ package struct Pin: Sendable, CustomStringConvertible {
         self.origin = origin
     }
 
-    /// The digest that the pin stands for.
-    package var digest: SHA256Digest {
+    /// The pinned certificate itself, where it is at hand.
+    package var certificate: Certificate? {
         switch kind {
-        case .spki(let digest), .certificate(let digest, _): digest
+        case .certificate(_, let certificate): certificate
+        case .record(let record) where record.selector == .certificate && record.matching == .exact:
+            try? Certificate(der: record.data)
+        case .spki, .record: nil
         }
     }
 
-    /// The pinned certificate itself, where it is at hand.
-    package var certificate: Certificate? {
-        if case .certificate(_, let certificate) = kind { certificate } else { nil }
-    }
-
-    /// The pin by its value, however it was written: `sha256/<base64>` for keys. A whole certificate
-    /// is named by its fingerprint as `openssl x509 -fingerprint -sha256` prints it, without colons.
+    /// The pin by its value, however it was written; as text in the pin file it gives an equal pin.
     package var description: String {
         switch kind {
         case .spki(let digest): "sha256/\(digest.base64)"
-        case .certificate(let digest, _): "certificate with SHA-256 fingerprint \(digest.hex)"
+        case .certificate(let digest, _): "cert-sha256/\(digest.hex)"
+        case .record(let record): "\(record)"
+        }
+    }
+
+    /// True if another certificate with the same key would not do.
+    package var pinsWholeCertificate: Bool {
+        switch kind {
+        case .spki: false
+        case .certificate: true
+        case .record(let record): record.selector == .certificate
         }
     }
 }
@@ -90,6 +102,8 @@ extension Pin: Hashable {
         switch kind {
         case .spki(let digest): [0] + digest.bytes
         case .certificate(let digest, _): [1] + digest.bytes
+        case .record(let record):
+            [2, record.usage.rawValue, record.selector.rawValue, record.matching.rawValue] + record.data
         }
     }
 }

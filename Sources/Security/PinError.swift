@@ -22,6 +22,9 @@ package struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         case wrongLength(Int)
         /// The digest in hexadecimal.
         case hexadecimal(SHA256Digest)
+        /// Meant as a certificate's fingerprint, and not 32 bytes of hexadecimal or base64.
+        case notAFingerprint
+        case record(TLSARecord.Problem)
 
         // The file.
         case unreadable(FileProblem)
@@ -36,6 +39,8 @@ package struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         // Either.
         /// `pinning: certificate` with a pin that is only a key.
         case keyInCertificateMode
+        /// `pinning: public-key` with a pin that says nothing of the key.
+        case certificateInKeyMode
     }
 
     package let reason: Reason
@@ -65,6 +70,10 @@ package struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         case .hexadecimal(let digest):
             "“\(shown)” is in hexadecimal; if it is the hash of a public key (and not a certificate's "
                 + "fingerprint), write sha256/\(digest.base64)"
+        case .notAFingerprint:
+            "“\(shown)” is no SHA-256 fingerprint of a certificate: 32 bytes in hexadecimal, as `openssl x509 "
+                + "-fingerprint -sha256` prints it"
+        case .record(let problem): "“\(shown)”: \(problem)"
         case .unreadable(let problem): "\(shown): \(problem)"
         case .emptyFile: "\(shown) is empty"
         case .privateKey:
@@ -80,6 +89,9 @@ package struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         case .keyInCertificateMode:
             "\(shown) pins a public key, but pinning is certificate; give the certificate as file: NAME, or "
                 + "write pinning: public-key"
+        case .certificateInKeyMode:
+            "“\(shown)” pins a whole certificate, but pinning is public-key; pin its key as sha256/…, or write "
+                + "pinning: certificate"
         }
     }
 

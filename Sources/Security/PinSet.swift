@@ -38,19 +38,20 @@ package struct PinSet: Sendable, Hashable {
     func match(in chain: VerifiedChain, position: PinPosition) -> (pin: Pin, depth: Int)? {
         for (depth, certificate) in chain.certificates.enumerated()
         where position.admits(depth: depth, of: chain) {
-            if let pin = pin(for: certificate) { return (pin, depth) }
+            if let pin = pin(for: certificate, depth: depth) { return (pin, depth) }
         }
         return nil
     }
 
-    /// The pin that a certificate satisfies, wherever it stands.
-    func pin(for certificate: Certificate) -> Pin? {
+    /// The pin that a certificate at a depth (0 is the leaf) satisfies.
+    func pin(for certificate: Certificate, depth: Int) -> Pin? {
         let spki = certificate.spkiSHA256
         let whole = certificate.sha256
         return pins.first { pin in
             switch pin.kind {
             case .spki(let digest): digest == spki
             case .certificate(let digest, _): digest == whole
+            case .record(let record): record.matches(certificate, depth: depth)
             }
         }
     }
@@ -58,20 +59,24 @@ package struct PinSet: Sendable, Hashable {
     /// The certificates to anchor a chain at. A pin that is a fingerprint only is known by the
     /// certificate that has it: the digest makes the peer's copy as good as one's own.
     func anchors(with presented: PresentedChain) -> [Certificate] {
-        let known = pins.compactMap(\.certificate)
-        let bare = Set(pins.compactMap { $0.certificate == nil ? $0.wholeDigest : nil })
-        guard !bare.isEmpty else { return known }
-        return known + presented.certificates.filter { bare.contains($0.sha256) }
+        let bare = pins.filter(\.isBareFingerprint)
+        return pins.compactMap(\.certificate)
+            + presented.certificates.filter { certificate in bare.contains { $0.isFingerprint(of: certificate) } }
     }
 
     /// True if every pin brings its certificate, so that ``anchors(with:)`` doesn't depend on the peer.
-    var holdsAllAnchors: Bool {
-        pins.allSatisfy { $0.certificate != nil || $0.wholeDigest == nil }
-    }
+    var holdsAllAnchors: Bool { !pins.contains(where: \.isBareFingerprint) }
 }
 
 extension Pin {
-    fileprivate var wholeDigest: SHA256Digest? {
-        if case .certificate(let digest, _) = kind { digest } else { nil }
+    /// Names a whole certificate that isn't at hand.
+    fileprivate var isBareFingerprint: Bool { pinsWholeCertificate && certificate == nil }
+
+    fileprivate func isFingerprint(of certificate: Certificate) -> Bool {
+        switch kind {
+        case .spki: false
+        case .certificate(let digest, _): digest == certificate.sha256
+        case .record(let record): record.matches(certificate)
+        }
     }
 }

@@ -1,11 +1,43 @@
 import TLS
 
 extension Pin {
-    /// Reads a pin written as text: `sha256/…`, or `sha256//…` as curl has it.
+    /// Reads a pin written as text, in any of the forms that ``Pin`` lists.
     package init(text: String, for mode: PinningMode) throws(PinError) {
-        let digest = try Self.publicKeyDigest(of: text)
-        if mode == .certificate { throw PinError(.keyInCertificateMode, in: text) }
-        self.init(.spki(digest), origin: text)
+        let record: TLSARecord?
+        do { record = try TLSARecord(text: text) } catch { throw PinError(.record(error), in: text) }
+        if let record {
+            try self.init(.record(record), text: text, for: mode)
+            return
+        }
+        if let fingerprint = try Self.fingerprint(of: text) {
+            try self.init(.certificate(fingerprint, nil), text: text, for: mode)
+        } else {
+            try self.init(.spki(try Self.publicKeyDigest(of: text)), text: text, for: mode)
+        }
+    }
+
+    /// A pin that is right by itself, if the mode can use it.
+    private init(_ kind: Kind, text: String, for mode: PinningMode) throws(PinError) {
+        self.init(kind, origin: text)
+        if pinsWholeCertificate, mode != .certificate { throw PinError(.certificateInKeyMode, in: text) }
+        if !pinsWholeCertificate, mode == .certificate { throw PinError(.keyInCertificateMode, in: text) }
+    }
+
+    /// The digest of a whole certificate; nil if the text isn't meant as one.
+    private static func fingerprint(of text: String) throws(PinError) -> SHA256Digest? {
+        let value: Substring
+        if text.lowercased().hasPrefix("sha256 fingerprint=") {
+            value = text[text.index(text.startIndex, offsetBy: 19)...]
+        } else if text.hasPrefix("cert-sha256/") {
+            value = text.dropFirst(12)
+            if let digest = SHA256Digest(base64: value) { return digest }
+        } else if text.dropFirst(2).first == ":" {
+            value = text[...]
+        } else {
+            return nil
+        }
+        guard let digest = SHA256Digest(hex: value) else { throw PinError(.notAFingerprint, in: text) }
+        return digest
     }
 
     private static func publicKeyDigest(of text: String) throws(PinError) -> SHA256Digest {

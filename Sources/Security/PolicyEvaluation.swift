@@ -76,7 +76,7 @@ private struct Evaluation {
     /// No chain is asked for, so the leaf's is the only key that the peer proves to hold.
     private func byLeafKey() -> Verdict {
         let mayMatch = policy.position == .any || policy.position == .leaf
-        guard mayMatch, let pin = policy.pins.pin(for: presented.leaf) else {
+        guard mayMatch, let pin = policy.pins.pin(for: presented.leaf, depth: 0) else {
             return refused(mayMatch ? .pinMismatch : .contradiction(.positionNeverMatches(policy.position)))
         }
         if let name = checkedName, let failure = presented.leaf.mismatch(with: name) {

@@ -30,7 +30,8 @@ extension Refusal {
     private var pinAdvice: [String] {
         let fix =
             policy.mode == .certificate
-            ? "If the operator confirms the new certificate, save it as a file and name that in pins.yaml."
+            ? "If the operator confirms the new certificate, paste its line into the host's pins in pins.yaml, or "
+                + "save it as a file and name that."
             : "If the operator confirms the new key, paste its line into the host's pins in pins.yaml."
         var lines = [
             "Compare with what the server's operator publishes, or with what another network sees, before "
@@ -54,7 +55,7 @@ extension Refusal {
 
     /// A pin of a certificate that the peer sent and verification didn't use.
     private var appendedPin: Pin? {
-        presented.rest.lazy.prefix(Self.shown).compactMap { policy.pins.pin(for: $0) }.first
+        presented.rest.lazy.prefix(Self.shown).compactMap { policy.pins.pin(for: $0, depth: 1) }.first
     }
 
     // MARK: Sections
@@ -75,9 +76,10 @@ extension Refusal {
         var lines = certificates.prefix(Self.shown).map { certificate in
             let subject = certificate.subject.isEmpty ? "no subject" : certificate.subject
             let short = subject.count > 120 ? subject.prefix(120) + "…" : subject[...]
-            let line = "- sha256/\(certificate.spkiSHA256.base64)   # \(short)"
-            guard policy.mode == .certificate else { return line }
-            return line + "\n      # whole certificate, SHA-256: \(certificate.sha256.hex)"
+            let pin =
+                policy.mode == .certificate
+                ? Pin.Kind.certificate(certificate.sha256, nil) : .spki(certificate.spkiSHA256)
+            return "- \(Pin(pin, origin: ""))   # \(short)"
         }
         if certificates.count > Self.shown { lines.append("# and \(certificates.count - Self.shown) more") }
         return lines

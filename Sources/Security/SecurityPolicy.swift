@@ -66,13 +66,13 @@ package struct SecurityPolicy: Sendable {
         pinnedAnchors =
             mode == .certificate && pins.holdsAllAnchors
             ? TrustAnchors(pins.pins.compactMap(\.certificate)) : nil
-        // Each part has a length of its own or stands before a fixed one: no two policies share bytes.
+        // Words end at a line break and each pin follows its length: no two policies share bytes.
         let switches = [
             mode.rawValue, position.rawValue, enforcement.rawValue,
             allowsInvalidCertificates ? "invalid" : "valid", validatesDomainName ? "name" : "any",
         ].joined(separator: "\n")
         let keys = pins.pins.map(\.key).sorted { $0.lexicographicallyPrecedes($1) }
-        digest = SHA256Digest.of(Array(switches.utf8) + [0] + keys.flatMap(\.self))
+        digest = SHA256Digest.of(Array(switches.utf8) + keys.flatMap { Array("\n\($0.count) ".utf8) + $0 })
     }
 }
 

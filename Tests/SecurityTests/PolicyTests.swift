@@ -8,7 +8,10 @@ import Testing
     @Test func theDigestChangesWithAllThatDecidesAndNothingElse() throws {
         let a = try Pin(text: wrongPin, for: .publicKey)
         let b = try Chains().leaf.keyPin()
-        let certificate = try Chains().leaf.certificatePin()
+        let held = try Chains().leaf
+        let certificate = try held.certificatePin()
+        let fingerprint = try held.parsed.sha256
+        let record = try #require(try TLSARecord(text: "3 1 1 \(held.parsed.spkiSHA256.hex)"))
         let policies = [
             SecurityPolicy(),
             SecurityPolicy(allowsInvalidCertificates: true),
@@ -17,7 +20,8 @@ import Testing
             SecurityPolicy(mode: .publicKey, pins: PinSet([b])),
             SecurityPolicy(mode: .publicKey, pins: PinSet([a, b])),
             SecurityPolicy(mode: .certificate, pins: PinSet([certificate])),
-            SecurityPolicy(mode: .publicKey, pins: PinSet([Pin(.spki(certificate.digest), origin: "")])),
+            SecurityPolicy(mode: .publicKey, pins: PinSet([Pin(.spki(fingerprint), origin: "")])),
+            SecurityPolicy(mode: .publicKey, pins: PinSet([Pin(.record(record), origin: "")])),
             SecurityPolicy(mode: .publicKey, pins: PinSet([a]), position: .leaf),
             SecurityPolicy(mode: .publicKey, pins: PinSet([a]), enforcement: .report),
         ]
