@@ -17,8 +17,7 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
     case mismatch(certificate: String, key: String)
     /// Not an authority's certificate, or one whose leaves nobody would accept.
     case unfit(path: String, reason: String)
-    case noKeyIdentifier
-    case notYetValid(UnixTime)
+    /// Its last second of validity is past.
     case expired(UnixTime)
     /// A host that no certificate can be issued for.
     case unusableName(String)
@@ -42,14 +41,11 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
         case .brokenKey(let path, let error): "\(path): \(error)"
         case .mismatch(let certificate, let key): "\(key) is not the key of \(certificate)"
         case .unfit(let path, let reason): "\(path) can't serve as the local authority: \(reason)"
-        case .noKeyIdentifier:
-            "the authority's certificate has no subjectKeyIdentifier, so strict clients would refuse its leaves"
-        case .notYetValid(let time):
-            "the local authority is not valid before \(CalendarDate(time)); is this machine's clock right?"
-        case .expired(let time):
-            "the local authority expired \(CalendarDate(time)); make a new one with `pinproxy ca create`"
+        case .expired(let time): "the local authority expired \(CalendarDate(time)); \(Self.renewal)"
         case .unusableName(let name): "no certificate can be issued for “\(name)”"
         case .signing(let error): "the local authority can't sign: \(error)"
         }
     }
+
+    static let renewal = "remove its files, run `pinproxy ca create` and have clients trust the new one"
 }

@@ -64,13 +64,18 @@ package struct AuthorityFiles: Sendable, Hashable {
         guard let own = chain.first, privateKey.matches(own) else {
             throw .mismatch(certificate: certificate, key: key)
         }
-        guard own.isAuthority else {
-            throw .unfit(path: certificate, reason: "it is no authority's certificate (CA:TRUE is missing)")
+        guard own.isAuthority else { throw unfit("it is no authority's certificate (CA:TRUE is missing)") }
+        guard unixTime >= own.notBefore else {
+            throw unfit("it is not valid before \(CalendarDate(own.notBefore)); is this machine's clock right?")
         }
-        guard unixTime >= own.notBefore else { throw .notYetValid(own.notBefore) }
-        guard unixTime < own.notAfter else { throw .expired(own.notAfter) }
-        let issuers = chain.filter { !$0.isSelfIssued }
-        let authority = try LocalAuthority(certificate: own, issuers: issuers, key: privateKey)
+        guard unixTime < own.notAfter else {
+            throw unfit("it expired \(CalendarDate(own.notAfter)); \(AuthorityError.renewal)")
+        }
+        guard let identifier = own.subjectKeyIdentifier else {
+            throw unfit("it has no subjectKeyIdentifier, so strict clients would refuse its leaves")
+        }
+        let authority = try LocalAuthority(
+            certificate: own, keyIdentifier: identifier, issuers: chain.filter { !$0.isSelfIssued }, key: privateKey)
         try prove(authority, at: unixTime)
         return authority
     }
@@ -85,9 +90,11 @@ package struct AuthorityFiles: Sendable, Hashable {
             // A name constraint can't be judged by a name of our own choice.
             failure.reason != .nameConstraint
         {
-            throw .unfit(path: certificate, reason: "clients would refuse its leaves: \(failure.message)")
+            throw unfit("clients would refuse its leaves: \(failure.message)")
         }
     }
+
+    private func unfit(_ reason: String) -> AuthorityError { .unfit(path: certificate, reason: reason) }
 
     private func loadCertificates() throws(AuthorityError) -> [Certificate] {
         let file: SmallFile

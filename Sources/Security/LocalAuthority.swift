@@ -26,15 +26,17 @@ package final class LocalAuthority: Sendable {
     package static let lifetime: Int64 = 3652 * 24 * 3600
 
     /// Takes a pair that belongs together (``AuthorityFiles`` checks it).
-    init(certificate: Certificate, issuers: [Certificate], key: PrivateKey) throws(AuthorityError) {
-        guard let identifier = certificate.subjectKeyIdentifier else { throw .noKeyIdentifier }
+    /// - Parameter keyIdentifier: the certificate's subjectKeyIdentifier.
+    init(
+        certificate: Certificate, keyIdentifier: [UInt8], issuers: [Certificate], key: PrivateKey
+    ) throws(AuthorityError) {
         self.certificate = certificate
         self.issuers = issuers
         self.key = key
         do { leafKey = try PrivateKey.generateP256() } catch { throw .signing(error) }
         commonExtensions = [
             .issuesNothing, .signsHandshakes, .authenticatesServers,
-            .subjectKeyIdentifier(leafKey.keyIdentifier), .authorityKeyIdentifier(identifier),
+            .subjectKeyIdentifier(leafKey.keyIdentifier), .authorityKeyIdentifier(keyIdentifier),
         ]
     }
 
@@ -59,7 +61,9 @@ package final class LocalAuthority: Sendable {
         } catch {
             throw .signing(error)
         }
-        return (try LocalAuthority(certificate: certificate, issuers: [], key: key), key)
+        let authority = try LocalAuthority(
+            certificate: certificate, keyIdentifier: key.keyIdentifier, issuers: [], key: key)
+        return (authority, key)
     }
 
     /// Issues a leaf for a host.

@@ -108,7 +108,7 @@ extension VerificationFailure.Reason {
             "The certificate was issued for something else (extendedKeyUsage without serverAuth); the server's "
                 + "operator has to get one for servers."
         case .distrusted: "The owner of the trust anchors has withdrawn its trust; don't work around it."
-        case .other: "Run `pinproxy explain HOST` for each check with its result."
+        case .other: "The line above names the fault; the server's operator has to correct the chain."
         }
     }
 }
