@@ -45,6 +45,18 @@ final class ConnectionState {
         SSL_free(ssl)
     }
 
+    /// Has `bytes` read before what comes from the socket.
+    func readFirst(_ bytes: [UInt8]) throws(TLSError) {
+        var bytes = bytes
+        guard let socket = SSL_get_rbio(ssl), let buffer = BIO_new(BIO_f_buffer()) else { throw .setup("no TLS connection") }
+        BIO_up_ref(socket)
+        BIO_push(buffer, socket)
+        SSL_set0_rbio(ssl, buffer)
+        guard BIO_ctrl(buffer, BIO_C_SET_BUFF_READ_DATA, bytes.count, &bytes) == 1 else {
+            throw .setup("no memory for what was received already")
+        }
+    }
+
     /// The state of the connection that a callback is called for.
     private static func of(_ connection: OpaquePointer?) -> ConnectionState? {
         guard let connection, let state = SSL_get_ex_data(connection, 0) else { return nil }

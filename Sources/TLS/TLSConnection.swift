@@ -44,8 +44,11 @@ package struct TLSConnection: ~Copyable {
     ///   - identity: shown to the client; nil: the context's own.
     ///   - ticketContext: up to 32 bytes that tickets are bound to. A ticket made under another context
     ///     is not resumed: a full handshake follows.
+    ///   - alreadyReceived: what was read from the socket before anyone knew that TLS comes: the client
+    ///     began its handshake without waiting for the answer to CONNECT.
     package init(
-        server context: TLSServerContext, descriptor: CInt, identity: Identity? = nil, ticketContext: [UInt8]
+        server context: TLSServerContext, descriptor: CInt, identity: Identity? = nil, ticketContext: [UInt8],
+        alreadyReceived: [UInt8] = []
     ) throws(TLSError) {
         guard identity != nil || context.hasIdentity else { throw TLSError(.setup, "there is no certificate to show") }
         let state = try ConnectionState(server: context, descriptor: descriptor)
@@ -58,6 +61,7 @@ package struct TLSConnection: ~Copyable {
                 ssl, identity.leaf.pointer, identity.key.pointer, identity.issuers.pointer, 1)
             guard done == 1 else { throw .setup("certificate of \(identity.leaf.subject) can't be used") }
         }
+        if !alreadyReceived.isEmpty { try state.readFirst(alreadyReceived) }
         SSL_set_accept_state(ssl)
         self.state = state
         self.ssl = ssl
