@@ -13,6 +13,9 @@ package struct LoopBound<Value>: @unchecked Sendable {
         inbox = loop.inbox
     }
 
+    /// Whether `loop` is the one that may look inside.
+    package func belongs(to loop: EventLoop) -> Bool { loop.inbox === inbox }
+
     package func value(on loop: EventLoop) -> Value {
         precondition(loop.inbox === inbox, "a value was touched on a loop that isn't its own")
         return value

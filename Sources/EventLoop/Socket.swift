@@ -21,6 +21,14 @@ package enum Socket {
         return socket
     }
 
+    /// Two connected stream sockets within the process.
+    package static func pair() throws(SystemError) -> (CInt, CInt) {
+        var ends: [CInt] = [-1, -1]
+        let kind = CInt(SOCK_STREAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue) | CInt(SOCK_CLOEXEC.rawValue)
+        guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else { throw SystemError.last("socketpair") }
+        return (ends[0], ends[1])
+    }
+
     package enum AcceptResult: ~Copyable {
         /// A connected socket with TCP_NODELAY set.
         case accepted(Descriptor, peer: SocketAddress)

@@ -1,0 +1,302 @@
+// Transport: streams of bytes over sockets, plain or TLS, how they come to be, and how bytes are
+// carried from one to another without more memory than a watermark allows.
+
+package import EventLoop
+import Glibc
+package import TLS
+
+/// Who reacts to a stream. Called on the stream's loop, never from within a call into the stream
+/// but for ``streamDidSecure(_:_:)``, which ``ByteStream/secure(_:)`` may call before it returns.
+package protocol ByteStreamOwner: AnyObject {
+    /// Bytes, or the end, can be read. Called until they are read or ``ByteStream/wantsRead`` is false.
+    func streamIsReadable(_ stream: ByteStream)
+    /// A write that was blocked may go on.
+    func streamIsWritable(_ stream: ByteStream)
+    /// The TLS handshake that ``ByteStream/secure(_:)`` began is over. Called once.
+    func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>)
+}
+
+/// Why a stream can't go on.
+package enum StreamError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The socket failed with this `errno`, e.g. ECONNRESET.
+    case socket(CInt)
+    /// TLS failed: a malformed record, an alert, or an end without close_notify.
+    case tls(TLSError)
+
+    package var description: String {
+        switch self {
+        case .socket(let code): String(cString: strerror(code))
+        case .tls(let error): error.message
+        }
+    }
+
+    package static func == (a: StreamError, b: StreamError) -> Bool { a.description == b.description }
+}
+
+/// What reading brought.
+package enum ReadOutcome {
+    /// This many bytes were appended, at least one.
+    case received(Int)
+    /// Nothing is there now.
+    case blocked
+    /// The peer ended its side in the proper way (FIN, or close_notify).
+    case ended
+    case failed(StreamError)
+}
+
+/// What writing achieved.
+package enum WriteOutcome {
+    /// All bytes were taken.
+    case done
+    /// Some were taken, perhaps none; ``ByteStreamOwner/streamIsWritable(_:)`` follows.
+    case blocked
+    case failed(StreamError)
+}
+
+/// One connected socket, in the clear or under TLS. Belongs to its loop; closes when released.
+package final class ByteStream: SocketHandler {
+    private enum Layer {
+        case plain
+        case handshake
+        case tls
+    }
+
+    package unowned var owner: (any ByteStreamOwner)?
+    private let loop: EventLoop
+    private var source: SocketSource?
+    private var layer = Layer.plain
+    private var tls: TLSConnection?
+    private let raw: CInt
+
+    /// Whether the owner wants to hear of bytes. Back-pressure is to set it to false.
+    package var wantsRead = false {
+        didSet { if wantsRead != oldValue { updateInterest() } }
+    }
+    /// A write waits for room, or a TLS read for a write.
+    private var wantsWrite = false {
+        didSet { if wantsWrite != oldValue { updateInterest() } }
+    }
+
+    /// Takes over a connected, non-blocking socket.
+    package init(loop: EventLoop, descriptor: consuming Descriptor) {
+        self.loop = loop
+        raw = descriptor.release()
+        source = SocketSource(loop: loop, descriptor: raw, handler: self)
+    }
+
+    deinit {
+        source?.invalidate()
+        Glibc.close(raw)
+    }
+
+    package var localAddress: SocketAddress? { Socket.localAddress(raw) }
+    package var isSecure: Bool { layer != .plain }
+
+    /// What the TLS layer can tell about itself; nil in the clear.
+    package func withTLS<R>(_ body: (borrowing TLSConnection) -> R) -> R? {
+        switch tls {
+        case .none: nil
+        case .some(let connection): body(connection)
+        }
+    }
+
+    /// Runs `connection`, made for ``withDescriptor(_:)``, over this stream from now on.
+    package func secure(_ connection: consuming TLSConnection) {
+        tls = consume connection
+        layer = .handshake
+        continueHandshake()
+    }
+
+    package func withDescriptor<R: ~Copyable, E: Error>(_ body: (CInt) throws(E) -> R) throws(E) -> R { try body(raw) }
+
+    // MARK: Reading and writing
+
+    /// True while bytes wait in the TLS layer, of which no readiness event will tell.
+    package var holdsBytes: Bool {
+        layer == .tls && tls?.hasPending == true
+    }
+
+    /// Appends what is at hand to `buffer`: one system call, and what the TLS layer holds already.
+    package func read(into buffer: inout ByteBuffer) -> ReadOutcome {
+        switch layer {
+        case .plain:
+            let tail = buffer.tail()
+            let count = recv(raw, tail.baseAddress, tail.count, 0)
+            if count > 0 {
+                buffer.append(count)
+                return .received(count)
+            }
+            if count == 0 { return .ended }
+            return errno == EAGAIN || errno == EINTR ? .blocked : .failed(.socket(errno))
+        case .handshake:
+            return .blocked
+        case .tls:
+            return readTLS(into: &buffer)
+        }
+    }
+
+    private func readTLS(into buffer: inout ByteBuffer) -> ReadOutcome {
+        var total = 0
+        repeat {
+            switch tls!.read(into: buffer.tail()) {
+            case .complete(let count):
+                buffer.append(count)
+                total += count
+            case .wantsRead:
+                return total > 0 ? .received(total) : .blocked
+            case .wantsWrite:
+                readWaitsForWrite = true
+                wantsWrite = true
+                return total > 0 ? .received(total) : .blocked
+            case .closed:
+                return total > 0 ? .received(total) : .ended
+            case .failed(let error):
+                return total > 0 ? .received(total) : .failed(.tls(error))
+            }
+        } while buffer.free > 0 && holdsBytes
+        return .received(total)
+    }
+
+    /// Writes the first `count` bytes of `buffer` and consumes what was taken.
+    package func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
+        switch layer {
+        case .plain: writePlain(count, from: &buffer)
+        case .handshake: .blocked
+        case .tls: writeTLS(count, from: &buffer)
+        }
+    }
+
+    private func writePlain(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
+        var left = count
+        while left > 0 {
+            let sent = send(raw, buffer.unread.baseAddress, left, CInt(MSG_NOSIGNAL))
+            if sent >= 0 {
+                buffer.consume(sent)
+                left -= sent
+            } else if errno == EAGAIN {
+                wantsWrite = true
+                return .blocked
+            } else if errno != EINTR {
+                return .failed(.socket(errno))
+            }
+        }
+        return .done
+    }
+
+    private func writeTLS(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
+        var left = count
+        while left > 0 {
+            switch tls!.write(UnsafeRawBufferPointer(rebasing: buffer.unread[..<left])) {
+            case .complete(let sent):
+                buffer.consume(sent)
+                left -= sent
+            case .wantsRead, .wantsWrite:
+                wantsWrite = true
+                return .blocked
+            case .closed:
+                return .failed(.socket(EPIPE))
+            case .failed(let error):
+                return .failed(.tls(error))
+            }
+        }
+        return .done
+    }
+
+    // MARK: Ending
+
+    /// Ends this side: close_notify under TLS, and FIN. The other side may go on.
+    package func endWriting() {
+        sayGoodbye()
+        Glibc.shutdown(raw, CInt(SHUT_WR))
+    }
+
+    /// Sends close_notify, so that the peer can tell the end from a truncation; nothing in the clear.
+    package func sayGoodbye() {
+        if layer == .tls { _ = tls?.shutdown() }
+    }
+
+    /// Lets the peer see a reset instead of an end: what was sent must not pass for whole.
+    package func abort() {
+        var linger = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(raw, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
+        stop()
+    }
+
+    /// No more calls to the owner. The socket closes with the last reference.
+    package func stop() {
+        owner = nil
+        source?.invalidate()
+        source = nil
+    }
+
+    /// True when the peer has ended or reset an idle connection, or sent something unasked: one
+    /// system call, to look before a request is sent that could not be sent again.
+    package var isStale: Bool {
+        var byte: UInt8 = 0
+        let count = recv(raw, &byte, 1, CInt(MSG_PEEK) | CInt(MSG_DONTWAIT))
+        return count >= 0 || errno != EAGAIN
+    }
+
+    /// Has the kernel ask a silent peer whether it is still there (for tunnels, which may rest for
+    /// hours): first after `idle` seconds, then three times ten seconds apart.
+    package func probeWhenSilent(for idle: Int) {
+        func set(_ level: CInt, _ option: CInt, _ value: Int) {
+            var value = CInt(clamping: value)
+            setsockopt(raw, level, option, &value, socklen_t(MemoryLayout<CInt>.size))
+        }
+        set(SOL_SOCKET, SO_KEEPALIVE, 1)
+        set(CInt(IPPROTO_TCP), TCP_KEEPIDLE, max(1, idle))
+        set(CInt(IPPROTO_TCP), TCP_KEEPINTVL, 10)
+        set(CInt(IPPROTO_TCP), TCP_KEEPCNT, 3)
+    }
+
+    // MARK: Events
+
+    private var handshakeWants = Readiness.read
+    private var readWaitsForWrite = false
+
+    private func updateInterest() {
+        guard let source else { return }
+        if layer == .handshake {
+            source.wantsRead = handshakeWants == .read
+            source.wantsWrite = handshakeWants == .write
+        } else {
+            source.wantsRead = wantsRead
+            source.wantsWrite = wantsWrite
+        }
+    }
+
+    package func socketReady(_ readiness: Readiness) {
+        if layer == .handshake { return continueHandshake() }
+        if readiness.contains(.write) {
+            wantsWrite = false
+            if readWaitsForWrite {
+                readWaitsForWrite = false
+                owner?.streamIsReadable(self)
+            }
+            owner?.streamIsWritable(self)
+        }
+        if readiness.contains(.read), wantsRead { owner?.streamIsReadable(self) }
+    }
+
+    private func continueHandshake() {
+        switch tls!.handshake() {
+        case .wantsRead: handshakeWaits(for: .read)
+        case .wantsWrite: handshakeWaits(for: .write)
+        case .complete: handshakeEnded(.success(()))
+        case .closed: handshakeEnded(.failure(.socket(ECONNRESET)))
+        case .failed(let error): handshakeEnded(.failure(.tls(error)))
+        }
+    }
+
+    private func handshakeWaits(for readiness: Readiness) {
+        handshakeWants = readiness
+        updateInterest()
+    }
+
+    private func handshakeEnded(_ result: Result<Void, StreamError>) {
+        layer = .tls
+        updateInterest()
+        owner?.streamDidSecure(self, result)
+    }
+}

@@ -1,0 +1,168 @@
+package import EventLoop
+import Glibc
+
+/// Carries bytes both ways between two streams, unread, until both have ended: a tunnel, or what a
+/// connection becomes after `101 Switching Protocols`.
+///
+/// Each direction holds at most one slab: it is read only when all that was read has been written.
+/// An end is passed on as an end (half-close); a failure of either side resets the other, so that
+/// a cut never looks like an end.
+package final class Relay: ByteStreamOwner {
+    /// How a relay came to its end.
+    package enum Ending: Sendable, Equatable {
+        /// Both sides ended.
+        case completed
+        case downstreamFailed(StreamError)
+        case upstreamFailed(StreamError)
+        /// One side had ended, and the other said nothing for the time that it is given.
+        case timedOut
+        case cancelled
+    }
+
+    private struct Direction: ~Copyable {
+        var buffer: ByteBuffer
+        var carried: UInt64 = 0
+        var sourceEnded = false
+        var done: Bool { sourceEnded && buffer.isEmpty }
+    }
+
+    private let downstream: ByteStream
+    private let upstream: ByteStream
+    private var up: Direction
+    private var down: Direction
+    private let halfClosedNanoseconds: UInt64
+    private var deadline: Deadline?
+    private var completion: ((Ending) -> Void)?
+
+    /// Bytes carried from the client to the origin.
+    package var bytesUp: UInt64 { up.carried }
+    /// Bytes carried from the origin to the client.
+    package var bytesDown: UInt64 { down.carried }
+
+    /// - Parameters:
+    ///   - received: what was read from the client already, and belongs to the origin.
+    ///   - answered: what was read from the origin already, and belongs to the client.
+    ///   - idle: how long a half-closed relay may be silent; a fully open one is kept for as long as
+    ///     both peers answer the kernel's keep-alive probes.
+    ///   - completion: called once, on the loop, when the relay is over. Both streams are stopped.
+    package init(
+        loop: EventLoop, downstream: ByteStream, upstream: ByteStream,
+        received: consuming ByteBuffer, answered: consuming ByteBuffer,
+        idleNanoseconds idle: UInt64, completion: @escaping (Ending) -> Void
+    ) {
+        self.downstream = downstream
+        self.upstream = upstream
+        up = Direction(buffer: received)
+        down = Direction(buffer: answered)
+        halfClosedNanoseconds = idle
+        self.completion = completion
+        deadline = Deadline(loop: loop) { [unowned self] in finish(.timedOut) }
+    }
+
+    package func start() {
+        downstream.owner = self
+        upstream.owner = self
+        let seconds = Int(clamping: halfClosedNanoseconds / 1_000_000_000)
+        downstream.probeWhenSilent(for: seconds)
+        upstream.probeWhenSilent(for: seconds)
+        carryUp(readable: false)
+        if completion != nil { carryDown(readable: false) }
+    }
+
+    package func cancel() { finish(.cancelled) }
+
+    package func streamIsReadable(_ stream: ByteStream) {
+        if stream === downstream { carryUp(readable: true) } else { carryDown(readable: true) }
+    }
+
+    package func streamIsWritable(_ stream: ByteStream) {
+        if stream === downstream { carryDown(readable: false) } else { carryUp(readable: false) }
+    }
+
+    package func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
+
+    private func carryUp(readable: Bool) {
+        switch Self.carry(&up, from: downstream, to: upstream, readable: readable) {
+        case .waiting: progressed()
+        case .sourceFailed(let error): finish(.downstreamFailed(error))
+        case .sinkFailed(let error): finish(.upstreamFailed(error))
+        }
+    }
+
+    private func carryDown(readable: Bool) {
+        switch Self.carry(&down, from: upstream, to: downstream, readable: readable) {
+        case .waiting: progressed()
+        case .sourceFailed(let error): finish(.upstreamFailed(error))
+        case .sinkFailed(let error): finish(.downstreamFailed(error))
+        }
+    }
+
+    private func progressed() {
+        if up.done && down.done {
+            finish(.completed)
+        } else if up.sourceEnded || down.sourceEnded {
+            deadline?.set(afterNanoseconds: halfClosedNanoseconds)
+        }
+    }
+
+    private enum Step {
+        case waiting
+        case sourceFailed(StreamError)
+        case sinkFailed(StreamError)
+    }
+
+    private static func carry(
+        _ direction: inout Direction, from source: ByteStream, to sink: ByteStream, readable: Bool
+    ) -> Step {
+        if direction.done { return .waiting }
+        var mayRead = readable || source.holdsBytes
+        while true {
+            let count = direction.buffer.count
+            if count > 0 {
+                let outcome = sink.write(count, from: &direction.buffer)
+                direction.carried += UInt64(count - direction.buffer.count)
+                switch outcome {
+                case .done: direction.buffer.releaseIfEmpty()
+                case .blocked:
+                    source.wantsRead = false
+                    return .waiting
+                case .failed(let error): return .sinkFailed(error)
+                }
+            }
+            if direction.sourceEnded {
+                source.wantsRead = false
+                sink.endWriting()
+                return .waiting
+            }
+            guard mayRead else {
+                source.wantsRead = true
+                return .waiting
+            }
+            switch source.read(into: &direction.buffer) {
+            case .received: mayRead = source.holdsBytes
+            case .blocked:
+                direction.buffer.releaseIfEmpty()
+                mayRead = false
+            case .ended: direction.sourceEnded = true
+            case .failed(let error):
+                direction.buffer.releaseIfEmpty()
+                return .sourceFailed(error)
+            }
+        }
+    }
+
+    private func finish(_ ending: Ending) {
+        guard let completion else { return }
+        self.completion = nil
+        deadline = nil
+        switch ending {
+        case .completed:
+            downstream.stop()
+            upstream.stop()
+        case .downstreamFailed, .upstreamFailed, .timedOut, .cancelled:
+            downstream.abort()
+            upstream.abort()
+        }
+        completion(ending)
+    }
+}

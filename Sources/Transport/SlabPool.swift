@@ -1,0 +1,32 @@
+/// The memory that a worker's connections read into.
+///
+/// A connection holds a slab only while bytes of it are on their way, so that an idle client costs
+/// none, and a busy worker turns over the same few slabs, warm in the cache. Belongs to one thread.
+package final class SlabPool {
+    /// Bytes of one slab: four full TLS records.
+    package static let slabSize = 64 << 10
+    /// How many free slabs are kept; those beyond go back to the allocator.
+    private static let keptFree = 64
+
+    private var free: [UnsafeMutableRawPointer] = []
+    /// Slabs handed out and not yet given back.
+    package private(set) var inUse = 0
+
+    package init() {
+        free.reserveCapacity(Self.keptFree)
+    }
+
+    deinit {
+        for slab in free { slab.deallocate() }
+    }
+
+    func take() -> UnsafeMutableRawPointer {
+        inUse += 1
+        return free.popLast() ?? .allocate(byteCount: Self.slabSize, alignment: 64)
+    }
+
+    func giveBack(_ slab: UnsafeMutableRawPointer) {
+        inUse -= 1
+        if free.count < Self.keptFree { free.append(slab) } else { slab.deallocate() }
+    }
+}
