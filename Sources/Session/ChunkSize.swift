@@ -1,0 +1,37 @@
+/// The line that opens a chunk (RFC 9112 section 7.1): its size in hexadecimal, and CRLF.
+struct ChunkSize {
+    private let size: Int
+
+    init(_ size: Int) {
+        self.size = size
+    }
+
+    /// Lends the line, at most 18 bytes, without allocating.
+    func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
+        withUnsafeTemporaryAllocation(byteCount: 18, alignment: 1) { line in
+            var position = 18
+            func put(_ byte: UInt8) {
+                position -= 1
+                line[position] = byte
+            }
+            put(UInt8(ascii: "\n"))
+            put(UInt8(ascii: "\r"))
+            var left = size
+            repeat {
+                let digit = UInt8(left & 15)
+                put(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
+                left >>= 4
+            } while left > 0
+            return body(UnsafeRawBufferPointer(rebasing: line[position...]))
+        }
+    }
+
+    /// What ends a chunk's data.
+    static var lineEnd: UnsafeRawBufferPointer { bytes("\r\n") }
+    /// The chunk that ends a body, with no trailers.
+    static var lastChunk: UnsafeRawBufferPointer { bytes("0\r\n\r\n") }
+
+    private static func bytes(_ text: StaticString) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+    }
+}

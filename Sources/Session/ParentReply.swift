@@ -1,0 +1,66 @@
+import HTTPWire
+import Transport
+
+/// The CONNECT that asks a parent proxy for a tunnel, and its answer (RFC 9110 section 9.3.6).
+final class ParentReply {
+    enum Progress {
+        case incomplete
+        case established
+        case refused(status: Int)
+        case failed(String)
+    }
+
+    /// What an answer may take before the origin's first byte.
+    private static let limit = 16 << 10
+
+    private var request: ByteBuffer
+    private var answer: ByteBuffer
+    private var parser = HeadParser(limit: ParentReply.limit)
+    private var head = ResponseHead()
+
+    init(parent: ParentProxy, target: UpstreamTarget, slabs: SlabPool) {
+        let host = target.host.contains(":") ? "[\(target.host)]" : target.host
+        let authority = "\(host):\(target.port)"
+        var text = "CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n"
+        if let authorization = parent.authorization { text += "Proxy-Authorization: \(authorization)\r\n" }
+        text += "\r\n"
+        request = ByteBuffer(slabs: slabs)
+        answer = ByteBuffer(slabs: slabs)
+        Array(text.utf8).withUnsafeBytes { request.append(copying: $0) }
+    }
+
+    /// Writes what is left of the request; the problem, if it failed.
+    func ask(over stream: ByteStream) -> String? {
+        guard !request.isEmpty else { return nil }
+        switch stream.write(request.count, from: &request) {
+        case .done, .blocked: return nil
+        case .failed(let error): return error.description
+        }
+    }
+
+    func read(from stream: ByteStream) -> Progress {
+        guard answer.makeRoom(limit: Self.limit) else { return .failed("its answer is too long") }
+        switch stream.read(into: &answer) {
+        case .blocked: return .incomplete
+        case .ended: return .failed("it closed the connection")
+        case .failed(let error): return .failed(error.description)
+        case .received: break
+        }
+        while true {
+            switch unsafe parser.parseResponse(Span(_unsafeBytes: answer.unread), to: .connect, into: &head) {
+            case .incomplete: return .incomplete
+            case .tooLarge: return .failed("its answer is too long")
+            case .malformed(let error): return .failed("its answer is malformed: \(error.message)")
+            case .complete: break
+            }
+            if (100..<200).contains(head.status) {
+                answer.consume(Int(head.length))
+                parser.reset()
+                continue
+            }
+            guard (200..<300).contains(head.status) else { return .refused(status: head.status) }
+            answer.consume(Int(head.length))
+            return answer.isEmpty ? .established : .failed("it sent bytes that no one asked for")
+        }
+    }
+}

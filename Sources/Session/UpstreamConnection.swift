@@ -1,0 +1,78 @@
+package import EventLoop
+package import Security
+package import TLS
+package import Transport
+
+/// How long the steps took that led to a connection, in nanoseconds; as in URLSessionTaskMetrics.
+package struct ConnectMetrics: Sendable {
+    package var nameLookup: UInt64 = 0
+    package var connect: UInt64 = 0
+    package var tls: UInt64 = 0
+
+    package init() {}
+}
+
+/// One connection to an origin, whose chain was verified and whose pins were matched before it came
+/// to be. Used for one exchange at a time, and between exchanges idle in the pool.
+package final class UpstreamConnection: ByteStreamOwner {
+    package let stream: ByteStream
+    package let origin: Origin
+    /// The verdict under which it may be used; nil in the clear.
+    package let verdict: Verdict?
+    /// Unix time from which the chain is no longer valid.
+    package let validUntil: Int64
+    package let metrics: ConnectMetrics
+    package let address: SocketAddress
+    /// Responses on their way from this origin.
+    package var responses: MessagePipe
+    /// Exchanges begun on it; beyond one it is reused.
+    package var exchanges = 0
+
+    private let loop: EventLoop
+    private lazy var idleDeadline = Deadline(loop: loop) { [unowned self] in origin.drop(self) }
+
+    init(
+        loop: EventLoop, stream: ByteStream, origin: Origin, verdict: Verdict?, validUntil: Int64,
+        metrics: ConnectMetrics, address: SocketAddress, slabs: SlabPool
+    ) {
+        self.stream = stream
+        self.origin = origin
+        self.verdict = verdict
+        self.validUntil = validUntil
+        self.metrics = metrics
+        self.address = address
+        responses = MessagePipe(slabs: slabs)
+        self.loop = loop
+    }
+
+    /// Ends the connection in the proper way.
+    package func close() {
+        stream.sayGoodbye()
+        stream.stop()
+    }
+
+    // MARK: Idle
+
+    func enterPool(idleNanoseconds: UInt64) {
+        responses.rest()
+        stream.owner = self
+        stream.wantsRead = true
+        idleDeadline.set(afterNanoseconds: idleNanoseconds)
+    }
+
+    func leavePool() {
+        idleDeadline.clear()
+    }
+
+    /// An idle origin has nothing to say: it has ended, or breaks the protocol. Only a TLS session
+    /// ticket, which the TLS layer takes, reads as nothing.
+    package func streamIsReadable(_ stream: ByteStream) {
+        switch responses.receive(from: stream, limit: 1) {
+        case .blocked?: responses.rest()
+        default: origin.drop(self)
+        }
+    }
+
+    package func streamIsWritable(_ stream: ByteStream) {}
+    package func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
+}
