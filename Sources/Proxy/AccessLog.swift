@@ -1,0 +1,68 @@
+import Configuration
+import EventLoop
+import HTTPWire
+import Logging
+import Security
+import Session
+
+/// The `exchange` events of one worker: a line for each, gathered in a buffer and written together at
+/// the end of the loop's turn. No header values, no query strings, no bodies.
+final class AccessLog {
+    private let output: LogOutput
+    private let loop: EventLoop
+    private var line: EventLineWriter
+    private var isOn = true
+    private var flushIsDue = false
+
+    init(output: LogOutput, loop: EventLoop) {
+        self.output = output
+        self.loop = loop
+        line = output.lineWriter()
+    }
+
+    func configure(_ settings: LogSettings) {
+        isOn = settings.access
+    }
+
+    func write(_ record: ExchangeRecord, peer: SocketAddress, now: MonotonicTime) {
+        guard isOn else { return }
+        line.begin(event: "exchange", level: .info)
+        line.field("client", peer.description)
+        record.withMethodName { line.field("method", bytes: $0) }
+        if let authority = record.authority {
+            line.field("host", authority.host)
+            line.field("port", authority.port)
+        }
+        if !record.path.isEmpty { line.field("path", bytes: record.path.span) }
+        line.field("status", record.status)
+        line.field("bytes_up", record.bytesUp)
+        line.field("bytes_down", record.bytesDown)
+        line.field("duration", nanoseconds: now - record.began)
+        if let upstream = record.upstream {
+            line.field("reused", record.isReused)
+            if !record.isReused {
+                line.field("lookup", nanoseconds: upstream.metrics.nameLookup)
+                line.field("connect", nanoseconds: upstream.metrics.connect)
+                line.field("tls", nanoseconds: upstream.metrics.tls)
+            }
+        }
+        if let sent = record.sentAt { line.field("request", nanoseconds: sent - record.began) }
+        if let first = record.firstByteAt { line.field("first_byte", nanoseconds: first - record.began) }
+        if let entry = record.entry { line.field("entry", entry) }
+        if let pin = record.upstream?.verdict?.matchedPin { line.field("pin", pin.origin) }
+        if let type = record.errorType { line.field("error", type) }
+        if let failure = record.failure { line.field("cause", failure) }
+        line.end()
+        if line.count > Self.enough { return flush() }
+        guard !flushIsDue else { return }
+        flushIsDue = true
+        loop.afterThisTurn { [weak self] in self?.flush() }
+    }
+
+    private static let enough = 32 << 10
+
+    func flush() {
+        flushIsDue = false
+        if line.count > 0 { line.flush(to: output) }
+    }
+}

@@ -1,0 +1,29 @@
+import Configuration
+import Security
+import Session
+import TLS
+
+/// A snapshot together with what is made of it once for all workers.
+final class ActiveConfiguration: Sendable {
+    let snapshot: Snapshot
+    /// The snapshot's, without the local authority: what it signed is for clients, and an origin that
+    /// shows such a certificate has got hold of its key.
+    let upstream: UpstreamSettings
+    /// TLS on the proxy's own port.
+    let frontTLS: TLSServerContext?
+    /// Who may use the proxy; nil: everyone who can reach it.
+    let users: UserVerifier?
+
+    init(_ snapshot: Snapshot, authority: LocalAuthority) throws {
+        self.snapshot = snapshot
+        var upstream = snapshot.upstream
+        upstream.anchors = upstream.anchors.excluding(authority.certificate)
+        self.upstream = upstream
+        frontTLS = try snapshot.proxy.tls.map { identity in
+            var options = TLSServerContext.Options()
+            options.identity = identity
+            return try TLSServerContext(options: options)
+        }
+        users = try snapshot.proxy.users.map { try UserVerifier(file: $0) }
+    }
+}

@@ -1,0 +1,384 @@
+import Configuration
+import EventLoop
+import HTTPWire
+import Session
+import TLS
+import Transport
+
+/// One request with its response, between a client and an origin. A client connection uses the same
+/// object for all its exchanges, one after the other.
+///
+/// ```
+/// begin → connecting → awaitingResponse → relaying → over
+///                         ↑    ↓    ↘ switching → relay
+///                        interim
+/// ```
+/// The request goes on being sent while the response arrives; the phase tells of the response only.
+final class Exchange: ByteStreamOwner {
+    enum Phase {
+        case over
+        /// An upstream connection is being made.
+        case connecting
+        case awaitingResponse
+        /// A 1xx response is on its way to the client.
+        case interim
+        /// The final response is on its way to the client.
+        case relaying
+        /// `101 Switching Protocols` is on its way to the client.
+        case switching
+    }
+
+    private unowned let client: ClientConnection
+    let worker: Worker
+    /// The request under way; the client connection parses into it.
+    var request = RequestHead()
+    private var response = ResponseHead()
+    private var parser: HeadParser
+    private(set) var phase = Phase.over
+    var record = ExchangeRecord()
+
+    private var route: Route?
+    private var upstream: UpstreamConnection?
+    private var attempt: UpstreamAttempt?
+    /// The whole request has been written.
+    private var requestPassed = false
+    /// The origin stopped taking the request; its answer may be there all the same.
+    private var requestCut = false
+    /// The request is being sent for the second time.
+    private var retried = false
+    private var keepsClient = false
+    private lazy var deadline = Deadline(loop: worker.loop) { [unowned self] in timedOut() }
+
+    init(client: ClientConnection, worker: Worker) {
+        self.client = client
+        self.worker = worker
+        parser = HeadParser(limit: worker.snapshot.limits.responseHead)
+    }
+
+    var isUnderWay: Bool { phase != .over }
+    private var host: String { route?.authority.host ?? "" }
+
+    // MARK: The request
+
+    /// Begins with the request in ``request``, whose head is in front of the client's received bytes.
+    /// - Parameter leased: an upstream connection that the client connection has at hand.
+    func begin(to route: Route, leased: UpstreamConnection?) {
+        self.route = route
+        requestPassed = false
+        requestCut = false
+        retried = false
+        phase = .connecting
+        if let leased { start(on: leased) } else { obtainUpstream() }
+    }
+
+    private func obtainUpstream() {
+        guard let route else { return }
+        while let idle = route.origin.takeIdle(at: worker.unixTime()) {
+            // What can't be sent twice had better not be sent to a connection that is gone already.
+            if !request.method.isIdempotent, idle.stream.isStale {
+                idle.close()
+                continue
+            }
+            return start(on: idle)
+        }
+        connect(to: route)
+    }
+
+    private func connect(to route: Route) {
+        phase = .connecting
+        attempt = worker.connector.connect(to: route.target, timeouts: worker.snapshot.timeouts) {
+            [unowned self] result in
+            attempt = nil
+            switch result {
+            case .success(let connection): start(on: connection)
+            case .failure(let failure): refuse(.upstream(failure, route))
+            }
+        }
+    }
+
+    private func start(on connection: UpstreamConnection) {
+        upstream = connection
+        connection.exchanges += 1
+        connection.stream.owner = self
+        connection.stream.wantsRead = true
+        record.connected(connection)
+        parser.reset()
+        phase = .awaitingResponse
+        if !retried { writeRequestHead(to: connection) }
+        pumpRequest(readable: false)
+    }
+
+    private func writeRequestHead(to connection: UpstreamConnection) {
+        let length = Int(request.length)
+        unsafe HeadWriter.write(
+            request: request, from: Span(_unsafeBytes: client.requests.unread),
+            target: route?.sendsAbsoluteTarget == true ? .asReceived : .originForm,
+            authority: route?.hostField ?? "", via: worker.snapshot.proxy.via, forwardUpgrade: request.wantsUpgrade, into: &worker.headScratch)
+        if let authorization = route?.parentAuthorization {
+            worker.headScratch.removeLast(2)
+            worker.headScratch += Array("Proxy-Authorization: \(authorization)\r\n\r\n".utf8)
+        }
+        client.requests.begin(
+            head: &worker.headScratch, inPlaceOf: length, framing: request.framing,
+            replayable: connection.exchanges > 1 && request.method.isIdempotent)
+    }
+
+    private func pumpRequest(readable: Bool) {
+        guard let upstream, !requestPassed, !requestCut else { return }
+        switch client.requests.pump(from: client.stream, to: upstream.stream, readable: readable) {
+        case .waiting, .blocked:
+            deadline.set(afterNanoseconds: worker.idleNanoseconds)
+        case .ended:
+            requestPassed = true
+            client.stream.wantsRead = true
+            record.requestSent(at: worker.loop.now)
+            if phase == .awaitingResponse { deadline.set(afterNanoseconds: worker.firstByteNanoseconds) }
+        case .truncated: clientVanished("the client ended in the middle of the request")
+        case .sourceFailed(let error): clientVanished(error.description)
+        case .sinkFailed:
+            requestCut = true
+            client.stream.wantsRead = false
+            deadline.set(afterNanoseconds: worker.firstByteNanoseconds)
+        case .malformed(let error): refuse(.badRequest(error))
+        }
+    }
+
+    // MARK: Events
+
+    /// The client has sent something, or ended.
+    func clientIsReadable() {
+        if phase != .connecting, !requestPassed {
+            guard !requestCut else { return }
+            pumpRequest(readable: true)
+        } else {
+            receiveAhead()
+        }
+    }
+
+    /// Receives what the client sends before its turn, as far as the buffer goes; so that its going is noticed.
+    private func receiveAhead() {
+        switch client.requests.receive(from: client.stream, limit: SlabPool.slabSize) {
+        case nil: client.stream.wantsRead = false
+        case .received?, .blocked?: break
+        case .ended?:
+            client.hasEnded = true
+            client.stream.wantsRead = false
+        case .failed(let error)?: clientVanished(error.description)
+        }
+    }
+
+    func clientIsWritable() {
+        switch phase {
+        case .interim, .relaying, .switching: pumpResponse(readable: false)
+        case .over, .connecting, .awaitingResponse: break
+        }
+    }
+
+    func streamIsReadable(_ stream: ByteStream) {
+        switch phase {
+        case .awaitingResponse: receiveResponseHead()
+        case .relaying: pumpResponse(readable: true)
+        case .interim, .switching, .over, .connecting: stream.wantsRead = false
+        }
+    }
+
+    func streamIsWritable(_ stream: ByteStream) { pumpRequest(readable: false) }
+
+    func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
+
+    // MARK: The response
+
+    private func receiveResponseHead() {
+        guard let upstream else { return }
+        repeat {
+            let limit = worker.snapshot.limits.responseHead
+            switch upstream.responses.receive(from: upstream.stream, limit: limit) {
+            case .received?: break
+            case .blocked?: return upstream.responses.rest()
+            case .ended?: return upstreamDied("closed the connection")
+            case .failed(let error)?: return upstreamDied(error.description)
+            case nil: return refuse(.responseHeadTooLarge(limit, host: host))
+            }
+            record.firstByte(at: worker.loop.now)
+            client.requests.forgetReplay()
+            parseResponseHead()
+        } while phase == .awaitingResponse && upstream.stream.holdsBytes
+    }
+
+    private func parseResponseHead() {
+        while phase == .awaitingResponse, let upstream {
+            let progress = unsafe parser.parseResponse(
+                Span(_unsafeBytes: upstream.responses.unread), to: request.method, into: &response)
+            switch progress {
+            case .incomplete: return
+            case .tooLarge: return refuse(.responseHeadTooLarge(worker.snapshot.limits.responseHead, host: host))
+            case .malformed(let error): return refuse(.badResponse(error, host: host))
+            case .complete: respond(on: upstream)
+            }
+        }
+    }
+
+    private func respond(on upstream: UpstreamConnection) {
+        if response.isInterim {
+            parser.reset()
+            guard request.version == .http11 else {
+                return upstream.responses.skip(Int(response.length))
+            }
+            phase = .interim
+            writeResponseHead(on: upstream, connection: .keepAlive)
+        } else if response.isUpgrade {
+            guard request.wantsUpgrade, requestPassed else { return refuse(.unaskedUpgrade(host: host)) }
+            phase = .switching
+            writeResponseHead(on: upstream, connection: .upgrade)
+        } else {
+            record.status = response.status
+            let wantsClose = response.framing == .untilClose || response.framing == .chunked
+            keepsClient =
+                request.keepsAlive && requestPassed && !worker.isDraining && !client.hasEnded
+                && !(request.version == .http10 && wantsClose)
+            phase = .relaying
+            writeResponseHead(on: upstream, connection: keepsClient ? .keepAlive : .close)
+        }
+        pumpResponse(readable: false)
+    }
+
+    private func writeResponseHead(on upstream: UpstreamConnection, connection: ResponseConnection) {
+        let speaksChunks = request.version == .http11
+        let isFinal = phase == .relaying
+        let coding: ResponseCoding =
+            switch response.framing {
+            case .chunked where isFinal && !speaksChunks: .dechunked
+            case .untilClose where isFinal && speaksChunks: .chunked
+            default: .asReceived
+            }
+        let length = Int(response.length)
+        unsafe HeadWriter.write(
+            response: response, from: Span(_unsafeBytes: upstream.responses.unread),
+            clientVersion: request.version, connection: connection, coding: coding,
+            via: worker.snapshot.proxy.via, into: &worker.headScratch)
+        upstream.responses.begin(
+            head: &worker.headScratch, inPlaceOf: length, framing: isFinal ? response.framing : .none,
+            dechunks: coding == .dechunked, chunks: coding == .chunked)
+    }
+
+    private func pumpResponse(readable: Bool) {
+        guard let upstream else { return }
+        switch upstream.responses.pump(from: upstream.stream, to: client.stream, readable: readable) {
+        case .waiting, .blocked: deadline.set(afterNanoseconds: worker.idleNanoseconds)
+        case .ended: responseEnded(on: upstream)
+        case .truncated: cut("the origin ended in the middle of the response")
+        case .sourceFailed(let error): cut(error.description)
+        case .malformed(let error): cut("the origin's body is malformed: \(error.message)")
+        case .sinkFailed(let error): clientVanished(error.description)
+        }
+    }
+
+    private func responseEnded(on upstream: UpstreamConnection) {
+        switch phase {
+        case .interim:
+            phase = .awaitingResponse
+            upstream.stream.wantsRead = true
+            parseResponseHead()
+        case .switching:
+            record.status = 101
+            phase = .over
+            deadline.clear()
+            self.upstream = nil
+            client.becomeRelay(with: upstream, record: record)
+        case .relaying: finish(upstream)
+        case .over, .connecting, .awaitingResponse: break
+        }
+    }
+
+    // MARK: The end
+
+    private func finish(_ upstream: UpstreamConnection) {
+        record.bytesDown = upstream.responses.carried
+        record.bytesUp = client.requests.carried
+        let reusable =
+            requestPassed && response.keepsAlive && response.framing != .untilClose
+            && upstream.responses.unread.isEmpty
+        self.upstream = nil
+        if reusable {
+            worker.pool.giveBack(upstream, idleNanoseconds: worker.upstreamIdleNanoseconds)
+        } else {
+            upstream.close()
+        }
+        over()
+        client.exchangeEnded(keepsConnection: keepsClient)
+    }
+
+    /// Leaves the phases; the log line is written here and nowhere else.
+    private func over() {
+        phase = .over
+        deadline.clear()
+        attempt?.cancel()
+        attempt = nil
+        route = nil
+        worker.log(&record, of: client)
+    }
+
+    private func upstreamDied(_ cause: String) {
+        guard let upstream, let route else { return }
+        let mayRetry =
+            !retried && upstream.exchanges > 1 && upstream.responses.unread.isEmpty
+            && client.requests.canRewind
+        upstream.stream.stop()
+        self.upstream = nil
+        guard mayRetry else { return refuse(.upstreamClosed(cause, host: host)) }
+        retried = true
+        requestPassed = false
+        requestCut = false
+        client.requests.rewind()
+        connect(to: route)
+    }
+
+    /// Tells the client why there is no response, if none has begun; else cuts it, visibly.
+    private func refuse(_ error: ProxyError) {
+        guard phase != .relaying, phase != .switching else { return cut(error.cause) }
+        dropUpstream()
+        record.refused(error)
+        let method = request.method
+        over()
+        client.refuse(error, method: method, keepsConnection: false)
+    }
+
+    /// The response can't be finished: the client must not take what it has for the whole.
+    private func cut(_ cause: String) {
+        record.failed(cause)
+        finishAbruptly()
+    }
+
+    private func clientVanished(_ cause: String) {
+        record.failed("client: \(cause)")
+        finishAbruptly()
+    }
+
+    private func finishAbruptly() {
+        record.bytesDown = upstream?.responses.carried ?? 0
+        record.bytesUp = client.requests.carried
+        dropUpstream()
+        over()
+        client.abort()
+    }
+
+    private func dropUpstream() {
+        upstream?.stream.abort()
+        upstream = nil
+    }
+
+    /// Ends what is under way because the proxy stops.
+    func cancel() {
+        guard isUnderWay else { return }
+        cut("the proxy was stopped")
+    }
+
+    private func timedOut() {
+        switch phase {
+        case .awaitingResponse where requestPassed || requestCut:
+            refuse(.noResponse(after: worker.snapshot.timeouts.firstByte, host: host))
+        case .awaitingResponse: refuse(.requestStalled(after: worker.snapshot.timeouts.idleClient))
+        default: cut("nothing moved for \(worker.snapshot.timeouts.idleClient)")
+        }
+    }
+}

@@ -1,1 +1,0 @@
-// The room is filled in a later commit.

@@ -1,0 +1,51 @@
+import EventLoop
+import Logging
+import Security
+import Session
+import Synchronization
+import TLS
+
+/// What the workers share. All of it is immutable or guards itself.
+final class ProxyContext: Sendable {
+    let authority: LocalAuthority
+    let leaves: LeafCache
+    let sessions = UpstreamSessionCache()
+    let names = ResolverCache()
+    let clientTLS: TLSClientContext
+    let serverTLS: TLSServerContext
+    let logger: Logger
+    let logOutput: LogOutput
+    /// The wall clock in Unix seconds.
+    let unixTime: @Sendable () -> Int64
+
+    init(
+        authority: LocalAuthority, leafLifetime: Duration, logger: Logger, logOutput: LogOutput,
+        unixTime: @escaping @Sendable () -> Int64
+    ) throws {
+        self.authority = authority
+        self.unixTime = unixTime
+        leaves = LeafCache(authority: authority, lifetime: leafLifetime.components.seconds)
+        clientTLS = try TLSClientContext()
+        serverTLS = try TLSServerContext()
+        self.logger = logger
+        self.logOutput = logOutput
+    }
+}
+
+/// How many clients a worker has, as seen by the one who hands them out.
+final class WorkerLoad: Sendable {
+    private let clients = Atomic<Int>(0)
+    /// Called on the worker's thread when a client has gone.
+    private let onEnd: @Sendable () -> Void
+
+    init(onEnd: @escaping @Sendable () -> Void) {
+        self.onEnd = onEnd
+    }
+
+    var count: Int { clients.load(ordering: .relaxed) }
+    func began() { clients.add(1, ordering: .relaxed) }
+    func ended() {
+        clients.subtract(1, ordering: .relaxed)
+        onEnd()
+    }
+}

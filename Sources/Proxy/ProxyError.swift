@@ -1,0 +1,175 @@
+import EventLoop
+import HTTPWire
+import Security
+import Session
+import TLS
+
+/// Everything that keeps an exchange from happening, by who is at fault. ``ProxyError/response(to:acceptsHTML:keepsConnection:)``
+/// is the one place that makes a response of it.
+enum ProxyError {
+    // The client's.
+    case badRequest(WireError)
+    case badAuthority(HTTPWire.AuthorityError)
+    case requestHeadTooLarge(Int)
+    case requestStalled(after: Duration)
+    case askedForProxyItself
+    case unsupportedScheme(String)
+    case cannotTunnelURL(String)
+    case misdirected(asked: String, connected: String)
+    case clientNotAllowed(String)
+    case credentialsMissing
+    case credentialsWrong
+    // The policy's.
+    case denied(host: String, entry: String?)
+    case plainToPinnedHost(String, entry: String)
+    // The origin's, or the way's to it.
+    case upstream(UpstreamFailure, Route)
+    case upstreamClosed(String, host: String)
+    case badResponse(WireError, host: String)
+    case responseHeadTooLarge(Int, host: String)
+    case unaskedUpgrade(host: String)
+    case noResponse(after: Duration, host: String)
+
+    /// Whether the client may go on with another request on the same connection.
+    var keepsConnection: Bool {
+        switch self {
+        case .credentialsMissing, .credentialsWrong, .denied, .plainToPinnedHost, .upstream: true
+        default: false
+        }
+    }
+
+    var status: Int { report.status }
+    /// One line for the log.
+    var cause: String { report.details }
+    /// The error type of RFC 9209 section 2.3.
+    var proxyStatusError: String { report.proxyStatusError }
+
+    /// The whole answer, head and body.
+    func response(to method: Method, acceptsHTML: Bool, keepsConnection: Bool) -> [UInt8] {
+        if case .askedForProxyItself = self {
+            return UsagePage.response(toHead: method == .head, prefersHTML: acceptsHTML)
+        }
+        var report = report
+        report.keepAlive = keepsConnection
+        return RefusalResponse.bytes(for: report, toHead: method == .head, prefersHTML: acceptsHTML)
+    }
+
+    // MARK: What each says
+
+    private var report: RefusalReport {
+        switch self {
+        case .badRequest(let error):
+            Self.clientError(400, "Bad request", "http_request_error", error.message)
+        case .badAuthority(let error):
+            Self.clientError(400, "Bad request target", "http_request_error", error.message)
+        case .requestHeadTooLarge(let limit):
+            Self.clientError(
+                431, "Request header fields too large", "http_request_error",
+                "the request's head is longer than \(limit) bytes (limits.request_head)")
+        case .requestStalled(let time):
+            Self.clientError(408, "Request timeout", "http_request_error", "the request did not arrive within \(time)")
+        case .askedForProxyItself:
+            Self.clientError(400, "This is a proxy", "http_request_error", "a request to the proxy itself")
+        case .unsupportedScheme(let url):
+            Self.clientError(
+                400, "Unsupported URL scheme", "http_request_error",
+                "only http:// and https:// URLs and CONNECT are understood, not \(url)")
+        case .cannotTunnelURL(let host):
+            Self.clientError(
+                403, "\(host) may only be tunnelled", "http_request_denied",
+                "the policy tunnels \(host): ask for it with CONNECT, not with a https:// URL")
+        case .misdirected(let asked, let connected):
+            Self.clientError(
+                421, "Misdirected request for \(asked)", "http_request_error",
+                "this connection was made for \(connected) by CONNECT, but SNI or Host names \(asked)")
+        case .clientNotAllowed(let address):
+            Self.clientError(
+                403, "Client \(address) not allowed", "http_request_denied",
+                "\(address) is not in proxy.allow_clients")
+        case .credentialsMissing:
+            Self.credentials("Proxy authentication required", "this proxy wants a user name and a password")
+        case .credentialsWrong:
+            Self.credentials("Proxy authentication failed", "the user name or the password is wrong")
+        case .denied(let host, let entry):
+            Self.policy(
+                "\(host) denied by policy", "action: deny",
+                host: host, advice: "It is denied by \(entry ?? "the defaults of the pin file").")
+        case .plainToPinnedHost(let host, let entry):
+            Self.policy(
+                "Plain HTTP to pinned host \(host) refused",
+                "http:// can't be pinned", host: host,
+                advice: "\(entry) pins this host; ask for it with https://.")
+        case .upstream(let failure, let route): failure.report(for: route)
+        case .upstreamClosed(let cause, let host):
+            Self.origin(502, "\(host) closed the connection", "connection_terminated", "the origin \(cause) before it answered", host)
+        case .badResponse(let error, let host):
+            Self.origin(502, "Malformed response from \(host)", "http_protocol_error", error.message, host)
+        case .responseHeadTooLarge(let limit, let host):
+            Self.origin(
+                502, "Response header of \(host) too large", "http_response_header_section_size",
+                "the response's head is longer than \(limit) bytes (limits.response_head)", host)
+        case .unaskedUpgrade(let host):
+            Self.origin(502, "Malformed response from \(host)", "http_protocol_error", "101 Switching Protocols that no one asked for", host)
+        case .noResponse(let time, let host):
+            Self.origin(504, "\(host) did not answer", "http_response_timeout", "no response within \(time) (timeouts.first_byte)", host)
+        }
+    }
+
+    private static func clientError(_ status: Int, _ title: String, _ error: String, _ details: String) -> RefusalReport {
+        RefusalReport(status: status, reasonPhrase: title, proxyStatusError: error, details: details, title: title, body: [details])
+    }
+
+    private static func credentials(_ title: String, _ details: String) -> RefusalReport {
+        var report = clientError(407, title, "http_request_denied", details)
+        report.extraFields = [("Proxy-Authenticate", "Basic realm=\"pinproxy\", charset=\"UTF-8\"")]
+        return report
+    }
+
+    private static func policy(_ title: String, _ details: String, host: String, advice: String) -> RefusalReport {
+        RefusalReport(
+            status: 403, reasonPhrase: title, proxyStatusError: "http_request_denied", details: details,
+            title: title, body: [advice], host: host)
+    }
+
+    static func origin(_ status: Int, _ title: String, _ error: String, _ details: String, _ host: String) -> RefusalReport {
+        RefusalReport(
+            status: status, reasonPhrase: title, proxyStatusError: error, details: details, title: title,
+            body: [details], host: host)
+    }
+}
+
+extension UpstreamFailure {
+    fileprivate func report(for route: Route) -> RefusalReport {
+        let host = route.authority.host
+        switch self {
+        case .unresolved(let error):
+            return ProxyError.origin(502, "Cannot resolve \(host)", "dns_error", "\(error)", host)
+        case .blocked(let address, let kind):
+            return ProxyError.origin(
+                403, "\(host) is at a blocked address", "destination_ip_prohibited",
+                "\(address) is \(kind.rawValue), which upstream.block_addresses names", host)
+        case .unreachable(let error):
+            return ProxyError.origin(502, "Cannot connect to \(route.authority)", "connection_refused", "\(error)", host)
+        case .timedOut(let step):
+            let error = step == .nameLookup ? "dns_timeout" : "connection_timeout"
+            return ProxyError.origin(504, "\(host) timed out", error, "timed out \(step.rawValue)", host)
+        case .parentRefused(let status):
+            return ProxyError.origin(
+                502, "Parent proxy refused \(host)", "http_request_denied",
+                "the parent proxy answered CONNECT \(route.authority) with \(status)", host)
+        case .parentFailed(let cause):
+            return ProxyError.origin(502, "Parent proxy failed", "connection_terminated", "the parent proxy: \(cause)", host)
+        case .tls(let error):
+            return ProxyError.origin(
+                502, "TLS with \(host) failed", "tls_protocol_error",
+                "TLS handshake with \(route.authority): \(error)", host)
+        case .refused(let verdict):
+            guard let refusal = verdict.refusal else { return UpstreamFailure.local("no verdict").report(for: route) }
+            return RefusalReport(
+                status: 502, reasonPhrase: refusal.title, proxyStatusError: "tls_certificate_error",
+                details: refusal.title, title: refusal.title, body: [refusal.details], host: host)
+        case .local(let cause):
+            return ProxyError.origin(502, "Internal error for \(host)", "proxy_internal_error", cause, host)
+        }
+    }
+}

@@ -1,0 +1,62 @@
+import HTTPWire
+
+/// What a request to the proxy asks for, by the form of its target (RFC 9112 section 3.2).
+enum RequestDestination {
+    /// `CONNECT host:port`.
+    case tunnel(Authority)
+    /// `GET http://host/…` or `GET https://host/…`.
+    case url(Authority, Worker.Purpose)
+    /// `GET /…`: someone takes the proxy for a web server.
+    case proxyItself
+    case unsupportedScheme(String)
+    case malformed(AuthorityError)
+
+    static func of(_ request: RequestHead, _ bytes: borrowing Span<UInt8>) -> RequestDestination {
+        switch request.targetForm {
+        case .authority:
+            return authority(bytes.extracting(request.target.offsets), defaultPort: nil).map(RequestDestination.tunnel)
+        case .origin, .asterisk: return .proxyItself
+        case .absolute(let target):
+            let purpose: Worker.Purpose
+            switch target.scheme {
+            case .http: purpose = .plain
+            case .https: purpose = .secure
+            case .other: return .unsupportedScheme(request.target.text(in: bytes))
+            }
+            return authority(
+                bytes.extracting(target.authority.offsets), defaultPort: purpose == .plain ? 80 : 443
+            ).map { .url($0, purpose) }
+        }
+    }
+
+    /// Whether a request behind a CONNECT is for the authority that CONNECT named, by its Host and, if
+    /// it has one, by the URL of its target (architecture rule 4).
+    static func agrees(
+        _ request: RequestHead, _ bytes: borrowing Span<UInt8>, with authority: Authority
+    ) -> Bool {
+        if let host = request.host, !authority.matches(bytes.extracting(host.offsets), defaultPort: 443) {
+            return false
+        }
+        switch request.targetForm {
+        case .origin, .asterisk: return true
+        case .authority: return false
+        case .absolute(let target):
+            return target.scheme == .https
+                && authority.matches(bytes.extracting(target.authority.offsets), defaultPort: 443)
+        }
+    }
+
+    private struct Parsed {
+        let result: Result<Authority, AuthorityError>
+        func map(_ make: (Authority) -> RequestDestination) -> RequestDestination {
+            switch result {
+            case .success(let authority): make(authority)
+            case .failure(let error): .malformed(error)
+            }
+        }
+    }
+
+    private static func authority(_ bytes: borrowing Span<UInt8>, defaultPort: UInt16?) -> Parsed {
+        Parsed(result: Authority.parse(bytes, defaultPort: defaultPort))
+    }
+}

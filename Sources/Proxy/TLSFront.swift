@@ -1,0 +1,84 @@
+import EventLoop
+import Glibc
+import TLS
+import Transport
+
+/// TLS on the proxy's own port (an `https://` proxy): takes TLS off in front of a client connection.
+///
+/// The client connection gets one end of a socket pair and doesn't know the difference, so that its
+/// own TLS, inside CONNECT, needs no second way of reading. The copy costs only those who ask for it.
+final class TLSFront: ByteStreamOwner {
+    private let loop: EventLoop
+    private let stream: ByteStream
+    private let slabs: SlabPool
+    private let idleNanoseconds: UInt64
+    private var relay: Relay?
+    private lazy var deadline = Deadline(loop: loop) { [unowned self] in finish(failure: "the TLS handshake took too long") }
+    private var secured: ((consuming Descriptor) -> Void)?
+    private var ended: ((TLSFront, String?) -> Void)?
+
+    /// - Parameters:
+    ///   - secured: takes the end of the pair that speaks in the clear; called at most once.
+    ///   - ended: called once, with what went wrong before anything could be said.
+    init(
+        loop: EventLoop, socket: consuming Descriptor, slabs: SlabPool, idleNanoseconds: UInt64,
+        secured: @escaping (consuming Descriptor) -> Void, ended: @escaping (TLSFront, String?) -> Void
+    ) {
+        self.loop = loop
+        self.slabs = slabs
+        self.idleNanoseconds = idleNanoseconds
+        self.secured = secured
+        self.ended = ended
+        stream = ByteStream(loop: loop, descriptor: socket)
+        stream.owner = self
+    }
+
+    func start(_ context: TLSServerContext, within nanoseconds: UInt64) {
+        deadline.set(afterNanoseconds: nanoseconds)
+        do {
+            let connection = try stream.withDescriptor { descriptor in
+                try TLSConnection(server: context, descriptor: descriptor, ticketContext: Array("proxy".utf8))
+            }
+            stream.secure(connection)
+        } catch {
+            finish(failure: "\(error)")
+        }
+    }
+
+    func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {
+        deadline.clear()
+        if case .failure(let error) = result { return finish(failure: error.description) }
+        let inside: ByteStream
+        do {
+            let pair = try Socket.pair()
+            inside = ByteStream(loop: loop, descriptor: Descriptor(owning: pair.0))
+            secured?(Descriptor(owning: pair.1))
+            secured = nil
+        } catch {
+            return finish(failure: "\(error)")
+        }
+        let relay = Relay(
+            loop: loop, downstream: stream, upstream: inside, received: ByteBuffer(slabs: slabs),
+            answered: ByteBuffer(slabs: slabs), idleNanoseconds: idleNanoseconds
+        ) { [unowned self] _ in finish(failure: nil) }
+        self.relay = relay
+        relay.start()
+    }
+
+    func streamIsReadable(_ stream: ByteStream) {}
+    func streamIsWritable(_ stream: ByteStream) {}
+
+    /// Ends it whatever is under way.
+    func stop() {
+        if let relay { relay.cancel() } else { finish(failure: nil) }
+    }
+
+    private func finish(failure: String?) {
+        guard let ended else { return }
+        self.ended = nil
+        secured = nil
+        deadline.clear()
+        if relay == nil { stream.abort() }
+        ended(self, failure)
+    }
+}

@@ -1,0 +1,167 @@
+import Configuration
+import EventLoop
+import Logging
+import HTTPWire
+import Session
+import Transport
+
+/// One thread with its loop, its clients and their upstream connections. Nothing of it is shared: a
+/// client and the origins that it talks to live on the same worker, so that no request takes a lock.
+final class Worker {
+    /// How long a connection that was used a moment ago gets for one more request when the proxy stops:
+    /// the request may be on its way already.
+    static let lastChanceNanoseconds: UInt64 = 1_000_000_000
+    /// How long a client that was refused gets to read why.
+    static let lingerNanoseconds: UInt64 = 5_000_000_000
+
+    let loop: EventLoop
+    let context: ProxyContext
+    private(set) var configuration: ActiveConfiguration
+    let slabs = SlabPool()
+    let pool = UpstreamPool()
+    let connector: UpstreamConnector
+    private let resolver: Resolver
+    private let accessLog: AccessLog
+    private let load: WorkerLoad
+
+    private var clients: [ObjectIdentifier: ClientConnection] = [:]
+    private var fronts: [ObjectIdentifier: TLSFront] = [:]
+    private(set) var isDraining = false
+    private var stopped: (() -> Void)?
+
+    /// Heads are written here before they go in the place of the received ones.
+    var headScratch: [UInt8] = []
+
+    private(set) var idleNanoseconds: UInt64 = 0
+    private(set) var upstreamIdleNanoseconds: UInt64 = 0
+    private(set) var firstByteNanoseconds: UInt64 = 0
+
+    init(
+        loop: EventLoop, context: ProxyContext, configuration: ActiveConfiguration, load: WorkerLoad
+    ) throws {
+        self.loop = loop
+        self.context = context
+        self.configuration = configuration
+        self.load = load
+        resolver = try Resolver(loop: loop, cache: context.names)
+        connector = UpstreamConnector(
+            loop: loop, resolver: resolver, slabs: slabs, pool: pool, sessions: context.sessions,
+            tls: context.clientTLS, unixTime: context.unixTime)
+        accessLog = AccessLog(output: context.logOutput, loop: loop)
+        headScratch.reserveCapacity(4096)
+        settle(configuration)
+    }
+
+    var snapshot: Snapshot { configuration.snapshot }
+    var users: UserVerifier? { configuration.users }
+
+    func unixTime() -> Int64 { context.unixTime() }
+
+    // MARK: Clients
+
+    /// Takes over an accepted socket that ``WorkerLoad/began()`` was told of.
+    func adopt(_ socket: consuming Descriptor, from peer: SocketAddress) {
+        guard !isDraining else { return load.ended() }
+        if let frontTLS = configuration.frontTLS {
+            let front = TLSFront(
+                loop: loop, socket: socket, slabs: slabs, idleNanoseconds: idleNanoseconds
+            ) { [unowned self] inside in
+                load.began()
+                serve(inside, from: peer)
+            } ended: { [unowned self] front, failure in
+                if let failure { logFrontFailure(failure, peer: peer) }
+                fronts[ObjectIdentifier(front)] = nil
+                load.ended()
+                finishDraining()
+            }
+            fronts[ObjectIdentifier(front)] = front
+            front.start(frontTLS, within: snapshot.timeouts.tlsHandshake.nanoseconds)
+        } else {
+            serve(socket, from: peer)
+        }
+    }
+
+    private func serve(_ socket: consuming Descriptor, from peer: SocketAddress) {
+        let client = ClientConnection(
+            worker: self, stream: ByteStream(loop: loop, descriptor: socket), peer: peer,
+            isAllowed: snapshot.proxy.allowClients.contains { $0.contains(peer.ip.bytes) })
+        clients[ObjectIdentifier(client)] = client
+        client.start()
+    }
+
+    private func logFrontFailure(_ failure: String, peer: SocketAddress) {
+        var record = ExchangeRecord()
+        record.failedBeforeRequest(cause: failure, at: loop.now)
+        accessLog.write(record, peer: peer, now: loop.now)
+    }
+
+    func remove(_ client: ClientConnection) {
+        guard clients.removeValue(forKey: ObjectIdentifier(client)) != nil else { return }
+        load.ended()
+        finishDraining()
+    }
+
+    // MARK: The configuration
+
+    /// Decides by `fresh` from the next exchange on; idle connections and TLS sessions that it would
+    /// not have made are given up.
+    func replace(with fresh: ActiveConfiguration) {
+        settle(fresh)
+        do {
+            try resolver.reload()
+        } catch {
+            context.logger.error("resolver.reload", metadata: ["cause": "\(error)"])
+        }
+        pool.retire { [self] key in isRetired(key) }
+    }
+
+    private func settle(_ fresh: ActiveConfiguration) {
+        configuration = fresh
+        let timeouts = fresh.snapshot.timeouts
+        idleNanoseconds = timeouts.idleClient.nanoseconds
+        upstreamIdleNanoseconds = timeouts.idleUpstream.nanoseconds
+        firstByteNanoseconds = timeouts.firstByte.nanoseconds
+        accessLog.configure(fresh.snapshot.log)
+    }
+
+    /// Whether the snapshot would reach this origin in another way than the connections to it were made.
+    private func isRetired(_ key: OriginKey) -> Bool {
+        guard let authority = Authority(host: key.host, port: key.port) else { return true }
+        let purpose: Purpose = key.generation == nil ? .plain : .secure
+        guard case .relay(let route) = decide(authority, for: purpose) else { return true }
+        return route.target.key != key
+    }
+
+    // MARK: The log
+
+    func log(_ record: inout ExchangeRecord, of client: ClientConnection) {
+        accessLog.write(record, peer: client.peer, now: loop.now)
+        record.release()
+    }
+
+    // MARK: The end
+
+    /// Lets what is under way finish, and gives up what rests.
+    /// - Parameter stopped: called once the last client has gone.
+    func drain(stopped: @escaping () -> Void) {
+        isDraining = true
+        self.stopped = stopped
+        pool.close()
+        for client in Array(clients.values) { client.drain() }
+        finishDraining()
+    }
+
+    /// Ends all that is still under way.
+    func stopClients() {
+        for client in Array(clients.values) { client.stop() }
+        for front in Array(fronts.values) { front.stop() }
+        finishDraining()
+    }
+
+    private func finishDraining() {
+        guard isDraining, clients.isEmpty, fronts.isEmpty, let stopped else { return }
+        self.stopped = nil
+        accessLog.flush()
+        stopped()
+    }
+}
