@@ -1,71 +1,93 @@
 import EventLoop
-import Glibc
+import Foundation
 import Testing
 import Transport
 
 /// Relays between two socket pairs; the test holds the outer ends.
 @Suite struct RelayTests {
-    private final class Bench {
-        let loop: EventLoop
-        let slabs = SlabPool()
+    private final class Bench: @unchecked Sendable {
         let client: CInt
         let origin: CInt
         private let inner: (CInt, CInt)
-        private(set) var ending: Relay.Ending?
-        private(set) var relay: Relay?
+        private let loop: EventLoop.Handle
+        private let ended = Mailbox<Relay.Ending>()
+        // Touched on the loop's thread only.
+        private var relay: Relay?
+        private let slabs = SlabPool()
 
         init() throws {
-            loop = try EventLoop()
             let (client, downstream) = try Self.pair()
             let (origin, upstream) = try Self.pair()
             self.client = client
             self.origin = origin
             inner = (downstream, upstream)
+            let started = Mailbox<EventLoop.Handle>()
+            Thread.detachNewThread {
+                guard let loop = try? EventLoop() else { return }
+                started.put(loop.handle)
+                loop.run()
+            }
+            loop = started.take()
         }
 
         deinit {
+            loop.post { $0.stop() }
             close(client)
             close(origin)
         }
 
+        /// Outer end, blocking; inner end, not blocking.
         private static func pair() throws -> (CInt, CInt) {
-            var ends: [CInt] = [-1, -1]
-            let made = socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0, &ends)
-            try #require(made == 0)
-            return (ends[0], ends[1])
+            let ends = try Socket.pair()
+            _ = fcntl(ends.0, F_SETFL, 0)
+            return ends
         }
 
         func start(received: String = "") {
-            var early = ByteBuffer(slabs: slabs)
-            Array(received.utf8).withUnsafeBytes { early.append(copying: $0) }
-            let relay = Relay(
-                loop: loop, downstream: ByteStream(loop: loop, descriptor: Descriptor(owning: inner.0)),
-                upstream: ByteStream(loop: loop, descriptor: Descriptor(owning: inner.1)),
-                received: early, answered: ByteBuffer(slabs: slabs), idleNanoseconds: 50_000_000
-            ) { [unowned self] in
-                ending = $0
-                loop.stop()
+            perform { [self] loop in
+                var early = ByteBuffer(slabs: slabs)
+                Array(received.utf8).withUnsafeBytes { early.append(copying: $0) }
+                let relay = Relay(
+                    loop: loop, downstream: ByteStream(loop: loop, descriptor: Descriptor(owning: inner.0)),
+                    upstream: ByteStream(loop: loop, descriptor: Descriptor(owning: inner.1)),
+                    received: early, answered: ByteBuffer(slabs: slabs), idleNanoseconds: 50_000_000
+                ) { [self] ending in
+                    relay = nil
+                    ended.put(ending)
+                }
+                self.relay = relay
+                relay.start()
             }
-            self.relay = relay
-            relay.start()
         }
 
-        /// Runs the loop until the relay has ended, and lets the relay go.
-        func finish() -> Relay.Ending? {
-            if ending == nil { loop.run() }
-            relay = nil
-            return ending
+        func cancel() { perform { [self] _ in relay?.cancel() } }
+
+        /// Waits until the relay has ended.
+        func ending() -> Relay.Ending { ended.take() }
+
+        var slabsInUse: Int {
+            let count = Mailbox<Int>()
+            perform { [self] _ in count.put(slabs.inUse) }
+            return count.take()
         }
 
-        /// Runs the loop until nothing is left to carry.
+        /// Waits until the loop has dealt with all that was there.
         func settle() {
-            loop.handle.post { loop in loop.handle.post { $0.stop() } }
-            loop.run()
+            for _ in 0..<2 { perform { _ in } }
+        }
+
+        private func perform(_ work: @escaping @Sendable (EventLoop) -> Void) {
+            let done = Mailbox<Void>()
+            loop.post { loop in
+                work(loop)
+                done.put(())
+            }
+            done.take()
         }
     }
 
     private func write(_ text: String, to descriptor: CInt) {
-        _ = Glibc.write(descriptor, text, text.utf8.count)
+        _ = Foundation.write(descriptor, text, text.utf8.count)
     }
 
     private func readAll(_ descriptor: CInt) -> String {
@@ -84,10 +106,10 @@ import Transport
         shutdown(bench.client, CInt(SHUT_WR))
         shutdown(bench.origin, CInt(SHUT_WR))
         bench.start()
-        #expect(bench.finish() == .completed)
         #expect(readAll(bench.origin) == "to the origin")
         #expect(readAll(bench.client) == "to the client")
-        #expect(bench.slabs.inUse == 0)
+        #expect(bench.ending() == .completed)
+        #expect(bench.slabsInUse == 0)
     }
 
     @Test func sendsWhatWasReadBeforeItBegan() throws {
@@ -96,7 +118,7 @@ import Transport
         shutdown(bench.client, CInt(SHUT_WR))
         shutdown(bench.origin, CInt(SHUT_WR))
         bench.start(received: "early")
-        #expect(bench.finish() == .completed)
+        #expect(bench.ending() == .completed)
         #expect(readAll(bench.origin) == "early and later")
     }
 
@@ -104,22 +126,20 @@ import Transport
         let bench = try Bench()
         bench.start()
         shutdown(bench.client, CInt(SHUT_WR))
-        bench.settle()
         var byte: UInt8 = 0
         #expect(read(bench.origin, &byte, 1) == 0, "the end is passed on as an end")
         write("late answer", to: bench.origin)
-        bench.settle()
-        #expect(readAll(bench.client) == "late answer")
         shutdown(bench.origin, CInt(SHUT_WR))
-        #expect(bench.finish() == .completed)
+        #expect(readAll(bench.client) == "late answer")
+        #expect(bench.ending() == .completed)
     }
 
     @Test func aHalfClosedRelayIsNotKeptForEver() throws {
         let bench = try Bench()
         bench.start()
         shutdown(bench.client, CInt(SHUT_WR))
-        #expect(bench.finish() == .timedOut)
-        #expect(bench.slabs.inUse == 0)
+        #expect(bench.ending() == .timedOut)
+        #expect(bench.slabsInUse == 0)
     }
 
     @Test func aSlowReaderStopsTheSourceAndNothingIsLost() throws {
@@ -127,36 +147,44 @@ import Transport
         bench.start()
         let piece = String(repeating: "0123456789", count: 1000)
         var sent = 0
+        _ = fcntl(bench.client, F_SETFL, O_NONBLOCK)
         // Until neither the socket nor the relay takes any more.
         var stuck = 0
         while stuck < 3 {
-            let count = Glibc.write(bench.client, piece, piece.utf8.count)
-            if count > 0 {
-                sent += count
-                stuck = 0
-            } else {
-                stuck += 1
-            }
+            let count = Foundation.write(bench.client, piece, piece.utf8.count)
+            stuck = count > 0 ? 0 : stuck + 1
+            sent += max(0, count)
             bench.settle()
         }
-        #expect(bench.slabs.inUse == 1, "one slab, however much the client has to send")
+        #expect(bench.slabsInUse == 1, "one slab, however much the client has to send")
         shutdown(bench.client, CInt(SHUT_WR))
         shutdown(bench.origin, CInt(SHUT_WR))
-        var received = 0
-        var bytes = [UInt8](repeating: 0, count: 65536)
-        while true {
-            let count = read(bench.origin, &bytes, bytes.count)
-            if count == 0 { break }
-            if count > 0 { received += count } else { bench.settle() }
-        }
+        let received = readAll(bench.origin).utf8.count
         #expect(received == sent)
-        #expect(bench.finish() == .completed)
+        #expect(bench.ending() == .completed)
     }
 
     @Test func cancellingResetsBothSides() throws {
         let bench = try Bench()
         bench.start()
-        bench.relay?.cancel()
-        #expect(bench.finish() == .cancelled)
+        bench.cancel()
+        #expect(bench.ending() == .cancelled)
+    }
+}
+
+/// One value at a time from one thread to another that waits for it.
+private final class Mailbox<Value>: @unchecked Sendable {
+    private let isThere = DispatchSemaphore(value: 0)
+    private let lock = NSLock()
+    private var values: [Value] = []
+
+    func put(_ value: Value) {
+        lock.withLock { values.append(value) }
+        isThere.signal()
+    }
+
+    func take() -> Value {
+        isThere.wait()
+        return lock.withLock { values.removeFirst() }
     }
 }
