@@ -183,6 +183,12 @@ extension Authority {
         return false
     }
 
+    /// Whether a host name, e.g. of SNI, is this authority's host.
+    package func isNamed(_ name: String) -> Bool {
+        guard kind == .name, case .success(let other) = Self.parse(name, defaultPort: port) else { return false }
+        return other.host == host
+    }
+
     private func matchesParsed(_ field: Span<UInt8>, defaultPort: UInt16) -> Bool {
         if case .success(self) = Self.parse(field, defaultPort: defaultPort) { return true }
         return false

@@ -14,6 +14,15 @@ package enum ClientPersistence: Sendable {
     case upgrade
 }
 
+/// What becomes of a response body's transfer coding.
+package enum ResponseCoding: Sendable {
+    case asReceived
+    /// The body is taken out of its chunks, for an HTTP/1.0 client, and ends with the connection.
+    case dechunked
+    /// Chunks are put around a body that ended with its connection.
+    case chunked
+}
+
 /// Rewrites heads for the next hop: hop-by-hop fields out (RFC 9110 section 7.6.1), Via in, and
 /// everything else copied in whole runs of lines, in its order and spelling.
 ///
@@ -91,11 +100,11 @@ package enum HeadWriter {
     ///   - head: a complete head.
     ///   - bytes: what it was parsed from.
     ///   - clientVersion: of the request that is answered.
-    ///   - dropTransferEncoding: the body is taken out of its chunks and ends with the connection.
+    ///   - coding: what the receiver will see of the body's coding.
     ///   - via: whether this hop is recorded.
     package static func write(
         response head: ResponseHead, from bytes: Span<UInt8>, clientVersion: HTTPVersion,
-        connection: ClientPersistence, dropTransferEncoding: Bool, via: Bool, into out: inout [UInt8]
+        connection: ClientPersistence, coding: ResponseCoding, via: Bool, into out: inout [UInt8]
     ) {
         out.append(contentsOf: "HTTP/1.1 ")
         out.append(UInt8(0x30 + head.status / 100 % 10))
@@ -117,8 +126,8 @@ package enum HeadWriter {
                 .proxyAuthenticate, .proxyAuthenticationInfo:
                 keeps = false
             case .upgrade: keeps = keepsUpgrade
-            case .transferEncoding: keeps = mayHaveBody && !dropTransferEncoding
-            case .trailer: keeps = !dropTransferEncoding
+            case .transferEncoding: keeps = mayHaveBody && coding == .asReceived
+            case .trailer: keeps = coding != .dechunked
             case .contentLength: keeps = mayHaveBody
             case .via: keeps = !(via && index == head.lastVia)
             case .other:
@@ -131,6 +140,7 @@ package enum HeadWriter {
         run.flush(from: bytes, into: &out)
 
         if via, head.lastVia == nil { writeVia(after: .empty, head.version, from: bytes, into: &out) }
+        if coding == .chunked { out.append(contentsOf: "Transfer-Encoding: chunked\r\n") }
         switch connection {
         case .upgrade: out.append(contentsOf: "Connection: Upgrade\r\n")
         case .close where !head.isInterim:

@@ -20,7 +20,7 @@ package enum Method: UInt8, Sendable, CaseIterable {
         }
     }
 
-    var text: String {
+    package var text: String {
         switch self {
         case .get: "GET"
         case .head: "HEAD"

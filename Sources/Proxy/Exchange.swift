@@ -109,12 +109,14 @@ final class Exchange: ByteStreamOwner {
     }
 
     private func writeRequestHead(to connection: UpstreamConnection) {
+        guard let route else { return }
         let length = Int(request.length)
+        worker.headScratch.removeAll(keepingCapacity: true)
         unsafe HeadWriter.write(
             request: request, from: Span(_unsafeBytes: client.requests.unread),
-            target: route?.sendsAbsoluteTarget == true ? .asReceived : .originForm,
-            authority: route?.hostField ?? "", via: worker.snapshot.proxy.via, forwardUpgrade: request.wantsUpgrade, into: &worker.headScratch)
-        if let authorization = route?.parentAuthorization {
+            target: route.sendsAbsoluteTarget ? .asReceived : .originForm,
+            authority: route.authority, defaultPort: route.defaultPort, via: worker.snapshot.proxy.via, forwardUpgrade: request.wantsUpgrade, into: &worker.headScratch)
+        if let authorization = route.parentAuthorization {
             worker.headScratch.removeLast(2)
             worker.headScratch += Array("Proxy-Authorization: \(authorization)\r\n\r\n".utf8)
         }
@@ -242,7 +244,7 @@ final class Exchange: ByteStreamOwner {
         pumpResponse(readable: false)
     }
 
-    private func writeResponseHead(on upstream: UpstreamConnection, connection: ResponseConnection) {
+    private func writeResponseHead(on upstream: UpstreamConnection, connection: ClientPersistence) {
         let speaksChunks = request.version == .http11
         let isFinal = phase == .relaying
         let coding: ResponseCoding =
@@ -252,6 +254,7 @@ final class Exchange: ByteStreamOwner {
             default: .asReceived
             }
         let length = Int(response.length)
+        worker.headScratch.removeAll(keepingCapacity: true)
         unsafe HeadWriter.write(
             response: response, from: Span(_unsafeBytes: upstream.responses.unread),
             clientVersion: request.version, connection: connection, coding: coding,

@@ -115,7 +115,7 @@ struct ExchangeRecord {
 
     /// Lends the method's name.
     func withMethodName(_ body: (Span<UInt8>) -> Void) {
-        if method == .other { body(otherMethod.span) } else { body(method.name.utf8.span) }
+        if method == .other { body(otherMethod.span) } else { body(method.text.utf8.span) }
     }
 
     /// Lets go of what keeps other objects alive, once the line is written.

@@ -61,7 +61,7 @@ enum ProxyError {
         case .badRequest(let error):
             Self.clientError(400, "Bad request", "http_request_error", error.message)
         case .badAuthority(let error):
-            Self.clientError(400, "Bad request target", "http_request_error", error.message)
+            Self.clientError(400, "Bad request target", "http_request_error", error.description)
         case .requestHeadTooLarge(let limit):
             Self.clientError(
                 431, "Request header fields too large", "http_request_error",

@@ -21,8 +21,10 @@ final class Route {
         self.origin = origin
     }
 
-    /// The Host of a request that came without one.
-    var hostField: String { authority.description }
+    /// The port that URLs and Host leave out.
+    var defaultPort: UInt16 {
+        if case .plain = target.layer { 80 } else { 443 }
+    }
 
     /// A parent proxy is asked for `http://` URLs with the whole URL, without a tunnel.
     var sendsAbsoluteTarget: Bool { parent != nil }

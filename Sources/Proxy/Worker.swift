@@ -126,7 +126,8 @@ final class Worker {
 
     /// Whether the snapshot would reach this origin in another way than the connections to it were made.
     private func isRetired(_ key: OriginKey) -> Bool {
-        guard let authority = Authority(host: key.host, port: key.port) else { return true }
+        let host = key.host.contains(":") ? "[\(key.host)]" : key.host
+        guard case .success(let authority) = Authority.parse(host, defaultPort: key.port) else { return true }
         let purpose: Purpose = key.generation == nil ? .plain : .secure
         guard case .relay(let route) = decide(authority, for: purpose) else { return true }
         return route.target.key != key
