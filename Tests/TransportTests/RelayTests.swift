@@ -52,7 +52,7 @@ import Transport
                     upstream: ByteStream(loop: loop, descriptor: Descriptor(owning: inner.1)),
                     received: early, answered: ByteBuffer(slabs: slabs), idleNanoseconds: 50_000_000
                 ) { [self] ending in
-                    relay = nil
+                    self.relay = nil
                     ended.put(ending)
                 }
                 self.relay = relay
