@@ -61,7 +61,7 @@ package final class EventLoop {
         return now
     }
 
-    /// Runs until `stop()`, once in the life of a loop.
+    /// Runs until `stop()`, once in the life of a loop: a second call returns at once.
     ///
     /// Posts that were accepted but not yet run when it stops are run before this returns; later ones are refused.
     package func run() {

@@ -8,6 +8,8 @@ package final class Resolver {
     private let cache: ResolverCache
     private let settings: ResolverChannel.Settings
     private var channel: ResolverChannel
+    /// Channels of earlier configurations, as long as they have questions in flight.
+    private var retired: [ResolverChannel] = []
     private var lookups: [String: Lookup] = [:]
 
     package convenience init(loop: EventLoop, cache: ResolverCache) throws(ResolutionError) {
@@ -23,7 +25,8 @@ package final class Resolver {
 
     /// Look-ups in progress end with `.cancelled`.
     deinit {
-        channel.close()
+        // A channel whose loop doesn't run any more would otherwise be kept for ever by its questions.
+        for channel in retired + [channel] { channel.close() }
     }
 
     /// Looks up the IPv4 and IPv6 addresses of `name`, the better ones first (RFC 6724), at least one.
@@ -60,11 +63,13 @@ package final class Resolver {
     /// look-up anyway). Look-ups in progress end on the old servers, and aren't remembered. If it throws, everything
     /// is as before.
     package func reload() throws(ResolutionError) {
-        let retired = channel
+        let old = channel
         channel = try ResolverChannel(loop: loop, settings: settings)
         lookups = [:]
         cache.removeAll()
-        retired.closeWhenIdle()
+        old.closeWhenIdle()
+        retired.append(old)
+        retired.removeAll(where: \.isClosed)
     }
 
     private func start(_ key: String, for resolution: Resolution) {

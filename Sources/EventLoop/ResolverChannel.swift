@@ -87,13 +87,15 @@ final class ResolverChannel {
         }
     }
 
+    var isClosed: Bool { channel == nil }
+
     /// Ends every query in progress with `.cancelled`, closes the sockets. May be called from within an answer.
     func close() {
         isClosing = true
         whileWorking {}
     }
 
-    /// Closes when the last query in progress has its answer; each query holds the channel until then.
+    /// Closes when the last query in progress has its answer.
     func closeWhenIdle() {
         closesWhenIdle = true
         if queries == 0 { close() }

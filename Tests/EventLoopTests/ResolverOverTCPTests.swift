@@ -1,0 +1,105 @@
+import Foundation
+import Glibc
+import Testing
+
+@testable import EventLoop
+
+/// Against a real name server, dnsmasq: what a scripted one over UDP can't show.
+@Suite struct ResolverOverTCPTests {
+    private func resolve(_ name: String, with options: [String]) throws -> Result<[IPAddress], ResolutionError> {
+        let server = try Dnsmasq(options)
+        let loop = try EventLoop()
+        let resolver = try Resolver(
+            loop: loop, cache: ResolverCache(),
+            settings: .init(servers: server.address, attemptMilliseconds: 20_000, attempts: 1))
+        var answer: Result<[IPAddress], ResolutionError>?
+        resolver.resolve(name) {
+            answer = $0
+            loop.stop()
+        }
+        withExtendedLifetime((server, resolver)) { run(loop) }
+        return try #require(answer)
+    }
+
+    @Test func `an answer too long for UDP comes over TCP, whole`() throws {
+        // 16 bytes each: more than the 512 bytes of an answer over UDP can hold.
+        let records = (1...100).map { "--host-record=many.test,198.51.100.\($0)" }
+        let addresses = try resolve("many.test", with: records).get()
+        #expect(Set(addresses.map(\.description)) == Set((1...100).map { "198.51.100.\($0)" }))
+    }
+
+    @Test func `an alias leads to its addresses, of both families`() throws {
+        let addresses = try resolve(
+            "alias.test",
+            with: ["--cname=alias.test,target.test", "--host-record=target.test,198.51.100.7,2001:db8::7"]
+        ).get()
+        #expect(Set(addresses.map(\.description)) == ["198.51.100.7", "2001:db8::7"])
+    }
+
+    @Test func `a name that isn't there and one of another type are told apart`() throws {
+        let records = ["--txt-record=text.test,hello"]
+        #expect(try resolve("none.test", with: records) == .failure(.notFound("none.test")))
+        #expect(try resolve("text.test", with: records) == .failure(.noAddresses("text.test")))
+    }
+
+    @Test func `a server that isn't running is a failure with a reason`() throws {
+        let address: String
+        do { address = try Dnsmasq([]).address }
+        let loop = try EventLoop()
+        let resolver = try Resolver(
+            loop: loop, cache: ResolverCache(), settings: .init(servers: address, attemptMilliseconds: 50, attempts: 1))
+        var answer: Result<[IPAddress], ResolutionError>?
+        resolver.resolve("any.test") {
+            answer = $0
+            loop.stop()
+        }
+        run(loop)
+        guard case .failure(let error) = try #require(answer) else {
+            Issue.record("a dead server answered")
+            return
+        }
+        #expect(error.description.hasPrefix("any.test: "))
+    }
+}
+
+/// dnsmasq on a loopback address of its own, on a port that was free there.
+private final class Dnsmasq {
+    let address: String
+    private let process = Process()
+
+    init(_ options: [String]) throws {
+        // Nobody else uses this address: the port that the system finds free on it stays free.
+        let host = "127.\(UInt8.random(in: 1...254)).\(UInt8.random(in: 0...255)).\(UInt8.random(in: 1...254))"
+        let port: UInt16
+        do {
+            let ip = try #require(IPAddress(host))
+            let probe = try Socket.listen(on: .init(ip: ip, port: 0), backlog: 1, reusePort: false)
+            port = try #require(Socket.localAddress(probe.raw)).port
+        }
+        address = "\(host):\(port)"
+        process.executableURL = URL(fileURLWithPath: "/usr/sbin/dnsmasq")
+        process.arguments =
+            [
+                "--no-daemon", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--local=/test/", "--pid-file=",
+                "--bind-interfaces", "--except-interface=nonexistent", "--listen-address=\(host)", "--port=\(port)",
+            ] + options
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        let errors = Pipe()
+        process.standardError = errors
+        try process.run()
+        // It says so when it listens; then its log goes unread, and it writes no more.
+        var log = ""
+        while !log.contains("started") {
+            let more = errors.fileHandleForReading.availableData
+            try #require(!more.isEmpty, "dnsmasq ended: \(log)")
+            log += String(decoding: more, as: UTF8.self)
+        }
+    }
+
+    deinit {
+        // Not SIGTERM: the child inherits the signal mask of the test's thread, in which that is blocked.
+        kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+}

@@ -1,0 +1,302 @@
+import Glibc
+import Testing
+
+@testable import EventLoop
+
+private typealias Answer = Result<[IPAddress], ResolutionError>
+
+/// A loop with a scripted name server and a resolver that asks it.
+private struct Fixture {
+    let loop: EventLoop
+    let cache = ResolverCache()
+    let server: ScriptedNameServer
+    let settings: ResolverChannel.Settings
+
+    init(_ reply: @escaping (String) -> ScriptedNameServer.Reply) throws {
+        _ = hostsFile
+        loop = try EventLoop()
+        server = try ScriptedNameServer(loop, reply: reply)
+        settings = ResolverChannel.Settings(
+            servers: server.address.description, attemptMilliseconds: 20_000, attempts: 2)
+    }
+
+    func resolver(attemptMilliseconds: CInt = 20_000) throws -> Resolver {
+        var settings = settings
+        settings.attemptMilliseconds = attemptMilliseconds
+        return try Resolver(loop: loop, cache: cache, settings: settings)
+    }
+
+    /// Asks for the names at once, and runs the loop until all are answered.
+    func answers(_ resolver: Resolver, _ names: [String]) -> [Answer] {
+        var answers = [Answer?](repeating: nil, count: names.count)
+        for (index, name) in names.enumerated() {
+            resolver.resolve(name) { answer in
+                #expect(answers[index] == nil, "\(name) was answered twice")
+                answers[index] = answer
+                if !answers.contains(nil) { loop.afterThisTurn { loop.stop() } }
+            }
+        }
+        run(loop)
+        return answers.compactMap { $0 }
+    }
+
+    func answer(_ resolver: Resolver, _ name: String) -> Answer? {
+        answers(resolver, [name]).first
+    }
+}
+
+private func addresses(_ texts: String...) -> ScriptedNameServer.Reply {
+    .addresses(texts.map { ($0, timeToLive: 60) })
+}
+
+private func texts(_ answer: Answer?) throws -> Set<String> {
+    Set(try #require(answer).get().map(\.description))
+}
+
+@Suite struct ResolverTests {
+    @Test func `both families are asked for`() throws {
+        let fixture = try Fixture { _ in addresses("192.0.2.1", "192.0.2.2", "2001:db8::1") }
+        let answer = fixture.answer(try fixture.resolver(), "both.test")
+        #expect(try texts(answer) == ["192.0.2.1", "192.0.2.2", "2001:db8::1"])
+        #expect(fixture.server.count("both.test") == 2)
+    }
+
+    @Test func `one family is enough`() throws {
+        let fixture = try Fixture { name in name == "four.test" ? addresses("192.0.2.1") : addresses("2001:db8::1") }
+        let answers = fixture.answers(try fixture.resolver(), ["four.test", "six.test"])
+        #expect(try texts(answers[0]) == ["192.0.2.1"])
+        #expect(try texts(answers[1]) == ["2001:db8::1"])
+    }
+
+    @Test func `callers of the same name share a question, whatever its case`() throws {
+        let fixture = try Fixture { _ in addresses("192.0.2.1") }
+        let answers = fixture.answers(try fixture.resolver(), ["one.test", "ONE.test", "one.TEST", "two.test"])
+        #expect(answers.count == 4)
+        for answer in answers { #expect(try texts(answer) == ["192.0.2.1"]) }
+        #expect(fixture.server.questions == ["one.test": 2, "two.test": 2])
+    }
+
+    @Test func `an answer is remembered, for the resolvers of other loops too`() throws {
+        let fixture = try Fixture { _ in addresses("192.0.2.1") }
+        _ = fixture.answer(try fixture.resolver(), "known.test")
+        var answer: Answer?
+        // Nobody runs the loop: it must come from the cache, at once.
+        try fixture.resolver().resolve("known.test") { answer = $0 }
+        #expect(try texts(answer) == ["192.0.2.1"])
+        #expect(fixture.server.count("known.test") == 2)
+    }
+
+    @Test func `the shortest time to live counts`() throws {
+        let fixture = try Fixture { _ in
+            .addresses([("192.0.2.1", timeToLive: 3000), ("192.0.2.2", timeToLive: 40), ("192.0.2.3", timeToLive: 900)])
+        }
+        _ = fixture.answer(try fixture.resolver(), "short.test")
+        let now = MonotonicTime.now()
+        #expect(fixture.cache.answer(for: "short.test", at: now) != nil)
+        #expect(fixture.cache.answer(for: "short.test", at: now.advanced(byNanoseconds: 40_000_000_000)) == nil)
+    }
+
+    @Test func `an unknown name, a name without addresses and a failing server are told apart`() throws {
+        let fixture = try Fixture { name in
+            switch name {
+            case "unknown.test": .noSuchName
+            case "empty.test": .addresses([])
+            default: .failure
+            }
+        }
+        let resolver = try fixture.resolver()
+        let answers = fixture.answers(resolver, ["unknown.test", "empty.test", "broken.test"])
+        #expect(answers[0] == .failure(.notFound("unknown.test")))
+        #expect(answers[1] == .failure(.noAddresses("empty.test")))
+        guard case .failure(.serverFailure(name: "broken.test", let reason)) = answers[2] else {
+            Issue.record("not a server's failure: \(answers[2])")
+            return
+        }
+        #expect(!reason.isEmpty)
+        #expect(fixture.cache.answer(for: "unknown.test", at: .now()) != nil)
+        #expect(fixture.cache.answer(for: "broken.test", at: .now()) == nil)
+    }
+
+    @Test func `a dead server ends in a time-out`() throws {
+        let fixture = try Fixture { _ in .silence }
+        #expect(
+            fixture.answer(try fixture.resolver(attemptMilliseconds: 20), "dead.test")
+                == .failure(.timedOut("dead.test")))
+        #expect(fixture.server.count("dead.test") >= 4, "A and AAAA, each twice")
+    }
+
+    @Test func `a lost question is asked again`() throws {
+        var lost = 0
+        let fixture = try Fixture { _ in
+            lost += 1
+            return lost <= 2 ? .silence : addresses("192.0.2.1")
+        }
+        let answer = fixture.answer(try fixture.resolver(attemptMilliseconds: 100), "again.test")
+        #expect(try texts(answer) == ["192.0.2.1"])
+    }
+
+    @Test func `an IP literal is answered at once, without a question`() throws {
+        let fixture = try Fixture { _ in .failure }
+        for literal in ["192.0.2.1", "2001:db8::1", "::ffff:192.0.2.1"] {
+            var answer: Answer?
+            try fixture.resolver().resolve(literal) { answer = $0 }
+            #expect(try answer?.get() == [try #require(IPAddress(literal))])
+        }
+        #expect(fixture.cache.count == 0)
+    }
+
+    @Test(arguments: [
+        "", ".", "..", "a..test", ".test", "a.test..", "nul\0.test", "192.0.2.1\0.test",
+        String(repeating: "x", count: 64) + ".test",
+        Array(repeating: String(repeating: "x", count: 63), count: 4).joined(separator: "."),
+    ])
+    func `what can't be a host name is refused at once`(name: String) throws {
+        let fixture = try Fixture { _ in .failure }
+        var answer: Answer?
+        try fixture.resolver().resolve(name) { answer = $0 }
+        #expect(answer == .failure(.invalidName(name)))
+        #expect(fixture.server.questions.isEmpty)
+    }
+
+    @Test func `the longest name there can be is asked for`() throws {
+        let label = String(repeating: "x", count: 63)
+        let name = [label, label, label, String(label.dropFirst(2))].joined(separator: ".")
+        #expect(name.utf8.count == 253)
+        let fixture = try Fixture { _ in addresses("192.0.2.1") }
+        #expect(try texts(fixture.answer(try fixture.resolver(), name)) == ["192.0.2.1"])
+    }
+
+    @Test func `a cancelled resolution is never told, its question goes on for others`() throws {
+        final class Capture {}
+        let fixture = try Fixture { _ in addresses("192.0.2.1") }
+        let resolver = try fixture.resolver()
+        weak var gone: Capture?
+        do {
+            let capture = Capture()
+            gone = capture
+            let cancelled = resolver.resolve("shared.test") { _ in
+                _ = capture
+                Issue.record("a cancelled resolution was told")
+            }
+            cancelled.cancel()
+        }
+        #expect(gone == nil)
+        #expect(try texts(fixture.answer(resolver, "shared.test")) == ["192.0.2.1"])
+        #expect(fixture.server.count("shared.test") == 2)
+    }
+
+    @Test func `when the resolver goes, those who wait are told, and late answers do no harm`() throws {
+        let fixture = try Fixture { _ in addresses("192.0.2.1") }
+        var answers: [Answer] = []
+        do {
+            let resolver = try fixture.resolver()
+            for _ in 0..<2 { resolver.resolve("gone.test") { answers.append($0) } }
+            resolver.resolve("away.test") { answers.append($0) }
+            #expect(answers.isEmpty)
+        }
+        #expect(answers == Array(repeating: .failure(.cancelled), count: 3))
+        settle(fixture.loop)
+        #expect(answers.count == 3)
+    }
+
+    @Test func `the resolver may be released in a completion, while others still wait`() throws {
+        let fixture = try Fixture { name in name == "first.test" ? addresses("192.0.2.1") : .silence }
+        var resolver: Resolver? = try fixture.resolver()
+        var answers: [Answer] = []
+        resolver?.resolve("first.test") {
+            answers.append($0)
+            resolver = nil
+            fixture.loop.afterThisTurn { fixture.loop.stop() }
+        }
+        resolver?.resolve("second.test") { answers.append($0) }
+        run(fixture.loop)
+        #expect(answers.count == 2)
+        #expect(try texts(answers.first) == ["192.0.2.1"])
+        #expect(answers.last == .failure(.cancelled))
+    }
+
+    @Test func `a completion may ask the next question`() throws {
+        let fixture = try Fixture { _ in addresses("192.0.2.1") }
+        let resolver = try fixture.resolver()
+        var answers: [Answer] = []
+        resolver.resolve("next0.test") { answer in
+            answers.append(answer)
+            resolver.resolve("next1.test") { answer in
+                answers.append(answer)
+                fixture.loop.stop()
+            }
+        }
+        run(fixture.loop)
+        #expect(answers.count == 2)
+    }
+
+    @Test func `a reload forgets what was known; what is asked meanwhile is told, but not remembered`() throws {
+        let fixture = try Fixture { _ in addresses("192.0.2.1") }
+        let resolver = try fixture.resolver()
+        var answers: [String: Answer] = [:]
+        func told(_ name: String) -> (Answer) -> Void {
+            { answer in
+                answers[name] = answer
+                if answers.count == 3 { fixture.loop.stop() }
+            }
+        }
+        fixture.cache.store(
+            .failure(.notFound("known.test")), for: "known.test", timeToLive: 1, epoch: fixture.cache.epoch, at: .now())
+        resolver.resolve("flying.test", completion: told("old"))
+        try resolver.reload()
+        #expect(fixture.cache.count == 0)
+        #expect(answers.isEmpty)
+        // A new question under the old name, beside the one in flight.
+        resolver.resolve("flying.test", completion: told("new"))
+        resolver.resolve("known.test", completion: told("known"))
+        run(fixture.loop)
+        for name in ["old", "new", "known"] { #expect(try texts(answers[name]) == ["192.0.2.1"]) }
+        #expect(fixture.server.questions == ["flying.test": 4, "known.test": 2])
+    }
+
+    @Test func `the hosts file comes before DNS, and localhost is there without either`() throws {
+        let fixture = try Fixture { _ in .failure }
+        let resolver = try fixture.resolver()
+        var answers: [Answer] = []
+        for name in ["file.test", "other-name.test", "localhost"] { resolver.resolve(name) { answers.append($0) } }
+        #expect(answers.count == 3, "the hosts file needs no waiting")
+        #expect(try texts(answers.first) == ["192.0.2.77", "2001:db8::77"])
+        #expect(try texts(answers[1]) == ["192.0.2.77"])
+        #expect(try texts(answers[2]).isSubset(of: ["127.0.0.1", "::1"]))
+        #expect(fixture.server.questions.isEmpty)
+        // A changed file is noticed soon: its answers have no time to live.
+        #expect(fixture.cache.answer(for: "file.test", at: MonotonicTime.now().advanced(byNanoseconds: 1_000_000_000)) == nil)
+    }
+
+    @Test func `look-ups leave no descriptor behind, cancelled and abandoned ones neither`() throws {
+        let before = openDescriptorCount()
+        for round in 0..<50 {
+            let fixture = try Fixture { name in name.hasPrefix("dead") ? .silence : addresses("192.0.2.1") }
+            let resolver = try fixture.resolver()
+            resolver.resolve("dead\(round).test") { _ in }
+            resolver.resolve("dead\(round).test") { _ in }.cancel()
+            #expect(try texts(fixture.answer(resolver, "alive\(round).test")) == ["192.0.2.1"])
+            try resolver.reload()
+        }
+        // Other tests have some of their own meanwhile; a leak would be 50 at least.
+        #expect(openDescriptorCount() < before + 50)
+    }
+}
+
+private func openDescriptorCount() -> Int {
+    (0..<4096).count { fcntl($0, F_GETFD) >= 0 }
+}
+
+/// c-ares takes the hosts file that the environment names. Set once for the process, before its first look-up: changing
+/// the environment while other threads read it isn't safe.
+private let hostsFile: String = {
+    var path = Array("/tmp/pinproxy-hosts-XXXXXX".utf8CString)
+    let descriptor = mkstemp(&path)
+    let content = "192.0.2.77 file.test other-name.test\n2001:db8::77 file.test\n"
+    _ = content.withCString { write(descriptor, $0, content.utf8.count) }
+    _ = close(descriptor)
+    let name = String(decoding: path.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    setenv("CARES_HOSTS", name, 1)
+    atexit { if let name = getenv("CARES_HOSTS") { unlink(name) } }
+    return name
+}()
