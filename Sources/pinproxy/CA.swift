@@ -121,7 +121,8 @@ extension ConfigurationOptions {
             throw CommandFailure(
                 access(path, F_OK) == 0
                     ? "\(path): \(systemReason(EACCES))"
-                    : "there is no authority yet (\(path)); pinproxy run makes it on its first start, pinproxy ca create at once")
+                    : "there is no authority yet (\(path)); "
+                        + "pinproxy run makes it on its first start, pinproxy ca create at once")
         }
         do {
             return (

@@ -58,7 +58,8 @@ struct ProxyURL: CustomStringConvertible {
     /// The first address that is listened on; for "all addresses" the loopback one.
     init(_ settings: ProxySettings) throws {
         guard let address = settings.listen.first(where: { $0.port != 0 }) else {
-            throw CommandFailure("the port of the proxy is chosen when it starts (listen: …:0), so it can't be known here")
+            throw CommandFailure(
+                "the port of the proxy is chosen when it starts (listen: …:0), so it can't be known here")
         }
         scheme = settings.tls == nil ? "http" : "https"
         port = address.port

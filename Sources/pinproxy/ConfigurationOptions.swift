@@ -19,7 +19,10 @@ struct ConfigurationOptions: ParsableArguments {
         help: ArgumentHelp(
             "Where the proxy keeps its authority and what else it makes.",
             discussion:
-                "Without it: $STATE_DIRECTORY, else \(systemState) if the configuration is \(systemFile) and it exists, else $XDG_STATE_HOME/pinproxy, else ~/.local/state/pinproxy.",
+                """
+                Without it: $STATE_DIRECTORY, else \(systemState) if the configuration is \(systemFile) \
+                and it exists, else $XDG_STATE_HOME/pinproxy, else ~/.local/state/pinproxy.
+                """,
             valueName: "dir"))
     var stateDirectory: String?
 
@@ -31,13 +34,15 @@ struct ConfigurationOptions: ParsableArguments {
         guard stat(Self.localFile, &status) == 0 else {
             throw CommandFailure(
                 code: CommandFailure.configuration,
-                message: "there is no configuration: neither \(Self.systemFile) nor \(Self.localFile) exists; name it with --config FILE")
+                message: "there is no configuration: neither \(Self.systemFile) nor \(Self.localFile) exists; "
+                    + "name it with --config FILE")
         }
         // What stands in a directory that anybody may have made is not taken unasked.
         guard status.st_uid == geteuid() || status.st_uid == 0 else {
             throw CommandFailure(
                 code: CommandFailure.configuration,
-                message: "\(Self.localFile) belongs to another user; if it is the right one, name it with --config \(Self.localFile)")
+                message: "\(Self.localFile) belongs to another user; "
+                    + "if it is the right one, name it with --config \(Self.localFile)")
         }
         return Self.localFile
     }
@@ -50,7 +55,8 @@ struct ConfigurationOptions: ParsableArguments {
         }
         guard let path = StateDirectory.path(environment: environment) else {
             throw CommandFailure(
-                "there is no state directory: none of STATE_DIRECTORY, XDG_STATE_HOME and HOME is set; name it with --state-directory DIRECTORY")
+                "there is no state directory: none of STATE_DIRECTORY, XDG_STATE_HOME and HOME is set; "
+                    + "name it with --state-directory DIR")
         }
         return path
     }

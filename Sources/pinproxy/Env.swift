@@ -75,7 +75,8 @@ extension ConfigurationOptions {
         let bundle = absolute(try TrustBundle.prepare(authority: authority, in: directories))
         if snapshot.proxy.users != nil {
             Standard.error(
-                "pinproxy: the proxy asks for a name and a password: put them into the URLs, as in http://NAME:PASSWORD@…")
+                "pinproxy: the proxy asks for a name and a password: "
+                    + "put them into the URLs, as in http://NAME:PASSWORD@…")
         }
         return ClientEnvironment(
             proxy: try ProxyURL(snapshot.proxy), bundle: bundle, authority: authority,

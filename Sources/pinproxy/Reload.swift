@@ -22,7 +22,8 @@ struct Reload: ParsableCommand {
         let files = StateFiles(directory: try options.stateDirectory(for: try? options.file()))
         guard let process = ProcessLock.holder(files.processID) else {
             throw CommandFailure(
-                "no proxy is running with the state directory \(files.directory); start it with pinproxy run, or name its directory with --state-directory")
+                "no proxy is running with the state directory \(files.directory); "
+                    + "start it with pinproxy run, or name its directory with --state-directory")
         }
         let before = ReloadStatus.read(files.reloadStatus).flatMap { $0.process == process ? $0.count : nil } ?? 0
         guard kill(process, SIGHUP) == 0 else {

@@ -14,7 +14,8 @@ struct TrustBundle {
             own = [UInt8](try Data(contentsOf: URL(fileURLWithPath: authority)))
         } catch {
             throw CommandFailure(
-                "the proxy's authority \(authority) can't be read; pinproxy run makes it on its first start, pinproxy ca create at once")
+                "the proxy's authority \(authority) can't be read; "
+                    + "pinproxy run makes it on its first start, pinproxy ca create at once")
         }
         let contents = combine(systemRoots(), own)
         for directory in directories {

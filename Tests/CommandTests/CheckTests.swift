@@ -32,7 +32,7 @@ import Testing
         #expect(outcome.errors.contains("pins.yaml:1:48: warning: insecure: "))
     }
 
-    @Test(arguments: ["check", "env", "ca"]) func saysThatThereIsNoConfiguration(_ command: String) throws {
+    @Test(arguments: ["check", "run", "env", "ca"]) func saysThatThereIsNoConfiguration(_ command: String) throws {
         let outcome = try CommandBed().run(command, "--config", "nowhere.yaml")
         #expect(outcome.code == 78)
         #expect(outcome.errors == "nowhere.yaml: error: can't be read: No such file or directory\n")

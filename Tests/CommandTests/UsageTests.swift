@@ -3,7 +3,7 @@ import Testing
 /// What people meet first: help, wrong words, and the exit codes of the contract.
 @Suite struct UsageTests {
     @Test(arguments: [
-        [], ["check"], ["ca"], ["ca", "create"], ["ca", "show"], ["ca", "install"], ["ca", "remove"], ["env"],
+        [], ["run"], ["check"], ["ca"], ["ca", "create"], ["ca", "show"], ["ca", "install"], ["ca", "remove"], ["env"],
         ["exec"], ["reload"],
     ]) func helps(_ command: [String]) throws {
         let bed = try CommandBed()
@@ -19,13 +19,13 @@ import Testing
 
     @Test func listsItsCommands() throws {
         let help = try CommandBed().run("--help").output
-        for command in ["check", "ca", "env", "exec", "reload"] {
+        for command in ["run", "check", "ca", "env", "exec", "reload"] {
             #expect(help.contains("\n  \(command) "))
         }
     }
 
     @Test(arguments: [
-        ["bogus"], ["check", "--bogus"], ["check", "surplus"], ["check", "--config"], ["ca", "bogus"], ["exec"],
+        ["bogus"], ["run", "--bogus"], ["check", "surplus"], ["check", "--config"], ["ca", "bogus"], ["exec"],
         ["exec", "--"],
     ]) func refusesWrongUsage(_ arguments: [String]) throws {
         let bed = try CommandBed()

@@ -69,7 +69,9 @@ struct PinEntryReader {
         for contradiction in policy.contradictions {
             switch contradiction {
             case .unusedPins where !isModeWritten:
-                section.error(section.value("pins") ?? entry, "there are pins, but no \"pinning\"; write pinning: public-key or certificate")
+                section.error(
+                    section.value("pins") ?? entry,
+                    "there are pins, but no \"pinning\"; write pinning: public-key or certificate")
             case .unusedPins: section.error(section.value("pinning") ?? entry, "\(contradiction)")
             case .noPins: section.error(section.value("pins") ?? section.value("pinning") ?? entry, "\(contradiction)")
             case .nothingToCheckTheNameBy:
@@ -102,7 +104,8 @@ struct PinEntryReader {
             case .tunnel:
                 section.error(
                     value,
-                    "\(key) can't be enforced with action: tunnel, where the proxy sees no certificate; remove it, or write action: intercept")
+                    "\(key) can't be enforced with action: tunnel, where the proxy sees no certificate; "
+                        + "remove it, or write action: intercept")
             default: section.warning(value, "\(key) has no effect: the host is denied")
             }
         }

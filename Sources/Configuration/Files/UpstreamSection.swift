@@ -12,7 +12,8 @@ extension DaemonFileReader {
             settings.blockedAddresses = Set(values.compactMap { section.scalar($0, "block_addresses", .word(words)) })
             if values.isEmpty, let value = section.value("block_addresses") {
                 section.warning(
-                    value, "insecure: no address is blocked; clients reach the cloud's metadata service through the proxy")
+                    value,
+                    "insecure: no address is blocked; clients reach the cloud's metadata service through the proxy")
             }
         }
         section.finish()
@@ -25,7 +26,7 @@ extension DaemonFileReader {
             do {
                 certificates += try load().certificates
             } catch {
-                if let value { section.error(value, "trust: \(error)") } else { section.error(Place(file: file), "\(error)") }
+                section.error(value.map(section.place) ?? Place(file: file), "trust: \(error)")
             }
         }
         if let values = section.list("trust") {

@@ -25,21 +25,13 @@ extension Form where Value == Int {
             guard let number = Int(text), !text.hasPrefix("+") else {
                 return .failure(Reason("\"\(text)\" is not a whole number"))
             }
-            return range.contains(number)
-                ? .success(number)
-                : .failure(Reason("\(number) is out of range; write a number from \(range.lowerBound) to \(range.upperBound)"))
+            return inRange(number, range, "\(number)", "a number", String.init)
         }
     }
 
     static func size(_ range: ClosedRange<Int>) -> Form {
         Form { text in
-            Quantity.size(text).flatMap { bytes in
-                range.contains(bytes)
-                    ? .success(bytes)
-                    : .failure(
-                        Reason(
-                            "\(text) is out of range; write a size from \(Quantity.text(bytes: range.lowerBound)) to \(Quantity.text(bytes: range.upperBound))"))
-            }
+            Quantity.size(text).flatMap { inRange($0, range, text, "a size", Quantity.text(bytes:)) }
         }
     }
 }
@@ -47,13 +39,7 @@ extension Form where Value == Int {
 extension Form where Value == Duration {
     static func duration(_ range: ClosedRange<Duration>) -> Form {
         Form { text in
-            Quantity.duration(text).flatMap { duration in
-                range.contains(duration)
-                    ? .success(duration)
-                    : .failure(
-                        Reason(
-                            "\(text) is out of range; write a time from \(Quantity.text(range.lowerBound)) to \(Quantity.text(range.upperBound))"))
-            }
+            Quantity.duration(text).flatMap { inRange($0, range, text, "a time", Quantity.text) }
         }
     }
 }
@@ -72,7 +58,16 @@ extension Form {
     }
 }
 
+private func inRange<Value: Comparable>(
+    _ value: Value, _ range: ClosedRange<Value>, _ written: String, _ kind: String, _ text: (Value) -> String
+) -> Result<Value, Reason> {
+    if range.contains(value) { return .success(value) }
+    let (least, most) = (text(range.lowerBound), text(range.upperBound))
+    return .failure(Reason("\(written) is out of range; write \(kind) from \(least) to \(most)"))
+}
+
 /// `a, b or c`.
-func list(_ words: [String], _ conjunction: String = "or") -> String {
-    words.count < 2 ? words.joined() : words.dropLast().joined(separator: ", ") + " \(conjunction) " + (words.last ?? "")
+private func list(_ words: [String]) -> String {
+    guard let last = words.last, words.count > 1 else { return words.joined() }
+    return words.dropLast().joined(separator: ", ") + " or " + last
 }

@@ -38,7 +38,8 @@ enum Quantity {
         let digits = text.prefix { $0.isASCII && $0.isNumber }
         let unit = text[digits.endIndex...].drop { $0 == " " }
         guard !digits.isEmpty else {
-            return .failure(Reason("\"\(text)\" is not a size; write a number and a unit (B, KiB, MiB, GiB), e.g. 64KiB"))
+            return .failure(
+                Reason("\"\(text)\" is not a size; write a number and a unit (B, KiB, MiB, GiB), e.g. 64KiB"))
         }
         guard let factor = unit.isEmpty ? 1 : sizeUnits.first(where: { $0.name == unit })?.bytes else {
             let meant = sizeUnits.dropFirst().first { $0.name.first == unit.uppercased().first }?.name

@@ -33,7 +33,8 @@ package struct AddressRange: Sendable, Hashable, CustomStringConvertible {
     static func parse(_ text: String) -> Result<AddressRange, Reason> {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = HostAddress(String(parts[0])) else {
-            return .failure(Reason("\"\(text)\" is not an IP address or range; write e.g. 127.0.0.0/8, 192.0.2.7 or ::1"))
+            return .failure(
+                Reason("\"\(text)\" is not an IP address or range; write e.g. 127.0.0.0/8, 192.0.2.7 or ::1"))
         }
         let width = address.bytes.count * 8
         guard parts.count == 2 else {

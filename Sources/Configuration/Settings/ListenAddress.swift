@@ -37,10 +37,12 @@ package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
         if isBracketed { host = host.dropFirst().dropLast() }
         guard let address = HostAddress(host) else {
             if host == "localhost" {
-                return .failure(Reason("\"localhost\" is a name; write 127.0.0.1:\(port) or \"[::1]:\(port)\", or both as a list"))
+                return .failure(
+                    Reason("\"localhost\" is a name; write 127.0.0.1:\(port) or \"[::1]:\(port)\", or both as a list"))
             }
             if host == "*" || host.isEmpty {
-                return .failure(Reason("\"\(text)\" has no address; write 0.0.0.0:\(port) or \"[::]:\(port)\" if every machine may connect"))
+                let everybody = "0.0.0.0:\(port) or \"[::]:\(port)\""
+                return .failure(Reason("\"\(text)\" has no address; write \(everybody) if every machine may connect"))
             }
             return .failure(Reason("\"\(host)\" is not an IP address; \(example)"))
         }

@@ -1,0 +1,90 @@
+internal import ArgumentParser
+internal import Configuration
+internal import Foundation
+internal import Logging
+internal import Proxy
+
+struct Run: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "The proxy, in the foreground.",
+        discussion: """
+            Makes its local authority on the first start. The log goes to standard error: text on a \
+            terminal, JSON lines otherwise.
+
+            SIGHUP makes it read its files again (pinproxy reload does that, and says how it went). \
+            SIGTERM or Ctrl-C ends it after the exchanges in flight, a second one at once.
+
+            Examples:
+              pinproxy run
+              pinproxy run --config config/pinproxy.yaml
+            """)
+
+    @OptionGroup var options: ConfigurationOptions
+
+    func run() throws {
+        let snapshot = try options.load()
+        let file = try options.file()
+        let state = StateFiles(directory: snapshot.stateDirectory)
+        try state.create()
+        // A reload that comes before the daemon listens to signals waits for it.
+        var early = sigset_t()
+        sigemptyset(&early)
+        sigaddset(&early, SIGHUP)
+        pthread_sigmask(SIG_BLOCK, &early, nil)
+        let lock = try ProcessLock(state.processID)
+        let log = snapshot.log
+        let output = LogOutput.standardError(format: log.format.format)
+        let logger = Logger(label: "pinproxy") { _ in EventLogHandler(output: output, level: log.level.level) }
+        do {
+            let daemon = try ProxyDaemon(
+                snapshot: snapshot, logger: logger, output: output, notices: notices(state),
+                load: { () throws(ConfigurationProblems) in
+                    try Snapshot.load(file, stateDirectory: snapshot.stateDirectory)
+                })
+            try daemon.run()
+        } catch {
+            throw CommandFailure("\(error)")
+        }
+        withExtendedLifetime(lock) {}
+    }
+
+    private func notices(_ state: StateFiles) -> ProxyDaemon.Notices {
+        var count = 0
+        var notices = ProxyDaemon.Notices()
+        notices.ready = ServiceNotifier.ready
+        notices.reloading = ServiceNotifier.reloading
+        notices.stopping = ServiceNotifier.stopping
+        notices.reloaded = { problems in
+            count += 1
+            let outcome = problems.map { ReloadStatus.Outcome.refused($0.description) } ?? .accepted
+            let status = ReloadStatus(process: getpid(), count: count, outcome: outcome)
+            _ = StateFiles.replace(state.reloadStatus, with: Array(status.text.utf8))
+        }
+        return notices
+    }
+}
+
+extension LogSettings.Format {
+    /// Nil: what standard error is decides.
+    fileprivate var format: LogFormat? {
+        switch self {
+        case .auto: nil
+        case .text: .text
+        case .json: .json
+        }
+    }
+}
+
+extension LogSettings.Level {
+    fileprivate var level: Logger.Level {
+        switch self {
+        case .trace: .trace
+        case .debug: .debug
+        case .info: .info
+        case .notice: .notice
+        case .warning: .warning
+        case .error: .error
+        case .critical: .critical
+        }
+    }
+}
