@@ -265,6 +265,7 @@ final class ClientConnection: ByteStreamOwner {
         attempt = worker.connector.connect(to: route.target, timeouts: worker.snapshot.timeouts) {
             [unowned self] result in
             attempt = nil
+            worker.report(result, of: route)
             switch result {
             case .success(let connection):
                 leased = connection

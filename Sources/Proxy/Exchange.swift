@@ -89,6 +89,7 @@ final class Exchange: ByteStreamOwner {
         attempt = worker.connector.connect(to: route.target, timeouts: worker.snapshot.timeouts) {
             [unowned self] result in
             attempt = nil
+            worker.report(result, of: route)
             switch result {
             case .success(let connection): start(on: connection)
             case .failure(let failure): refuse(.upstream(failure, route))
@@ -236,7 +237,8 @@ final class Exchange: ByteStreamOwner {
             record.status = response.status
             let wantsClose = response.framing == .untilClose || response.framing == .chunked
             keepsClient =
-                request.keepsAlive && requestPassed && !worker.isDraining && !client.hasEnded
+                request.keepsAlive && requestPassed && !worker.isDraining
+                && !(client.hasEnded && client.requests.unread.isEmpty)
                 && !(request.version == .http10 && wantsClose)
             phase = .relaying
             writeResponseHead(on: upstream, connection: keepsClient ? .keepAlive : .close)

@@ -43,11 +43,4 @@ package final class UpstreamSessionCache: Sendable {
             return entry.validUntil > unixTime ? entry : nil
         }
     }
-
-    /// Forgets the sessions of retired origins, e.g. after a reload.
-    package func retire(where isRetired: (OriginKey) -> Bool) {
-        sessions.withLock { sessions in
-            sessions = sessions.filter { !isRetired($0.key) }
-        }
-    }
 }
