@@ -17,14 +17,14 @@ import Testing
 
     private func rewritten(
         response text: String, clientVersion: HTTPVersion = .http11, connection: ClientPersistence = .keepAlive,
-        dropTransferEncoding: Bool = false, via: Bool = true, to method: HTTPWire.Method = .get,
+        coding: ResponseCoding = .asReceived, via: Bool = true, to method: HTTPWire.Method = .get,
         sourceLocation: SourceLocation = #_sourceLocation
     ) throws -> String {
         let head = try #require(response(text, to: method).head, sourceLocation: sourceLocation)
         var out: [UInt8] = []
         HeadWriter.write(
             response: head, from: Array(text.utf8).span, clientVersion: clientVersion, connection: connection,
-            dropTransferEncoding: dropTransferEncoding, via: via, into: &out)
+            coding: coding, via: via, into: &out)
         return String(decoding: out, as: UTF8.self)
     }
 
@@ -108,8 +108,11 @@ import Testing
         #expect(try rewritten(response: chunked, via: false) == chunked)
         #expect(
             try rewritten(
-                response: chunked, clientVersion: .http10, connection: .close, dropTransferEncoding: true, via: false)
+                response: chunked, clientVersion: .http10, connection: .close, coding: .dechunked, via: false)
                 == "HTTP/1.1 200 \r\nConnection: close\r\n\r\n")
+        #expect(
+            try rewritten(response: "HTTP/1.0 200 \r\nServer: s\r\n\r\n", coding: .chunked, via: false)
+                == "HTTP/1.1 200 \r\nServer: s\r\nTransfer-Encoding: chunked\r\n\r\n")
         #expect(try rewritten(response: "HTTP/1.1 204 \r\nContent-Length: 0\r\n\r\n", via: false) == "HTTP/1.1 204 \r\n\r\n")
         let head = "HTTP/1.1 304 \r\nContent-Length: 9\r\n\r\n"
         #expect(try rewritten(response: head, via: false) == head)
