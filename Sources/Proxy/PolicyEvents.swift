@@ -1,3 +1,4 @@
+import HTTPWire
 import Logging
 import Security
 import Session
