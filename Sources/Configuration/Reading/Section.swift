@@ -8,8 +8,10 @@ final class Section {
     private let pairs: [YAMLPair]
     /// The mapping itself; nil if it isn't written.
     let start: YAMLValue?
-    /// In the order in which they were asked for.
+    /// In the order in which they were asked for, some of them again.
     private var known: [String] = []
+    /// Of each pair, whether it was asked for.
+    private var isKnown: [Bool]
 
     /// - Parameter value: nil if the section isn't written; all of its keys are then absent, and so
     ///   they are (with an error) if it is no mapping.
@@ -18,17 +20,14 @@ final class Section {
         self.file = file
         self.findings = findings
         start = value
+        if case .mapping(let pairs) = value?.content { self.pairs = pairs } else { pairs = [] }
+        isKnown = Array(repeating: false, count: pairs.count)
         switch value?.content {
-        case .mapping(let pairs): self.pairs = pairs
-        case nil, .null: pairs = []
+        case nil, .null, .mapping: break
         case .scalar, .sequence:
-            pairs = []
-            if let value {
-                let what = name.isEmpty ? "the file" : "\"\(name)\""
-                findings.error(
-                    Place(file: file, line: value.line, column: value.column),
-                    "\(what) must be a mapping (key: value), not \(value.kind)")
-            }
+            guard let value else { break }
+            let what = name.isEmpty ? "the file" : "\"\(name)\""
+            error(value, "\(what) must be a mapping (key: value), not \(value.kind)")
         }
     }
 
@@ -43,8 +42,10 @@ final class Section {
 
     /// The value of a key, whatever it is; nil if the key isn't written.
     func value(_ key: String) -> YAMLValue? {
-        if !known.contains(key) { known.append(key) }
-        return pairs.first { $0.key == key }?.value
+        known.append(key)
+        guard let index = pairs.firstIndex(where: { $0.key == key }) else { return nil }
+        isKnown[index] = true
+        return pairs[index].value
     }
 
     /// The value of a key, nil where it isn't written or is null.
@@ -107,13 +108,17 @@ final class Section {
 
     /// Reports the keys that nobody asked for.
     func finish() {
-        for pair in pairs where !known.contains(pair.key) {
-            let place = Place(file: file, line: pair.line, column: pair.column)
-            let whereabouts = name.isEmpty ? "" : " in \"\(name)\""
+        guard isKnown.contains(false) else { return }
+        var names: [String] = []
+        for name in known where !names.contains(name) { names.append(name) }
+        let whereabouts = name.isEmpty ? "" : " in \"\(name)\""
+        for (pair, isKnown) in zip(pairs, isKnown) where !isKnown {
             let hint =
-                NearestKey.find(pair.key, in: known).map { "did you mean \"\($0)\"?" }
-                ?? "known here: \(known.joined(separator: ", "))"
-            findings.error(place, "unknown key \"\(pair.key)\"\(whereabouts); \(hint)")
+                NearestKey.find(pair.key, in: names).map { "did you mean \"\($0)\"?" }
+                ?? "known here: \(names.joined(separator: ", "))"
+            findings.error(
+                Place(file: file, line: pair.line, column: pair.column),
+                "unknown key \"\(pair.key)\"\(whereabouts); \(hint)")
         }
     }
 }

@@ -100,6 +100,7 @@ struct YAMLDocument {
     private mutating func pairs(of mapping: Node.Mapping) -> [YAMLPair]? {
         var pairs: [YAMLPair] = []
         var merged: [YAMLPair] = []
+        var places: [String: Int] = [:]
         for (key, node) in mapping {
             let (line, column) = (key.mark?.line ?? 1, key.mark?.column ?? 1)
             let place = Place(file: file, line: line, column: column)
@@ -117,14 +118,15 @@ struct YAMLDocument {
                 continue
             }
             let name = text.restoredKey(scalar.string)
-            if let first = pairs.first(where: { $0.key == name }) {
-                findings.error(place, "key \"\(name)\" is already written in line \(first.line)")
+            if let first = places[name] {
+                findings.error(place, "key \"\(name)\" is already written in line \(first)")
                 continue
             }
+            places[name] = line
             pairs.append(YAMLPair(key: name, line: line, column: column, value: value))
         }
         // What is written wins over what is merged, and of that the first.
-        for pair in merged where !pairs.contains(where: { $0.key == pair.key }) { pairs.append(pair) }
+        for pair in merged where places.updateValue(pair.line, forKey: pair.key) == nil { pairs.append(pair) }
         return pairs
     }
 
