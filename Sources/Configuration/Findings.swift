@@ -8,6 +8,8 @@ final class Findings {
     private var known: Set<Problem> = []
     private var dropped = 0
     private(set) var errorCount = 0
+    /// What is found now is only counted, so its message need not be good.
+    var isFull: Bool { known.count >= Self.limit }
     var hasErrors: Bool { errorCount > 0 }
 
     func error(_ place: Place, _ message: String) {
@@ -21,7 +23,7 @@ final class Findings {
 
     /// A value shared through an anchor is read more than once, but its problem is one.
     private func add(_ problem: Problem) {
-        guard known.count < Self.limit else {
+        guard !isFull else {
             dropped += 1
             return
         }

@@ -113,8 +113,9 @@ final class Section {
         for name in known where !names.contains(name) { names.append(name) }
         let whereabouts = name.isEmpty ? "" : " in \"\(name)\""
         for (pair, isKnown) in zip(pairs, isKnown) where !isKnown {
+            let nearest = findings.isFull ? nil : NearestKey.find(pair.key, in: names)
             let hint =
-                NearestKey.find(pair.key, in: names).map { "did you mean \"\($0)\"?" }
+                nearest.map { "did you mean \"\($0)\"?" }
                 ?? "known here: \(names.joined(separator: ", "))"
             findings.error(
                 Place(file: file, line: pair.line, column: pair.column),
