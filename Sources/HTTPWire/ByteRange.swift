@@ -46,6 +46,31 @@ extension Span<UInt8> {
         return true
     }
 
+    /// The first offset in `start..<end` whose byte can't stand in a field (`UInt8.isFieldText`), or
+    /// `end`. Most of a head's bytes are only ever looked at here, so it takes eight at a time.
+    func endOfFieldText(from start: Int, to end: Int) -> Int {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        var offset = start
+        while offset < end {
+            while offset + 8 <= Swift.min(end, count) {
+                // Unsafe only in name: the condition above keeps the load within the span.
+                let word = bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self).littleEndian
+                let isDelete = word ^ (ones &* 0x7F)
+                // The classic tests for a byte below n and for a zero byte: the lowest mark is exact.
+                let marks =
+                    (((word &- ones &* 0x20) & ~word) | ((isDelete &- ones) & ~isDelete)) & (ones &* 0x80)
+                if marks != 0 {
+                    offset += marks.trailingZeroBitCount / 8
+                    break
+                }
+                offset += 8
+            }
+            guard offset < end, self[offset].isFieldText else { return offset }
+            offset += 1
+        }
+        return offset
+    }
+
     /// The range without the spaces and tabs at both its ends (OWS, RFC 9110 section 5.6.3).
     func trimmed(_ range: ByteRange) -> ByteRange {
         var lower = range.start

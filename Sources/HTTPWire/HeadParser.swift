@@ -132,8 +132,7 @@ package struct HeadParser: Sendable {
     /// the line is found here, as soon as it has arrived.
     private mutating func nextLine(in bytes: Span<UInt8>) -> NextLine {
         let end = min(bytes.count, limit)
-        var position = cursor
-        while position < end, bytes[position].isFieldText { position += 1 }
+        let position = bytes.endOfFieldText(from: cursor, to: end)
         cursor = position
         guard position < end else { return bytes.count >= limit ? .tooLarge : .incomplete }
 

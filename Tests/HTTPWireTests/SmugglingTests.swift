@@ -93,6 +93,30 @@ import Testing
         #expect(request("GET / HTTP/1.1\r\nHost: \(host)\r\n\r\n").defect == .invalidHost)
     }
 
+    /// The search for a line's end takes several bytes at once: every byte must be told in every place.
+    @Test func everyOctetIsJudgedInEveryPlace() {
+        let start = Array("GET / HTTP/1.1\r\nHost: a\r\nX: ".utf8)
+        for octet in UInt8.min...UInt8.max {
+            let defect: WireError.Code? =
+                switch octet {
+                case 0x0A: .bareLineFeed
+                case 0x0D: .bareCarriageReturn
+                case 0x09, 0x20...0x7E, 0x80...: nil
+                default: .controlCharacter
+                }
+            for place in 0..<24 {
+                // Neighbours that a sloppy test of whole words would carry into.
+                var value = [UInt8](repeating: [0x20, 0x7E, 0x80, 0xFF, 0x61][place % 5], count: 24)
+                value[place] = octet
+                let bytes = start + value + Array("\r\n\r\n".utf8)
+                var parser = HeadParser(limit: 1000)
+                var head = RequestHead()
+                let outcome = Parsed(parser.parseRequest(bytes.span, into: &head), head)
+                #expect(outcome.defect == defect && (outcome.head != nil) == (defect == nil), "\(octet) at \(place)")
+            }
+        }
+    }
+
     @Test func requestsNeedAHostFrom11On() {
         #expect(request("GET / HTTP/1.1\r\n\r\n").defect == .missingHost)
         #expect(request("GET http://a/ HTTP/1.1\r\n\r\n").defect == .missingHost)
