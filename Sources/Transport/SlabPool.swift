@@ -3,8 +3,8 @@
 /// A connection holds a slab only while bytes of it are on their way, so that an idle client costs
 /// none, and a busy worker turns over the same few slabs, warm in the cache. Belongs to one thread.
 package final class SlabPool {
-    /// Bytes of one slab: four full TLS records.
-    package static let slabSize = 64 << 10
+    /// Bytes of one slab: four full TLS records, and what a buffer keeps free around them.
+    package static let slabSize = (64 << 10) + 1024
     /// How many free slabs are kept; those beyond go back to the allocator.
     private static let keptFree = 64
 

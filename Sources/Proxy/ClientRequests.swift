@@ -1,0 +1,144 @@
+import Configuration
+import EventLoop
+import HTTPWire
+import Session
+import Transport
+
+/// From received bytes to an exchange: reading heads, checking who asks and for what.
+extension ClientConnection {
+    func receiveRequest() {
+        repeat {
+            switch requests.receive(from: stream, limit: worker.snapshot.limits.requestHead) {
+            case .received?: nextRequest()
+            case .blocked?: return requests.rest()
+            case .ended?: return close()
+            case .failed?: return abort()
+            case nil: return refuse(.requestHeadTooLarge(worker.snapshot.limits.requestHead))
+            }
+        } while isAwaitingRequest && stream.holdsBytes
+    }
+
+    private var isAwaitingRequest: Bool {
+        if case .awaitingRequest = phase { true } else { false }
+    }
+
+    func receiveAhead() {
+        switch requests.receive(from: stream, limit: SlabPool.slabSize) {
+        case nil, .ended?: stream.wantsRead = false
+        case .received?, .blocked?: break
+        case .failed?: abort()
+        }
+    }
+
+    /// Looks for a whole head in what was received.
+    func nextRequest() {
+        let progress = unsafe parser.parseRequest(
+            Span(_unsafeBytes: requests.unread), into: &exchange.request)
+        switch progress {
+        case .incomplete: break
+        case .tooLarge: refuse(.requestHeadTooLarge(worker.snapshot.limits.requestHead))
+        case .malformed(let error): refuse(.badRequest(error))
+        case .complete:
+            parser.reset()
+            deadline.clear()
+            headIsPending = true
+            unsafe exchange.record.began(
+                exchange.request, Span(_unsafeBytes: requests.unread), at: worker.loop.now)
+            if isIntercepted { requestInside() } else { requestToProxy() }
+        }
+    }
+
+    /// A request to the proxy itself.
+    func requestToProxy() {
+        guard isAllowed else { return refuseRequest(.clientNotAllowed(peer.ip.description)) }
+        guard let users = worker.users else { return performRequest() }
+        guard let credentials = unsafe users.credentials(
+            in: exchange.request, Span(_unsafeBytes: requests.unread))
+        else { return refuseRequest(.credentialsMissing) }
+        phase = .authenticating
+        deadline.set(afterNanoseconds: worker.idleNanoseconds)
+        users.verify(credentials, on: worker) { [weak self] isGood in
+            guard let self, case .authenticating = phase else { return }
+            deadline.clear()
+            if isGood { performRequest() } else { refuseRequest(.credentialsWrong) }
+        }
+    }
+
+    func performRequest() {
+        let request = exchange.request
+        let outcome = unsafe RequestDestination.of(request, Span(_unsafeBytes: requests.unread))
+        switch outcome {
+        case .proxyItself: refuseRequest(.askedForProxyItself)
+        case .malformed(let error): refuseRequest(.badAuthority(error))
+        case .unsupportedScheme(let scheme): refuseRequest(.unsupportedScheme(scheme))
+        case .tunnel(let authority):
+            exchange.record.authority = authority
+            switch worker.decide(authority, for: .secure) {
+            case .refuse(let error): refuseRequest(error)
+            case .relay(let route), .tunnel(let route): connect(route)
+            }
+        case .url(let authority, let purpose):
+            exchange.record.authority = authority
+            switch worker.decide(authority, for: purpose) {
+            case .refuse(let error): refuseRequest(error)
+            case .relay(let route): beginExchange(route, leased: nil)
+            case .tunnel: refuseRequest(.cannotTunnelURL(authority.description))
+            }
+        }
+    }
+
+    /// A request behind a CONNECT: the authority is settled.
+    func requestInside() {
+        guard var route else { return }
+        exchange.record.authority = route.authority
+        if route.snapshot !== worker.snapshot {
+            guard case .relay(let fresh) = worker.decide(route.authority, for: .secure) else {
+                return close()
+            }
+            if let leased, leased.origin.key != fresh.target.key {
+                leased.close()
+                self.leased = nil
+            }
+            route = fresh
+            self.route = fresh
+        }
+        if let misdirectedName {
+            return refuseRequest(.misdirected(asked: misdirectedName, connected: route.authority.description))
+        }
+        let agrees = unsafe RequestDestination.agrees(
+            exchange.request, Span(_unsafeBytes: requests.unread), with: route.authority)
+        guard agrees else {
+            let host = unsafe exchange.request.host?.text(in: Span(_unsafeBytes: requests.unread)) ?? ""
+            return refuseRequest(.misdirected(asked: host, connected: route.authority.description))
+        }
+        let leased = self.leased
+        self.leased = nil
+        beginExchange(route, leased: leased)
+    }
+
+    func beginExchange(_ route: Route, leased: UpstreamConnection?) {
+        phase = .exchanging
+        headIsPending = false
+        exchange.record.entry = route.entry
+        exchange.begin(to: route, leased: leased)
+    }
+
+    /// The exchange is over and logged; the last byte of its response has been written.
+    func exchangeEnded(keepsConnection: Bool) {
+        guard case .exchanging = phase else { return }
+        guard keepsConnection, !(hasEnded && requests.unread.isEmpty) else { return linger() }
+        lastUsed = worker.loop.now
+        phase = .awaitingRequest
+        stream.wantsRead = true
+        deadline.set(afterNanoseconds: worker.isDraining ? Worker.lastChanceNanoseconds : worker.idleNanoseconds)
+        if requests.unread.isEmpty {
+            requests.rest()
+            if !stream.holdsBytes { return }
+        }
+        // Pipelined requests wait for their turn of the loop, so that a long row of them starves no one.
+        worker.loop.afterThisTurn { [weak self] in
+            guard let self, case .awaitingRequest = phase else { return }
+            if stream.holdsBytes { receiveRequest() } else { nextRequest() }
+        }
+    }
+}
