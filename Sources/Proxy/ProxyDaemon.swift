@@ -131,8 +131,8 @@ package final class ProxyDaemon {
             do {
                 configuration = try ActiveConfiguration(fresh, authority: authority)
             } catch {
-                logger.error("config.error", metadata: ["cause": "\(error)"])
-                return
+                let place = Place(file: fresh.files.first ?? "")
+                throw ConfigurationProblems([Problem(.error, at: place, "can't be put into force: \(error)")])
             }
             warnOfRestart(fresh)
             snapshot = fresh
@@ -155,6 +155,7 @@ package final class ProxyDaemon {
         if fresh.proxy.workers != snapshot.proxy.workers { changed.append("proxy.workers") }
         if fresh.authority != snapshot.authority { changed.append("authority") }
         if fresh.log.format != snapshot.log.format { changed.append("log.format") }
+        if fresh.log.level != snapshot.log.level { changed.append("log.level") }
         for key in changed {
             logger.warning("config.warning", metadata: ["cause": "\(key) has changed: it takes effect at the next start"])
         }
