@@ -57,7 +57,7 @@ extension ClientConnection {
         else { return refuseRequest(.credentialsMissing) }
         phase = .authenticating
         deadline.set(afterNanoseconds: worker.idleNanoseconds)
-        users.verify(credentials, on: worker) { [weak self] isGood in
+        users.verify(credentials, on: worker.loop) { [weak self] isGood in
             guard let self, case .authenticating = phase else { return }
             deadline.clear()
             if isGood { performRequest() } else { refuseRequest(.credentialsWrong) }

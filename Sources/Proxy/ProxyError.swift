@@ -99,7 +99,7 @@ enum ProxyError {
                 "Plain HTTP to pinned host \(host) refused",
                 "http:// can't be pinned", host: host,
                 advice: "\(entry) pins this host; ask for it with https://.")
-        case .upstream(let failure, let route): failure.report(for: route)
+        case .upstream(let failure, let route): failure.report(for: route.authority)
         case .upstreamClosed(let cause, let host):
             Self.origin(502, "\(host) closed the connection", "connection_terminated", "the origin \(cause) before it answered", host)
         case .badResponse(let error, let host):
@@ -139,9 +139,11 @@ enum ProxyError {
 }
 
 extension UpstreamFailure {
-    fileprivate func report(for route: Route) -> RefusalReport {
-        let host = route.authority.host
+    func report(for authority: Authority) -> RefusalReport {
+        let host = authority.host
         switch self {
+        case .unresolved(.timedOut(let name)):
+            return ProxyError.origin(504, "Looking up \(host) timed out", "dns_timeout", "no answer about \(name)", host)
         case .unresolved(let error):
             return ProxyError.origin(502, "Cannot resolve \(host)", "dns_error", "\(error)", host)
         case .blocked(let address, let kind):
@@ -149,25 +151,26 @@ extension UpstreamFailure {
                 403, "\(host) is at a blocked address", "destination_ip_prohibited",
                 "\(address) is \(kind.rawValue), which upstream.block_addresses names", host)
         case .unreachable(let error):
-            return ProxyError.origin(502, "Cannot connect to \(route.authority)", "connection_refused", "\(error)", host)
+            return ProxyError.origin(502, "Cannot connect to \(authority)", "connection_refused", "\(error)", host)
         case .timedOut(let step):
             let error = step == .nameLookup ? "dns_timeout" : "connection_timeout"
             return ProxyError.origin(504, "\(host) timed out", error, "timed out \(step.rawValue)", host)
         case .parentRefused(let status):
             return ProxyError.origin(
                 502, "Parent proxy refused \(host)", "http_request_denied",
-                "the parent proxy answered CONNECT \(route.authority) with \(status)", host)
+                "the parent proxy answered CONNECT \(authority) with \(status)", host)
         case .parentFailed(let cause):
             return ProxyError.origin(502, "Parent proxy failed", "connection_terminated", "the parent proxy: \(cause)", host)
         case .tls(let error):
             return ProxyError.origin(
                 502, "TLS with \(host) failed", "tls_protocol_error",
-                "TLS handshake with \(route.authority): \(error)", host)
+                "TLS handshake with \(authority): \(error)", host)
         case .refused(let verdict):
-            guard let refusal = verdict.refusal else { return UpstreamFailure.local("no verdict").report(for: route) }
+            guard let refusal = verdict.refusal else { return UpstreamFailure.local("no verdict").report(for: authority) }
             return RefusalReport(
                 status: 502, reasonPhrase: refusal.title, proxyStatusError: "tls_certificate_error",
-                details: refusal.title, title: refusal.title, body: [refusal.details], host: host)
+                details: refusal.title, title: refusal.title, body: [refusal.details], host: host,
+                presentedPins: refusal.presentedPins, configuredPins: refusal.configuredPins)
         case .local(let cause):
             return ProxyError.origin(502, "Internal error for \(host)", "proxy_internal_error", cause, host)
         }

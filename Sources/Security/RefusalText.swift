@@ -27,6 +27,15 @@ extension Refusal {
         return text
     }
 
+    /// The pins of the chain that verified, leaf first, as pin files write them; empty if none did, since
+    /// what isn't verified must not be pasted.
+    package var presentedPins: [String] {
+        chain?.certificates.prefix(Self.shown).map { "\(pin(of: $0))" } ?? []
+    }
+
+    /// The policy's pins, as pin files write them.
+    package var configuredPins: [String] { policy.pins.pins.map { "\($0)" } }
+
     private var pinAdvice: [String] {
         let fix =
             policy.mode == .certificate
@@ -76,13 +85,16 @@ extension Refusal {
         var lines = certificates.prefix(Self.shown).map { certificate in
             let subject = certificate.subject.isEmpty ? "no subject" : certificate.subject
             let short = subject.count > 120 ? subject.prefix(120) + "…" : subject[...]
-            let pin =
-                policy.mode == .certificate
-                ? Pin.Kind.certificate(certificate.sha256, nil) : .spki(certificate.spkiSHA256)
-            return "- \(Pin(pin, origin: ""))   # \(short)"
+            return "- \(pin(of: certificate))   # \(short)"
         }
         if certificates.count > Self.shown { lines.append("# and \(certificates.count - Self.shown) more") }
         return lines
+    }
+
+    private func pin(of certificate: Certificate) -> Pin {
+        let kind: Pin.Kind =
+            policy.mode == .certificate ? .certificate(certificate.sha256, nil) : .spki(certificate.spkiSHA256)
+        return Pin(kind, origin: "")
     }
 
     private func pinsText() -> String {

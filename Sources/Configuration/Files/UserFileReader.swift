@@ -28,7 +28,7 @@ extension DaemonFileReader {
                 continue
             }
             let name = line[..<colon]
-            if line[line.index(after: colon)...].wholeMatch(of: /\$2[abxy]?\$[0-9]{2}\$[.\/A-Za-z0-9]{53}/) == nil {
+            if line[line.index(after: colon)...].wholeMatch(of: /\$2[aby]\$[0-9]{2}\$[.\/A-Za-z0-9]{53}/) == nil {
                 section.error(
                     place, "the password of \"\(name)\" is not a bcrypt hash; make the line with: htpasswd -nB \(name)")
             }

@@ -1,0 +1,40 @@
+import FoundationEssentials
+
+/// A refusal as programs read it (RFC 9457), with members of its own for what they may act on.
+struct ProblemDetails: Encodable {
+    private let type: String
+    private let title: String
+    private let status: Int
+    private let detail: String
+    /// RFC 9209's error type.
+    private let error: String
+    private let host: String?
+    private let presentedPins: [String]?
+    private let configuredPins: [String]?
+
+    private enum CodingKeys: String, CodingKey {
+        case type, title, status, detail, error, host
+        case presentedPins = "presented_pins"
+        case configuredPins = "configured_pins"
+    }
+
+    init(_ report: RefusalReport) {
+        type = "urn:x-pinproxy:\(report.proxyStatusError)"
+        title = report.title
+        status = report.status
+        detail = report.text.isEmpty ? report.details : report.text
+        error = report.proxyStatusError
+        host = report.host.isEmpty ? nil : report.host
+        presentedPins = report.presentedPins.isEmpty ? nil : report.presentedPins
+        configuredPins = report.configuredPins.isEmpty ? nil : report.configuredPins
+    }
+
+    /// The JSON text, with a line break at its end, since people see it on terminals.
+    var json: [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        // Strings and numbers always encode; an empty object is still a valid answer.
+        guard let data = try? encoder.encode(self) else { return Array("{}\n".utf8) }
+        return Array(data) + [0x0A]
+    }
+}

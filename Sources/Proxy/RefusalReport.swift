@@ -1,0 +1,28 @@
+/// What a refusal has to say, before it is put into a form that the client reads.
+///
+/// The texts may hold anything, names that a client or an origin sent included: ``RefusalResponse``
+/// makes each fit for the place where it goes.
+struct RefusalReport {
+    var status: Int
+    /// What most clients print: cause and host on one line.
+    var reasonPhrase: String
+    /// The error type of RFC 9209 section 2.3.
+    var proxyStatusError: String
+    /// One line for `Proxy-Status` and the log.
+    var details: String
+    var title: String
+    /// Paragraphs, which may have lines of their own; empty ones are left out.
+    var body: [String]
+    /// The host that was asked for; empty where none was.
+    var host = ""
+    /// The pins of the verified chain and those of the policy, as pin files write them.
+    var presentedPins: [String] = []
+    var configuredPins: [String] = []
+    var extraFields: [(String, String)] = []
+    var keepAlive = false
+
+    /// The whole text: what failed, and what to do about it.
+    var text: String {
+        body.map { $0.hasSuffix("\n") ? String($0.dropLast()) : $0 }.filter { !$0.isEmpty }.joined(separator: "\n\n")
+    }
+}

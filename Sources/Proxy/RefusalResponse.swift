@@ -1,0 +1,66 @@
+/// Makes the bytes of a response out of what a refusal has to say: the only place that does.
+enum RefusalResponse {
+    /// Bytes of a reason phrase, and of the details in `Proxy-Status`, at most.
+    private static let longestReason = 200
+    private static let longestDetails = 512
+
+    /// Head and body. A response to HEAD has the head that GET would get, and no body.
+    static func bytes(for report: RefusalReport, toHead: Bool, prefersHTML: Bool) -> [UInt8] {
+        let body = prefersHTML ? RefusalPage.html(for: report) : ProblemDetails(report).json
+        var head = ResponseText(status: report.status, reason: FieldText.plain(report.reasonPhrase, longest: longestReason))
+        let details = FieldText.quoted(report.details, longest: longestDetails)
+        head.add("Proxy-Status", "pinproxy; error=\(report.proxyStatusError); details=\(details)")
+        for (name, value) in report.extraFields { head.add(name, FieldText.plain(value, longest: longestDetails)) }
+        head.addBody(
+            type: prefersHTML ? "text/html; charset=utf-8" : "application/problem+json", count: body.count,
+            keepAlive: report.keepAlive)
+        return head.bytes(with: toHead ? [] : body)
+    }
+}
+
+/// The head of a response of the proxy's own. Names and values are given ready for their place.
+struct ResponseText {
+    private var text: String
+
+    init(status: Int, reason: String) { text = "HTTP/1.1 \(status) \(reason)\r\n" }
+
+    mutating func add(_ name: String, _ value: String) { text += "\(name): \(value)\r\n" }
+
+    /// The fields of every answer of the proxy's own: it must neither be kept in a cache nor run anything.
+    mutating func addBody(type: String, count: Int, keepAlive: Bool) {
+        add("Content-Type", type)
+        add("Content-Length", "\(count)")
+        add("Cache-Control", "no-store")
+        add("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+        add("X-Content-Type-Options", "nosniff")
+        add("Connection", keepAlive ? "keep-alive" : "close")
+    }
+
+    func bytes(with body: [UInt8]) -> [UInt8] { Array((text + "\r\n").utf8) + body }
+}
+
+/// Texts from anywhere, made fit for a response's head: printable ASCII on one line.
+enum FieldText {
+    /// Other characters become question marks, line breaks and tabs spaces; what is longer is cut.
+    static func plain(_ text: String, longest: Int) -> String {
+        var plain = ""
+        for scalar in text.unicodeScalars.prefix(longest) {
+            switch scalar.value {
+            case 0x20...0x7E: plain.unicodeScalars.append(scalar)
+            case 0x09...0x0D: plain += " "
+            default: plain += "?"
+            }
+        }
+        return plain
+    }
+
+    /// A String of RFC 8941 section 3.3.3, with its quotes; `longest` counts before they are escaped.
+    static func quoted(_ text: String, longest: Int) -> String {
+        var quoted = "\""
+        for scalar in plain(text, longest: longest).unicodeScalars {
+            if scalar == "\"" || scalar == "\\" { quoted += "\\" }
+            quoted.unicodeScalars.append(scalar)
+        }
+        return quoted + "\""
+    }
+}

@@ -1,0 +1,40 @@
+/// The answer to a request for the proxy itself, such as that of a browser pointed at its port: what
+/// the port is for, and how to use it.
+enum UsagePage {
+    private static let title = "This is pinproxy, an HTTPS forward proxy"
+    private static let explanation =
+        "Nothing is served here: programs send their requests through this port, and pinproxy checks the "
+        + "certificates and keys of the servers that they reach."
+    private static let commands = """
+        # every program of this shell
+        eval "$(pinproxy env)"
+
+        # one command
+        pinproxy exec -- curl https://example.com/
+
+        # by hand, with the address that you have just asked
+        export HTTPS_PROXY=http://127.0.0.1:7467
+        """
+
+    static func response(toHead: Bool, prefersHTML: Bool) -> [UInt8] {
+        let body = prefersHTML ? html : text
+        var head = ResponseText(status: 400, reason: "This is a proxy: send requests through it, not to it")
+        head.add("Proxy-Status", "pinproxy; error=http_request_error; details=\"a request to the proxy itself\"")
+        head.addBody(
+            type: prefersHTML ? "text/html; charset=utf-8" : "text/plain; charset=utf-8", count: body.count,
+            keepAlive: false)
+        return head.bytes(with: toHead ? [] : body)
+    }
+
+    private static let text = Array("\(title)\n\n\(explanation)\n\n\(commands)\n".utf8)
+
+    private static let html = RefusalPage.page(
+        title: title,
+        body: """
+            <p class="status">400 · pinproxy</p>
+            <h1>\(RefusalPage.escaped(title))</h1>
+            <p>\(RefusalPage.escaped(explanation))</p>
+            <pre>\(RefusalPage.escaped(commands))</pre>
+
+            """)
+}

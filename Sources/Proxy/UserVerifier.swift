@@ -1,0 +1,105 @@
+import Configuration
+import Dispatch
+import EventLoop
+import HTTPWire
+import Synchronization
+import TLS
+
+/// Who may use the proxy: the users of one htpasswd file.
+///
+/// bcrypt is slow on purpose, so it runs on a queue of its own, one comparison after another, and not on a
+/// worker: clients that try passwords hold up one another and no one else's traffic. Credentials that
+/// were right are remembered, as a digest under a random key and only as long as this verifier, which a
+/// reload replaces: a client pays for bcrypt once, and not with every connection.
+final class UserVerifier: Sendable {
+    /// Comparisons that may wait; whoever comes on top is refused.
+    private static let longestQueue = 64
+    /// Credentials remembered at most.
+    private static let mostRemembered = 1024
+
+    private struct State {
+        var waiting = 0
+        var remembered: Set<SHA256Digest> = []
+    }
+
+    private let users: [[UInt8]: BcryptHash]
+    /// What the password of an unknown user is compared with, so that the time doesn't tell names.
+    private let decoy: BcryptHash?
+    private let key: [UInt8]
+    private let state = Mutex(State())
+    private let queue = DispatchQueue(label: "pinproxy.users")
+
+    /// - Parameter file: its lines were checked, and its problems reported by line, when it was read.
+    init(file: UserFile) throws(UserFileError) {
+        var users: [[UInt8]: BcryptHash] = [:]
+        for line in file.lines {
+            guard let colon = line.firstIndex(of: ":"), let hash = BcryptHash(line[line.index(after: colon)...]) else {
+                throw UserFileError(path: file.path, user: String(line.prefix { $0 != ":" }))
+            }
+            users[Array(line[..<colon].utf8)] = hash
+        }
+        self.users = users
+        decoy = users.values.max { $0.cost < $1.cost }
+        var random = SystemRandomNumberGenerator()
+        key = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &random) }
+    }
+
+    /// What the client says it is; nil if it says nothing that could be compared.
+    func credentials(in request: RequestHead, _ bytes: Span<UInt8>) -> Credentials? {
+        Credentials(in: request, bytes)
+    }
+
+    /// Calls `answer` once, on the loop's thread: before this returns if the credentials are remembered or
+    /// there are too many to compare, else later; never if the loop ends before. It should hold its
+    /// objects weakly, since it may be released on another thread.
+    func verify(_ credentials: Credentials, on loop: EventLoop, _ answer: @escaping (Bool) -> Void) {
+        let digest = digest(of: credentials)
+        let isQueued: Bool? = state.withLock { state in
+            if state.remembered.contains(digest) { return nil }
+            guard state.waiting < Self.longestQueue else { return false }
+            state.waiting += 1
+            return true
+        }
+        guard let isQueued else { return answer(true) }
+        guard isQueued else { return answer(false) }
+        let answer = LoopBound(answer, on: loop)
+        let handle = loop.handle
+        queue.async { [self] in
+            let isGood = compare(credentials, digest)
+            handle.post { answer.value(on: $0)(isGood) }
+        }
+    }
+
+    private func compare(_ credentials: Credentials, _ digest: SHA256Digest) -> Bool {
+        // A client that opens many connections at once asks the same many times: the first answer is for all.
+        let isKnown = state.withLock { $0.remembered.contains(digest) }
+        let isGood = isKnown || isRight(credentials)
+        state.withLock { state in
+            state.waiting -= 1
+            guard isGood else { return }
+            if state.remembered.count >= Self.mostRemembered { state.remembered.removeAll() }
+            state.remembered.insert(digest)
+        }
+        return isGood
+    }
+
+    private func isRight(_ credentials: Credentials) -> Bool {
+        if let hash = users[credentials.user] { return hash.isOf(credentials.password) }
+        _ = decoy?.isOf(credentials.password)
+        return false
+    }
+
+    /// Keyed and nested like HMAC: who doesn't know the key can't aim at the set, nor get a password from it.
+    private func digest(of credentials: Credentials) -> SHA256Digest {
+        let inner = SHA256Digest.of(key + credentials.user + [UInt8(ascii: ":")] + credentials.password)
+        return SHA256Digest.of(key + inner.bytes)
+    }
+}
+
+/// A line of a user file that holds no user with a bcrypt hash.
+struct UserFileError: Error, CustomStringConvertible {
+    let path: String
+    let user: String
+
+    var description: String { "\(path): the password of \"\(user)\" is not a bcrypt hash" }
+}
