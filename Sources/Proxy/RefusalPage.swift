@@ -62,7 +62,7 @@ enum RefusalPage {
         h1 { margin: .2rem 0 1.2rem; font-size: 1.5rem; line-height: 1.3; overflow-wrap: anywhere; }
         .status { margin: 0; color: var(--mark); font-weight: 600; }
         p { overflow-wrap: anywhere; }
-        pre { margin: 1rem 0; padding: 1rem; overflow-x: auto; background: var(--page); border: 1px solid var(--line); border-radius: 6px; }
+        pre { margin: 1rem 0; padding: 1rem; white-space: pre-wrap; overflow-wrap: anywhere; background: var(--page); border: 1px solid var(--line); border-radius: 6px; }
         pre, code { font: .84rem/1.55 ui-monospace, "DejaVu Sans Mono", monospace; }
         footer { margin-top: 1.5rem; padding-top: 1rem; border-top: 1px solid var(--line); color: var(--dim); font-size: .875rem; }
         """
