@@ -121,9 +121,9 @@ package final class LocalAuthority: Sendable {
         return bytes
     }
 
-    /// `pinproxy on HOST, 2026-11-21`, within 64 bytes.
+    /// `pinproxy on HOST (2026-11-21)`, within 64 bytes.
     static func commonName(machine: String, at unixTime: UnixTime) -> String {
-        let date = ", \(CalendarDate(unixTime))"
+        let date = " (\(CalendarDate(unixTime)))"
         let start = "pinproxy on "
         let printable = machine.utf8.filter { $0 > 0x20 && $0 < 0x7f }
         let host = printable.prefix(64 - start.utf8.count - date.utf8.count)

@@ -79,10 +79,10 @@ final class TemporaryDirectory {
     }
 
     @Test(arguments: [
-        ("build.example.com", "pinproxy on build.example.com, 2030-01-01"),
-        ("", "pinproxy on this machine, 2030-01-01"),
-        (String(repeating: "h", count: 64), "pinproxy on " + String(repeating: "h", count: 40) + ", 2030-01-01"),
-        ("bad\nname ü", "pinproxy on badname, 2030-01-01"),
+        ("build.example.com", "pinproxy on build.example.com (2030-01-01)"),
+        ("", "pinproxy on this machine (2030-01-01)"),
+        (String(repeating: "h", count: 64), "pinproxy on " + String(repeating: "h", count: 39) + " (2030-01-01)"),
+        ("bad\nname ü", "pinproxy on badname (2030-01-01)"),
     ])
     func theNameTellsTheMachine(_ machine: String, _ name: String) {
         #expect(LocalAuthority.commonName(machine: machine, at: CertificateTemplate.now) == name)
