@@ -13,6 +13,9 @@ TO_RUN := ca-certificates
 TO_TEST := nginx openssl curl wget python3 python3-venv nodejs dnsmasq-base ca-certificates
 TO_BENCH := nginx openssl haproxy squid-openssl wrk proxychains4 python3
 
+# The rooms call each other for every request: without this, generic code isn't specialised across
+# them, which costs 6 % more processor time a request (measured, keep-alive).
+RELEASE_FLAGS := -Xswiftc -cross-module-optimization
 RELEASE := .build/release/pinproxy
 PYTHON := .build/python
 REQUIREMENTS := Tests/IntegrationTests/Peers/requirements.txt
@@ -25,7 +28,7 @@ run: release
 
 release:
 	@Scripts/install-packages $(TO_BUILD) $(TO_RUN)
-	swift build -c release --product pinproxy
+	swift build -c release --product pinproxy $(RELEASE_FLAGS)
 
 test: $(PYTHON)/installed
 	@Scripts/install-packages $(TO_BUILD) $(TO_TEST)
