@@ -93,7 +93,7 @@ extension ClientConnection {
         exchange.record.authority = route.authority
         if route.snapshot !== worker.snapshot {
             guard case .relay(let fresh) = worker.decide(route.authority, for: .secure) else {
-                return close()
+                return fail("after a reload this host may no longer be intercepted")
             }
             if let leased, leased.origin.key != fresh.target.key {
                 leased.close()
