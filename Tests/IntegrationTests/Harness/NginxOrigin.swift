@@ -49,7 +49,7 @@ struct NginxOrigin: Sendable {
             pid \(bed.path(folder))/nginx.pid; error_log stderr warn;
             events { worker_connections 1024; }
             http {
-                access_log off; default_type text/plain; root \(documents);
+                access_log off; types { text/html html; } default_type text/plain; root \(documents);
                 client_body_temp_path \(bed.path(folder))/body; proxy_temp_path \(bed.path(folder))/proxy;
                 fastcgi_temp_path \(bed.path(folder))/fastcgi; uwsgi_temp_path \(bed.path(folder))/uwsgi;
                 scgi_temp_path \(bed.path(folder))/scgi;

@@ -7,6 +7,9 @@ struct SharedBed: Sendable {
     /// The port of the origin that the suite set up, and its second one if it has two.
     let originPort: UInt16
     var secondOriginPort: UInt16 = 0
+    /// The Python origins, over TLS and plain, where the suite has them.
+    var origin: PythonPeer?
+    var plainOrigin: PythonPeer?
 }
 
 /// Sets a suite's programs up before its first test and ends them after its last.

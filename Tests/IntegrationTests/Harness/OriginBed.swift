@@ -1,0 +1,24 @@
+/// What most suites share: the Python origin as `origin.test` over TLS, and a plain one beside it.
+enum OriginBed {
+    static let name = "origin.test"
+
+    @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
+        let roots = try TestRoots()
+        let origin = try await PythonPeer.origin(in: bed, chain: roots.chain(name))
+        let plain = try await PythonPeer.origin(in: bed, chain: nil)
+        let proxy = try await ProxyProcess(in: bed, trust: roots.write(to: bed), hosts: [name: "127.0.0.1"])
+        return SharedBed(
+            bed: bed, proxy: proxy, originPort: origin.port, secondOriginPort: plain.port, origin: origin,
+            plainOrigin: plain)
+    }
+}
+
+extension SharedBed {
+    var url: String { "https://\(OriginBed.name):\(originPort)" }
+    var plainURL: String { "http://\(OriginBed.name):\(secondOriginPort)" }
+    var authority: String { "\(OriginBed.name):\(originPort)" }
+
+    func curl(_ arguments: String...) async throws -> Run {
+        try await bed.curl(via: proxy, arguments)
+    }
+}
