@@ -119,7 +119,7 @@ struct ClientProgramsTests {
     }
 
     /// What the client is shown is a certificate that the strictest of them take.
-    @Test(arguments: ["right.test", "upper.test"])
+    @Test(arguments: ["right.test", "unpinned.test"])
     func theLeafIsStrictlyRight(host: String) async throws {
         let shown = try await run(
             "/bin/sh", "-c",
@@ -157,10 +157,10 @@ struct ClientProgramsTests {
 enum ClientProgramsBed {
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
         let roots = try TestRoots()
-        let leaf = try roots.leaf("right.test", "wrong.test", "upper.test")
+        let leaf = try roots.leaf("right.test", "wrong.test", "unpinned.test")
         let nginx = try await NginxOrigin(
             in: bed,
-            sites: [.init(name: "right.test wrong.test upper.test", chain: ServedChain(leaf))])
+            sites: [.init(name: "right.test wrong.test unpinned.test", chain: ServedChain(leaf))])
         let pins = """
             hosts:
               - match: right.test
@@ -173,7 +173,7 @@ enum ClientProgramsBed {
             """
         let proxy = try await ProxyProcess(
             in: bed, pins: pins, trust: roots.write(to: bed),
-            hosts: ["right.test": "127.0.0.1", "wrong.test": "127.0.0.1", "upper.test": "127.0.0.1"])
+            hosts: ["right.test": "127.0.0.1", "wrong.test": "127.0.0.1", "unpinned.test": "127.0.0.1"])
         return SharedBed(bed: bed, proxy: proxy, originPort: nginx.port, secondOriginPort: nginx.plainPort)
     }
 }

@@ -14,6 +14,7 @@ import ssl
 import struct
 import sys
 import threading
+import time
 
 BLOCK = bytes(range(256)) * 256
 releases = {}
@@ -112,16 +113,23 @@ class Peer:
         raw.close()
 
 
-def echo(peer, _):
+def echo(peer, _, pause=0):
     digest, length = hashlib.sha256(), 0
     for piece in peer.body():
         digest.update(piece)
         length += len(piece)
+        if pause:
+            time.sleep(pause)
     peer.answer(json.dumps({
         "method": peer.method, "target": peer.target, "version": peer.version, "lines": peer.lines,
         "length": length, "sha256": digest.hexdigest(), "trailers": peer.trailers,
         "connection": peer.number,
     }), fields="Content-Type: application/json\r\n")
+
+
+def slow_echo(peer, _):
+    """Reads more slowly than anybody sends."""
+    echo(peer, "", pause=0.0002)
 
 
 def large(peer, argument):
@@ -275,20 +283,13 @@ def silent(peer, _):
         peer.fill()
 
 
-def unread(peer, name):
-    """/unread/NAME: reads nothing of the body until /release/NAME, then all of it."""
-    say("unread", name=name)
-    release(name).wait(60)
-    echo(peer, "")
-
-
 PATHS = {
-    "echo": echo, "large": large, "chunked": chunked, "until-close": until_close, "http10": http10,
+    "echo": echo, "slow-echo": slow_echo, "large": large, "chunked": chunked, "until-close": until_close, "http10": http10,
     "truncated": truncated, "early": early, "expectation": expectation,
     "refused-expectation": refused_expectation, "hints": hints, "status": status,
     "not-modified": not_modified, "head-length": head_length, "close-when-idle": close_when_idle,
     "die-when-reused": die_when_reused, "raw": raw, "upgrade": upgrade, "hold": hold,
-    "release": release_held, "silent": silent, "unread": unread,
+    "release": release_held, "silent": silent,
 }
 
 
