@@ -3,10 +3,19 @@ enum OriginBed {
     static let name = "origin.test"
 
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
+        try await prepare(bed, pins: "")
+    }
+
+    static func prepare(
+        _ bed: TestBed, pins: String = "", sections: ProxyProcess.Sections = [:],
+        hosts: [String: String] = [:]
+    ) async throws -> SharedBed {
         let roots = try TestRoots()
         let origin = try await PythonPeer.origin(in: bed, chain: roots.chain(name))
         let plain = try await PythonPeer.origin(in: bed, chain: nil)
-        let proxy = try await ProxyProcess(in: bed, trust: roots.write(to: bed), hosts: [name: "127.0.0.1"])
+        let proxy = try await ProxyProcess(
+            in: bed, pins: pins, trust: roots.write(to: bed), hosts: hosts.merging([name: "127.0.0.1"]) { $1 },
+            sections: sections)
         return SharedBed(
             bed: bed, proxy: proxy, originPort: origin.port, secondOriginPort: plain.port, origin: origin,
             plainOrigin: plain)

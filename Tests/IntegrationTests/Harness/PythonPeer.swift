@@ -7,9 +7,11 @@ struct PythonPeer: Sendable {
     let port: UInt16
     let events: EventLog
 
-    init(in bed: TestBed, script: String, _ arguments: [String] = []) async throws {
+    init(
+        in bed: TestBed, script: String, _ arguments: [String] = [], interpreter: String = python
+    ) async throws {
         process = try await bed.start(
-            [Self.python, "-u", Self.path(script)] + arguments, mergingErrors: true)
+            [interpreter, "-u", Self.path(script)] + arguments, mergingErrors: true)
         events = EventLog(lines: process.output)
         guard let port = try await events.first("ready")["port"].flatMap({ UInt16($0) }) else {
             throw TestBedError("\(script) names no port")

@@ -1,0 +1,75 @@
+import Foundation
+import Testing
+
+/// `proxy.users`: 407 until the credentials are right, on a connection that stays, and no word of
+/// them to the origin.
+@Suite(.sharedBed(AuthenticationBed.prepare), .timeLimit(.minutes(1)))
+struct AuthenticationTests {
+    let shared: SharedBed
+
+    init() throws {
+        shared = try sharedBed()
+    }
+
+    private static func credentials(_ pair: String) -> String {
+        "Proxy-Authorization: Basic \(Data(pair.utf8).base64EncodedString())\r\n"
+    }
+
+    @Test func theConnectionSurvivesA407() async throws {
+        let connection = try RawConnection(to: shared.proxy)
+        func connect(_ fields: String) async throws -> RawResponse {
+            try await connection.send(
+                "CONNECT \(shared.authority) HTTP/1.1\r\nHost: \(shared.authority)\r\n\(fields)\r\n")
+            return try await connection.response()
+        }
+        let none = try await connect("")
+        #expect(none.status == 407)
+        #expect(none["Proxy-Authenticate"]?.hasPrefix("Basic realm=") == true, "\(none)")
+        #expect(none["WWW-Authenticate"] == nil)
+        for wrong in ["ada:wrong", "nobody:secret", "ada:", "ada"] {
+            #expect(try await connect(Self.credentials(wrong)).status == 407, "\(wrong)")
+        }
+        #expect(try await connect("Proxy-Authorization: Bearer secret\r\n").status == 407)
+        #expect(try await connect("Proxy-Authorization: Basic !!!\r\n").status == 407)
+        #expect(try await connect(Self.credentials("ada:secret")).status == 200)
+    }
+
+    @Test func curlAuthenticates() async throws {
+        let right = try await shared.curl("--proxy-user", "ada:secret", shared.url + "/large/3")
+        #expect(right.succeeded, "\(right)")
+        let wrong = try await shared.curl("--proxy-user", "ada:wrong", shared.url + "/large/3")
+        #expect(wrong.ending == .exited(56), "\(wrong)")
+    }
+
+    @Test func credentialsAreNotForwarded() async throws {
+        let run = try await shared.curl("--proxy-user", "ada:secret", shared.plainURL + "/echo")
+        #expect(run.output.contains("\"method\": \"GET\""), "\(run)")
+        #expect(!run.output.contains("Proxy-Authorization"), "\(run)")
+    }
+
+    @Test func aPlainRequestNeedsThemEachTime() async throws {
+        let connection = try RawConnection(to: shared.proxy)
+        let head = "GET \(shared.plainURL)/large/3 HTTP/1.1\r\nHost: \(OriginBed.name):\(shared.secondOriginPort)\r\n"
+        for (fields, status) in [("", 407), (Self.credentials("ada:secret"), 200), ("", 407)] {
+            try await connection.send(head + fields + "\r\n")
+            #expect(try await connection.response().status == status)
+        }
+    }
+}
+
+enum AuthenticationBed {
+    /// A htpasswd file `users` with ada, whose password is "secret".
+    static func usersFile(in bed: TestBed, folder: String) async throws {
+        let hash = try await bed.run([
+            PythonPeer.python, "-W", "ignore", "-c",
+            "import crypt; print(crypt.crypt('secret', crypt.mksalt(crypt.METHOD_BLOWFISH, rounds=16)))",
+        ])
+        guard hash.output.hasPrefix("$2") else { throw TestBedError("no bcrypt: \(hash)") }
+        try bed.file("\(folder)/users", "ada:\(hash.output)\n")
+    }
+
+    @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
+        try await usersFile(in: bed, folder: "proxy")
+        return try await OriginBed.prepare(bed, sections: ["proxy": ["users: users"]])
+    }
+}
