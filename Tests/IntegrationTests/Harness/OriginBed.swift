@@ -11,7 +11,9 @@ enum OriginBed {
         hosts: [String: String] = [:]
     ) async throws -> SharedBed {
         let roots = try TestRoots()
-        let origin = try await PythonPeer.origin(in: bed, chain: roots.chain(name))
+        let names = [name] + hosts.keys.sorted()
+        let leaf = try roots.intermediate.issue(TestRoots.template(names))
+        let origin = try await PythonPeer.origin(in: bed, chain: ServedChain(leaf))
         let plain = try await PythonPeer.origin(in: bed, chain: nil)
         let proxy = try await ProxyProcess(
             in: bed, pins: pins, trust: roots.write(to: bed), hosts: hosts.merging([name: "127.0.0.1"]) { $1 },

@@ -1,0 +1,177 @@
+import Foundation
+import Testing
+
+/// What an exchange comes to when it cannot be had: an answer with a cause, in time, and the log's
+/// line beside it.
+@Suite(.sharedBed(RefusalBed.prepare), .timeLimit(.minutes(1)))
+struct RefusalTests {
+    let shared: SharedBed
+
+    init() throws {
+        shared = try sharedBed()
+    }
+
+    @Test func aNameThatDoesNotExist() async throws {
+        let answer = try await shared.proxy.connect(to: "nowhere.test:443")
+        Expected.refused(502, "dns_error").check(answer, host: "nowhere.test")
+    }
+
+    @Test func aPortThatNobodyListensOn() async throws {
+        let port = try ListeningSocket().port
+        let answer = try await shared.proxy.connect(to: "origin.test:\(port)")
+        Expected.refused(502, "connection_refused").check(answer, host: "origin.test")
+    }
+
+    @Test func anAddressThatIsBlocked() async throws {
+        // Names that lead to the metadata service of clouds; one of them in IPv4-mapped form.
+        for name in ["metadata.test", "mapped.test"] {
+            let answer = try await shared.proxy.connect(to: "\(name):80")
+            Expected.refused(403, "destination_ip_prohibited").check(answer, host: name)
+        }
+        let literal = try await shared.proxy.connect(to: "169.254.169.254:80")
+        #expect(literal.status == 403, "\(literal)")
+    }
+
+    @Test func anOriginThatSpeaksNoTLS() async throws {
+        let answer = try await shared.proxy.connect(to: "origin.test:\(shared.secondOriginPort)")
+        #expect(answer.status == 502, "\(answer)")
+    }
+
+    @Test func anOriginThatIsSilentInTheHandshake() async throws {
+        // The kernel accepts; nobody answers.
+        let silent = try ListeningSocket()
+        let answer = try await shared.proxy.connect(to: "origin.test:\(silent.port)")
+        Expected.refused(504, "timeout").check(answer, host: "origin.test")
+    }
+
+    @Test func anOriginThatIsSilentAfterTheRequest() async throws {
+        let run = try await shared.curl("-i", shared.url + "/silent")
+        #expect(run.output.hasPrefix("HTTP/1.1 504 "), "\(run)")
+        #expect(run.output.contains("http_response_timeout"), "\(run)")
+    }
+
+    @Test(arguments: [
+        "origin.test", "origin.test:", "origin.test:0x50", "origin.test:70000", "user@origin.test:443", ":443",
+        "::1:443", "[::1:443", "[::1]443", "origin..test:443", "https://origin.test:443/", "/", "*",
+    ])
+    func aConnectWithoutAnAuthority(target: String) async throws {
+        let answer = try await shared.proxy.connect(to: target)
+        #expect(answer.status == 400, "\(answer)")
+    }
+
+    @Test(arguments: ["https://user:password@origin.test/", "ftp://origin.test/", "http://", "http:///x", "https://[::1/"])
+    func aTargetThatIsNoURL(target: String) async throws {
+        let connection = try RawConnection(to: shared.proxy)
+        try await connection.send("GET \(target) HTTP/1.1\r\nHost: origin.test\r\n\r\n")
+        #expect(try await connection.response().status == 400)
+    }
+
+    @Test func hostsThatDisagreeAreMisdirected() async throws {
+        func ask(_ host: String, _ options: String...) async throws -> Run {
+            try await shared.bed.run(
+                [
+                    "timeout", "30", "openssl", "s_client", "-quiet", "-proxy",
+                    "\(shared.proxy.address):\(shared.proxy.port)", "-connect", shared.authority,
+                ] + options,
+                input: Array("GET /echo HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n".utf8))
+        }
+        let right = try await ask(shared.authority, "-servername", "origin.test")
+        #expect(right.output.hasPrefix("HTTP/1.1 200 "), "\(right)")
+        let absent = try await ask(shared.authority, "-noservername")
+        #expect(absent.output.hasPrefix("HTTP/1.1 200 "), "\(absent)")
+        let otherHost = try await ask("other.test:\(shared.originPort)", "-servername", "origin.test")
+        #expect(otherHost.output.hasPrefix("HTTP/1.1 421 "), "\(otherHost)")
+        let otherPort = try await ask("origin.test:1", "-servername", "origin.test")
+        #expect(otherPort.output.hasPrefix("HTTP/1.1 421 "), "\(otherPort)")
+        let otherName = try await ask("other.test:\(shared.originPort)", "-servername", "other.test")
+        #expect(otherName.output.hasPrefix("HTTP/1.1 421 "), "\(otherName)")
+    }
+
+    @Test func theProxyDoesTLSForAURLWithHTTPS() async throws {
+        let connection = try RawConnection(to: shared.proxy)
+        func get(_ url: String) async throws -> RawResponse {
+            let host = url.components(separatedBy: "/")[2]
+            try await connection.send("GET \(url) HTTP/1.1\r\nHost: \(host)\r\n\r\n")
+            return try await connection.response()
+        }
+        #expect(try await get(shared.url + "/echo").status == 200)
+        let wrong = try await get("https://wrong.test:\(shared.originPort)/echo")
+        Expected.refused(502, "pinning failure").check(wrong, host: "wrong.test")
+        #expect(try await get(shared.plainURL + "/echo").status == 200)
+    }
+
+    @Test func aRefusalAtConnectKeepsTheConnection() async throws {
+        let connection = try RawConnection(to: shared.proxy)
+        for (host, status) in [("wrong.test", 502), ("deny.test", 403), ("origin.test", 200)] {
+            try await connection.send(
+                "CONNECT \(host):\(shared.originPort) HTTP/1.1\r\nHost: \(host):\(shared.originPort)\r\n\r\n")
+            #expect(try await connection.response().status == status)
+        }
+    }
+
+    @Test func aHeadThatIsTooLarge() async throws {
+        let connection = try RawConnection(to: shared.proxy)
+        try await connection.send(
+            "GET \(shared.plainURL)/echo HTTP/1.1\r\nHost: origin.test\r\nX: \(String(repeating: "x", count: 9000))\r\n\r\n")
+        #expect(try await connection.response().status == 431)
+        let run = try await shared.curl("-i", shared.url + "/raw/" + largeHead)
+        #expect(run.output.hasPrefix("HTTP/1.1 502 "), "\(run)")
+    }
+
+    private var largeHead: String {
+        Data("HTTP/1.1 200 OK\r\nX: \(String(repeating: "x", count: 5000))\r\n\r\n".utf8).base64EncodedString()
+            .replacingOccurrences(of: "+", with: "-").replacingOccurrences(of: "/", with: "_")
+    }
+
+    @Test func aClientThatNeverFinishesItsHead() async throws {
+        let connection = try RawConnection(to: shared.proxy)
+        try await connection.send("GET / HTT")
+        // An answer or none, but an end.
+        let answer = String(decoding: try await connection.receiveAll(), as: UTF8.self)
+        #expect(answer.isEmpty || answer.hasPrefix("HTTP/1.1 408 "), "\(answer)")
+    }
+
+    @Test func aClientThatSpeaksNoTLSInItsTunnel() async throws {
+        for greeting in ["GET / HTTP/1.1\r\n\r\n", "\u{16}\u{3}\u{1}\u{0}\u{5}hello", "\0\0\0\0\0\0\0\0"] {
+            let connection = try RawConnection(to: shared.proxy)
+            try await connection.send("CONNECT \(shared.authority) HTTP/1.1\r\nHost: \(shared.authority)\r\n\r\n")
+            #expect(try await connection.response().status == 200)
+            try await connection.send(greeting)
+            let rest = String(decoding: try await connection.receiveAll(), as: UTF8.self)
+            #expect(!rest.contains("200 OK"), "\(rest)")
+        }
+    }
+
+    @Test func anExchangeLeavesItsLineInTheLog() async throws {
+        let run = try await shared.curl(shared.url + "/echo?secret=1")
+        #expect(run.succeeded)
+        let event = try await shared.proxy.events.first("exchange") { $0["path"]?.hasPrefix("/echo") == true }
+        #expect(event["method"] == "GET" && event["host"] == "origin.test", "\(event)")
+        #expect(event["port"] == "\(shared.originPort)" && event["status"] == "200", "\(event)")
+        #expect(!"\(shared.proxy.events.all)".contains("secret"))
+    }
+}
+
+enum RefusalBed {
+    @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
+        try await OriginBed.prepare(
+            bed,
+            pins: """
+                hosts:
+                  - match: wrong.test
+                    pinning: public-key
+                    pins: [\(String.wrongPin)]
+                  - match: deny.test
+                    action: deny
+
+                """,
+            sections: [
+                "timeouts": ["tls_handshake: 500ms", "first_byte: 500ms", "idle_client: 2s"],
+                "limits": ["request_head: 8KiB", "response_head: 4KiB"],
+            ],
+            hosts: [
+                "wrong.test": "127.0.0.1", "deny.test": "127.0.0.1", "metadata.test": "169.254.169.254",
+                "mapped.test": "::ffff:169.254.169.254",
+            ])
+    }
+}

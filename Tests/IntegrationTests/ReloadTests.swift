@@ -1,0 +1,117 @@
+import Foundation
+import Testing
+
+/// SIGHUP: a new snapshot decides from the next exchange on, and nothing under way notices.
+@Suite(.timeLimit(.minutes(2)))
+struct ReloadTests {
+    private static let wrong = """
+        hosts:
+          - match: \(OriginBed.name)
+            pinning: public-key
+            pins: [\(String.wrongPin)]
+
+        """
+
+    private func rewrite(_ shared: SharedBed, pins: String) throws {
+        try shared.bed.file("proxy/pins.yaml", pins)
+    }
+
+    @Test func aWrongFileChangesNothing() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(bed)
+            try rewrite(shared, pins: "hosts:\n  - match: origin.test\n    pining: public-key\n")
+            let outcome = try await shared.proxy.reload()
+            #expect(outcome.name == "config.error")
+            #expect("\(outcome)".contains("pins.yaml:3:5"), "\(outcome)")
+            #expect(try await shared.proxy.connect(to: shared.authority).status == 200)
+            try rewrite(shared, pins: Self.wrong)
+            #expect(try await shared.proxy.reload().name == "config.reload")
+            #expect(try await shared.proxy.connect(to: shared.authority).status == 502)
+        }
+    }
+
+    /// One client connection with two requests: the first in flight while the pin changes.
+    @Test func theNextExchangeOfAKeptConnectionIsDecidedAnew() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(bed)
+            let client = try await bed.start(
+                ["curl", "-sS", "-i", "\(shared.url)/hold/first", "\(shared.url)/echo"],
+                environment: shared.proxy.clientEnvironment, mergingErrors: true)
+            _ = try await #require(shared.origin).events.first("held")
+            try rewrite(shared, pins: Self.wrong)
+            #expect(try await shared.proxy.reload().name == "config.reload")
+            try await release("first", at: shared)
+            _ = try await client.ending()
+            let text = await client.output.text
+            #expect(text.contains("first,second"), "cut short: \(text)")
+            #expect(text.contains("502"), "\(text)")
+            #expect(shared.origin?.events.all("request").contains { $0["target"] == "/echo" } == false)
+        }
+    }
+
+    @Test func aHostThatIsDeniedLosesItsKeptConnection() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(bed)
+            let client = try await bed.start(
+                ["curl", "-sS", "-i", "\(shared.url)/hold/first", "\(shared.url)/echo"],
+                environment: shared.proxy.clientEnvironment, mergingErrors: true)
+            _ = try await #require(shared.origin).events.first("held")
+            try rewrite(shared, pins: "defaults: {action: tunnel}\n")
+            #expect(try await shared.proxy.reload().name == "config.reload")
+            try await release("first", at: shared)
+            _ = try await client.ending()
+            #expect(await client.output.text.contains("first,second"))
+            // The second request of the intercepted connection must not reach the origin under the
+            // leaf of the proxy: it comes, if at all, through a tunnel that curl cannot trust.
+            #expect(shared.origin?.events.all("request").contains { $0["target"] == "/echo" } == false)
+        }
+    }
+
+    @Test func idleConnectionsOfAChangedPolicyAreRetired() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(bed)
+            let origin = try #require(shared.origin)
+            #expect(try await shared.curl(shared.url + "/echo").succeeded)
+            // Nothing changed: the connection stays.
+            try await shared.proxy.reload()
+            #expect(try await shared.curl(shared.url + "/echo").succeeded)
+            #expect(origin.events.all("connection").count == 1)
+            // The host's entry is another: its connection goes, without anybody asking for the host.
+            try rewrite(shared, pins: Self.wrong)
+            try await shared.proxy.reload()
+            _ = try await origin.events.first("closed")
+            #expect(try await shared.proxy.connect(to: shared.authority).status == 502)
+        }
+    }
+
+    @Test func reloadsUnderLoadDropNothing() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(bed)
+            let client = try await bed.start(
+                [
+                    "curl", "-sS", "--parallel", "--parallel-max", "8", "--fail", "-o", "/dev/null", "-w",
+                    "%{http_code} %{size_download} %{exitcode}\\n", "\(shared.url)/large/[20000-20399]",
+                ], environment: shared.proxy.clientEnvironment)
+            let pins = ["hosts: []\n", "hosts:\n  - match: origin.test\n    pinning: none\n"]
+            var reloads = 0
+            while client.output.lines.count < 400, reloads < 50 {
+                try rewrite(shared, pins: pins[reloads % 2])
+                #expect(try await shared.proxy.reload().name == "config.reload")
+                reloads += 1
+            }
+            let ending = try await client.ending()
+            let text = await client.output.text
+            let errors = await client.errors.text
+            #expect(ending == .exited(0), "\(errors)")
+            #expect(text.split(separator: "\n").count { $0.hasPrefix("200 2") && $0.hasSuffix(" 0") } == 400, "\(text)")
+        }
+    }
+
+    private func release(_ name: String, at shared: SharedBed) async throws {
+        let run = try await shared.bed.run([
+            "curl", "-sS", "--cacert", shared.bed.path("roots.pem"), "--resolve",
+            "\(shared.authority):127.0.0.1", "\(shared.url)/release/\(name)",
+        ])
+        #expect(run.output == "released", "\(run)")
+    }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import Testing
+
+/// SIGTERM: no more clients, and what is under way is finished, within bounds.
+@Suite(.timeLimit(.minutes(2)))
+struct ShutdownTests {
+    private func refusesClients(_ proxy: ProxyProcess) -> Bool {
+        (try? RawConnection(to: proxy)) == nil
+    }
+
+    private func startHolding(_ shared: SharedBed) async throws -> ChildProcess {
+        let client = try await shared.bed.start(
+            ["curl", "-sS", "\(shared.url)/hold/it"], environment: shared.proxy.clientEnvironment)
+        _ = try await #require(shared.origin).events.first("held")
+        return client
+    }
+
+    @Test func whatIsUnderWayIsFinished() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(bed)
+            let client = try await startHolding(shared)
+            shared.proxy.process.send(signal: SIGTERM)
+            try await eventually("the port to be closed") { refusesClients(shared.proxy) }
+            let release = try await bed.run([
+                "curl", "-sS", "--cacert", bed.path("roots.pem"), "--resolve", "\(shared.authority):127.0.0.1",
+                "\(shared.url)/release/it",
+            ])
+            #expect(release.succeeded, "\(release)")
+            #expect(try await client.ending() == .exited(0))
+            #expect(await client.output.text == "first,second")
+            #expect(try await shared.proxy.process.ending() == .exited(0))
+            #expect(shared.proxy.events.all("proxy.stop").count == 1)
+        }
+    }
+
+    @Test func aSecondSignalEndsAtOnce() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(bed, sections: ["timeouts": ["drain: 10m"]])
+            let client = try await startHolding(shared)
+            shared.proxy.process.send(signal: SIGTERM)
+            try await eventually("the port to be closed") { refusesClients(shared.proxy) }
+            shared.proxy.process.send(signal: SIGTERM)
+            _ = try await shared.proxy.process.ending()
+            #expect(try await client.ending() != .exited(0))
+        }
+    }
+
+    @Test func theDrainHasABound() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(bed, sections: ["timeouts": ["drain: 200ms"]])
+            let client = try await startHolding(shared)
+            shared.proxy.process.send(signal: SIGTERM)
+            #expect(try await shared.proxy.process.ending() == .exited(0))
+            // The client must see that its answer is not whole.
+            #expect(try await client.ending() != .exited(0))
+        }
+    }
+
+    @Test func nothingUnderLoadIsCutShort() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(bed)
+            let client = try await bed.start(
+                [
+                    "curl", "-s", "--parallel", "--parallel-max", "8", "-o", "/dev/null", "-w",
+                    "%{http_code} %{size_download} %{exitcode} %{url_effective}\\n", "\(shared.url)/large/[200000-200999]",
+                ], environment: shared.proxy.clientEnvironment)
+            _ = try await client.output.first(awaiting: "the first answers") { $0.hasPrefix("200 ") ? $0 : nil }
+            shared.proxy.process.send(signal: SIGTERM)
+            #expect(try await shared.proxy.process.ending() == .exited(0))
+            _ = try await client.ending()
+            for line in await client.output.text.split(separator: "\n") {
+                let parts = line.split(separator: " ")
+                let wanted = parts[3].split(separator: "/").last ?? ""
+                // Whole, or never begun.
+                let isWhole = parts[0] == "200" && parts[1] == wanted && parts[2] == "0"
+                let neverBegan = parts[0] == "000" && parts[1] == "0"
+                #expect(isWhole || neverBegan, "\(line)")
+            }
+        }
+    }
+
+    @Test func anIdleProxyEndsAtOnce() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(bed, sections: ["timeouts": ["drain: 10m"]])
+            // An idle client and an idle upstream connection hold nothing up.
+            let idle = try RawConnection(to: shared.proxy)
+            #expect(try await shared.curl(shared.url + "/echo").succeeded)
+            shared.proxy.process.send(signal: SIGTERM)
+            #expect(try await shared.proxy.process.ending() == .exited(0))
+            #expect(try await idle.receiveAll().isEmpty)
+        }
+    }
+}
