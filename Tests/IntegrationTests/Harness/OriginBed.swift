@@ -1,13 +1,15 @@
+import TestAuthority
+
 /// What most suites share: the Python origin as `origin.test` over TLS, and a plain one beside it.
 enum OriginBed {
     static let name = "origin.test"
 
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
-        try await prepare(bed, pins: "")
+        try await prepare(bed, pins: "hosts: []\n")
     }
 
     static func prepare(
-        _ bed: TestBed, pins: String = "", sections: ProxyProcess.Sections = [:],
+        _ bed: TestBed, pins: String = "hosts: []\n", sections: ProxyProcess.Sections = [:],
         hosts: [String: String] = [:]
     ) async throws -> SharedBed {
         let roots = try TestRoots()
