@@ -7,7 +7,8 @@ final class LineLog: Sendable {
         var lines: [String] = []
         var partial: [UInt8] = []
         var isComplete = false
-        var watchers: [@Sendable (String) -> Bool] = []
+        /// Each is asked about every line, nil for the end, until it says that it is done.
+        var watchers: [@Sendable (String?) -> Bool] = []
     }
 
     private let state = Mutex(State())
@@ -27,19 +28,22 @@ final class LineLog: Sendable {
     func first<Value: Sendable>(
         awaiting what: String, pick: @escaping @Sendable (String) -> Value?
     ) async throws -> Value {
-        let found = Once<Value>()
-        state.withLock { state in
-            for line in state.lines {
-                if let value = pick(line) { return found.settle(value) }
-            }
-            state.watchers.append { line in
-                guard let value = pick(line) else { return false }
-                found.settle(value)
+        let found = Once<Result<Value, TestBedError>>()
+        let watch: @Sendable (String?) -> Bool = { line in
+            guard let line else {
+                found.settle(.failure(TestBedError("the program ended before \(what)")))
                 return true
             }
+            guard let value = pick(line) else { return false }
+            found.settle(.success(value))
+            return true
+        }
+        state.withLock { state in
+            if state.lines.contains(where: watch) || (state.isComplete && watch(nil)) { return }
+            state.watchers.append(watch)
         }
         do {
-            return try await found.value(within: .seconds(30), awaiting: what)
+            return try await found.value(within: .seconds(30), awaiting: what).get()
         } catch let error as TestBedError {
             throw TestBedError("\(error)\nwritten so far:\n\(lines.suffix(40).joined(separator: "\n"))")
         }
@@ -70,6 +74,10 @@ final class LineLog: Sendable {
                 let line = String(decoding: bytes, as: UTF8.self)
                 state.lines.append(line)
                 state.watchers.removeAll { $0(line) }
+            }
+            if bytes.isEmpty {
+                state.isComplete = true
+                state.watchers.removeAll { $0(nil) }
             }
         }
         if bytes.isEmpty { finished.settle(()) }

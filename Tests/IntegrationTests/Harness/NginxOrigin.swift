@@ -61,7 +61,24 @@ struct NginxOrigin: Sendable {
         // nginx takes over the sockets that NGINX names, as it does in an upgrade of itself.
         process = try await bed.start(
             ["/usr/sbin/nginx", "-p", bed.path(folder), "-c", configuration],
-            environment: ["NGINX": "3;4;5;"],
+            environment: ["NGINX": "3;4;5;", "OPENSSL_CONF": try Self.laxConfiguration(in: bed)],
             inherited: [secure.descriptor, secure6.descriptor, plain.descriptor])
+    }
+
+    /// OpenSSL's defaults without Debian's lower bounds: an origin may be as weak as a test wants it.
+    private static func laxConfiguration(in bed: TestBed) throws -> String {
+        try bed.file(
+            "lax.cnf",
+            """
+            openssl_conf = all
+            [all]
+            ssl_conf = tls
+            [tls]
+            system_default = weak
+            [weak]
+            MinProtocol = TLSv1
+            CipherString = DEFAULT:@SECLEVEL=0
+
+            """)
     }
 }
