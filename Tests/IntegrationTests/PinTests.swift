@@ -118,13 +118,13 @@ struct PinCase: Sendable, CustomTestStringConvertible {
             let key = parts.leaf.key
             return [try parts.roots.leaf("renewed-certificate.test") { $0.keyPair = key }]
         },
-        PinCase("a mismatch that is only reported", host: "report.test", .accepted) { _ in
+        PinCase("a mismatch that is only reported", host: "report.test", .accepted, entry: { _ in
             ["pinning: public-key", "pins: [\(String.wrongPin)]", "enforcement: report"]
-        },
-        PinCase("no pinning", host: "none.test", .accepted) { _ in ["pinning: none"] },
-        PinCase("denied", host: "deny.test", .refused(403, "denied")) { _ in ["action: deny"] },
-        PinCase("tunnelled", host: "tunnel.test", .accepted) { _ in ["action: tunnel"] },
-        PinCase("no entry", host: "no-entry.test", .accepted) { _ in nil },
+        }),
+        PinCase("no pinning", host: "none.test", .accepted, entry: { _ in ["pinning: none"] }),
+        PinCase("denied", host: "deny.test", .refused(403, "denied"), entry: { _ in ["action: deny"] }),
+        PinCase("tunnelled", host: "tunnel.test", .accepted, entry: { _ in ["action: tunnel"] }),
+        PinCase("no entry", host: "no-entry.test", .accepted, entry: { _ in nil }),
     ]
 }
 
