@@ -45,13 +45,14 @@ class Bench:
         run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
             "-subj", f"/CN=Bench {name}", "-days", "30", "-keyout", f"{name}.key", "-out", f"{name}.pem",
             "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign",
+            "-addext", "subjectKeyIdentifier=hash",
             cwd=self.directory)
         both = self.path(f"{name}.key").read_text() + self.path(f"{name}.pem").read_text()
         self.write(f"{name}-with-key.pem", both)
 
     def leaf(self):
         run("openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
-            "/", "-keyout", "origin.key", "-out", "origin.csr", cwd=self.directory)
+            f"/CN={HOST}", "-keyout", "origin.key", "-out", "origin.csr", cwd=self.directory)
         self.write("origin.ext", f"subjectAltName=DNS:{HOST}\nextendedKeyUsage=serverAuth\n"
                    "authorityKeyIdentifier=keyid\nsubjectKeyIdentifier=hash\n")
         run("openssl", "x509", "-req", "-in", "origin.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-days",

@@ -35,7 +35,7 @@ struct ReloadTests {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
             let client = try await bed.start(
-                ["curl", "-sS", "-i", "\(shared.url)/hold/first", "\(shared.url)/echo"],
+                ["curl", "-sS", "-i", "--suppress-connect-headers", "\(shared.url)/hold/first", "\(shared.url)/echo"],
                 environment: shared.proxy.clientEnvironment, mergingErrors: true)
             _ = try await #require(shared.origin).events.first("held")
             try rewrite(shared, pins: Self.wrong)
@@ -53,7 +53,7 @@ struct ReloadTests {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
             let client = try await bed.start(
-                ["curl", "-sS", "-i", "\(shared.url)/hold/first", "\(shared.url)/echo"],
+                ["curl", "-sS", "-i", "--suppress-connect-headers", "\(shared.url)/hold/first", "\(shared.url)/echo"],
                 environment: shared.proxy.clientEnvironment, mergingErrors: true)
             _ = try await #require(shared.origin).events.first("held")
             try rewrite(shared, pins: "defaults: {action: tunnel}\n")

@@ -1,7 +1,7 @@
 extension TestBed {
     /// curl, with the environment that makes it use the proxy.
     func curl(via proxy: ProxyProcess, _ arguments: [String]) async throws -> Run {
-        try await run(["curl", "-sS"] + arguments, environment: proxy.clientEnvironment)
+        try await run(["curl", "-sS", "--suppress-connect-headers"] + arguments, environment: proxy.clientEnvironment)
     }
 
     /// Sends these very bytes over TLS through a CONNECT, and returns all that comes back until the

@@ -16,7 +16,7 @@ http.request({ host, port, method: 'CONNECT', path: target, headers: { Host: tar
       process.exit(1);
     }
     const secure = tls.connect({ socket, servername: url.hostname, ca: fs.readFileSync(authority) });
-    https.get(url, { createConnection: () => secure, agent: false }, (answer) => {
+    https.get(url, { createConnection: () => secure }, (answer) => {
       answer.setEncoding('utf8');
       let body = '';
       answer.on('data', (piece) => { body += piece; });
