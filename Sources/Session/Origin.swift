@@ -68,7 +68,10 @@ package final class UpstreamPool {
     /// Takes a connection whose exchange is over, to be used again within `nanoseconds`.
     package func giveBack(_ connection: UpstreamConnection, idleNanoseconds nanoseconds: UInt64) {
         let origin = connection.origin
-        guard !isClosed, idleCount < Self.idleInAll else { return connection.close() }
+        // What holds bytes, or the peer's end, after its response is not idle.
+        guard !isClosed, idleCount < Self.idleInAll, !connection.stream.holdsBytes else {
+            return connection.close()
+        }
         if origin.idle.count >= Self.idlePerOrigin {
             origin.drop(origin.idle[0])
         }

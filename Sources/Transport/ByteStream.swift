@@ -111,9 +111,10 @@ package final class ByteStream: SocketHandler {
 
     // MARK: Reading and writing
 
-    /// True while bytes wait in the TLS layer, of which no readiness event will tell.
+    /// True while bytes wait in the TLS layer, or the peer's close_notify does, of which no readiness
+    /// event will tell.
     package var holdsBytes: Bool {
-        layer == .tls && tls?.hasPending == true
+        layer == .tls && (endIsKnown || tls?.hasPending == true)
     }
 
     /// Appends what is at hand to `buffer`: one system call, and what the TLS layer holds already.
@@ -149,6 +150,7 @@ package final class ByteStream: SocketHandler {
                 wantsWrite = true
                 return total > 0 ? .received(total) : .blocked
             case .closed:
+                endIsKnown = true
                 return total > 0 ? .received(total) : .ended
             case .failed(let error):
                 return total > 0 ? .received(total) : .failed(.tls(error))
@@ -254,6 +256,8 @@ package final class ByteStream: SocketHandler {
 
     private var handshakeWants = Readiness.read
     private var readWaitsForWrite = false
+    /// The peer's close_notify has been read, together with bytes that came before it.
+    private var endIsKnown = false
 
     private func updateInterest() {
         guard let source else { return }

@@ -28,8 +28,11 @@ struct ClientProgramsTests {
     }
 
     @Test func curlWithPlainHTTP() async throws {
-        let plain = try await run("curl", "-sS", "http://right.test:\(shared.secondOriginPort)/hello")
+        let plain = try await run("curl", "-sS", "http://unpinned.test:\(shared.secondOriginPort)/hello")
         #expect(plain.output == "hello", "\(plain)")
+        // Where there is no certificate there is nothing to pin.
+        let pinned = try await run("curl", "-sSi", "http://right.test:\(shared.secondOriginPort)/hello")
+        #expect(pinned.output.hasPrefix("HTTP/1.1 403 "), "\(pinned)")
     }
 
     @Test func wget() async throws {

@@ -24,10 +24,14 @@ struct ParentProxyTests {
 
                     """,
                 trust: roots.write(to: bed),
-                sections: ["upstream": ["parent: http://ada:secret@\(parent.address):\(parent.port)"]])
+                sections: [
+                    "upstream": ["parent: http://ada:secret@\(parent.address):\(parent.port)"],
+                    "timeouts": ["idle_upstream: 100ms"],
+                ])
             let run = try await bed.curl(via: proxy, ["https://\(OriginBed.name):\(origin.port)/echo"])
             #expect(run.output.contains("\"method\": \"GET\""), "\(run)")
             #expect(!run.output.contains("Proxy-Authorization"), "\(run)")
+            // A tunnel's line is written at its end, which idle_upstream brings about.
             let event = try await parent.events.first("exchange")
             #expect(event["method"] == "CONNECT" && event["host"] == OriginBed.name, "\(event)")
 
