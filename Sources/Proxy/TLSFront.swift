@@ -12,6 +12,8 @@ final class TLSFront: ByteStreamOwner {
     private let stream: ByteStream
     private let slabs: SlabPool
     private let idleNanoseconds: UInt64
+    /// What TLS is spoken with, until it is known whether the client speaks it.
+    private var context: TLSServerContext?
     private var relay: Relay?
     private lazy var deadline = Deadline(loop: loop) { [unowned self] in finish(failure: "the TLS handshake took too long") }
     private var secured: ((consuming Descriptor) -> Void)?
@@ -35,6 +37,27 @@ final class TLSFront: ByteStreamOwner {
 
     func start(_ context: TLSServerContext, within nanoseconds: UInt64) {
         deadline.set(afterNanoseconds: nanoseconds)
+        self.context = context
+        stream.wantsRead = true
+    }
+
+    /// The first byte tells: a TLS client begins with a handshake record, any other with a method. The
+    /// port speaks TLS as well, not only.
+    func streamIsReadable(_ stream: ByteStream) {
+        guard let context else { return }
+        var first: UInt8 = 0
+        switch stream.withDescriptor({ recv($0, &first, 1, CInt(MSG_PEEK)) }) {
+        case 1:
+            self.context = nil
+            if first == 0x16 { handshake(context) } else { streamDidSecure(stream, .success(())) }
+        case 0:
+            finish(failure: nil)
+        default:
+            if errno != EAGAIN && errno != EINTR { finish(failure: nil) }
+        }
+    }
+
+    private func handshake(_ context: TLSServerContext) {
         do {
             let connection = try stream.withDescriptor { descriptor in
                 try TLSConnection(server: context, descriptor: descriptor, ticketContext: Array("proxy".utf8))
@@ -65,7 +88,6 @@ final class TLSFront: ByteStreamOwner {
         relay.start()
     }
 
-    func streamIsReadable(_ stream: ByteStream) {}
     func streamIsWritable(_ stream: ByteStream) {}
 
     /// Ends it whatever is under way.

@@ -82,6 +82,18 @@ final class RawConnection: Sendable {
         }
     }
 
+    /// Waits until the other side has ended the connection, in order or by a reset.
+    func end() async throws {
+        try await perform { descriptor in
+            var byte: UInt8 = 0
+            while true {
+                let count = recv(descriptor, &byte, 1, 0)
+                if count == 0 || (count < 0 && errno == ECONNRESET) { return }
+                guard count > 0 else { throw TestBedError("not ended: errno \(errno)") }
+            }
+        }
+    }
+
     /// The next response: its head, and as much of its body as Content-Length says.
     func response() async throws -> RawResponse {
         var bytes: [UInt8] = []
