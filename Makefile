@@ -23,25 +23,25 @@ REQUIREMENTS := Tests/IntegrationTests/Peers/requirements.txt
 .PHONY: run release test bench
 
 run: release
-	@Scripts/first-steps
+	@.ci/first-steps
 	@exec $(RELEASE) run --config config/pinproxy.yaml
 
 release:
-	@Scripts/install-packages $(TO_BUILD) $(TO_RUN)
+	@.ci/install-packages $(TO_BUILD) $(TO_RUN)
 	swift build -c release --product pinproxy $(RELEASE_FLAGS)
 
 test: $(PYTHON)/installed
-	@Scripts/install-packages $(TO_BUILD) $(TO_TEST)
+	@.ci/install-packages $(TO_BUILD) $(TO_TEST)
 	swift build --build-tests
 	swift test --skip-build
 
 bench: release
-	@Scripts/install-packages $(TO_BENCH)
+	@.ci/install-packages $(TO_BENCH)
 	python3 Benchmarks/bench.py --pinproxy $(RELEASE)
 
 # The packages from PyPI that the tests use as clients, in a folder of their own.
 $(PYTHON)/installed: $(REQUIREMENTS)
-	@Scripts/install-packages python3 python3-venv
+	@.ci/install-packages python3 python3-venv
 	/usr/bin/python3 -m venv $(PYTHON)
 	$(PYTHON)/bin/pip install --quiet --disable-pip-version-check --requirement $(REQUIREMENTS)
 	@touch $@
