@@ -1,6 +1,7 @@
 """Processor time of pinproxy beside its peers, for the same work, in one run: see README.md here."""
 
 import argparse
+import os
 import platform
 import statistics
 import tempfile
@@ -67,7 +68,7 @@ def main():
     parser.add_argument("--peers", default="nginx,haproxy,squid", help="comma-separated")
     parser.add_argument("--only", help="a part of the name of the works to do")
     options = parser.parse_args()
-    Pinproxy.executable = options.pinproxy
+    Pinproxy.executable = os.path.abspath(options.pinproxy)
     names = (["pinproxy"] if options.pinproxy != "none" else []) + options.peers.split(",")
 
     with tempfile.TemporaryDirectory(prefix="pinproxy-bench.") as directory:

@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import shutil
 import socket
 import subprocess
 import time
@@ -261,6 +260,6 @@ upstream: {{trust: [{bench.path('ca.pem')}]}}
 log: {{access: false}}
 pins: pins.yaml
 """)
-        super().__init__(bench, [shutil.which(self.executable) or self.executable, "run", "--config",
+        super().__init__(bench, [self.executable, "run", "--config",
                                  configuration], port,
                          {"XDG_STATE_HOME": str(home / "state"), "CARES_HOSTS": str(bench.path("hosts"))})
