@@ -210,8 +210,9 @@ package struct MessagePipe: ~Copyable {
             let progress = decoder.decode(inPlace: &span)
             coding = .dechunking(decoder)
             switch progress {
-            case .decoded(let payload, _, let ended):
-                buffer.dropLast(arrived.count - payload)
+            case .decoded(let payload, let consumed, let ended):
+                // Not what is behind the message: the one who judges the connection has to see it.
+                buffer.remove(consumed - payload, at: ready + payload)
                 ready += payload
                 isComplete = ended
             case .malformed(let error): return error

@@ -83,9 +83,12 @@ package struct ByteBuffer: ~Copyable {
         start += count
     }
 
-    /// Takes the last `count` unread bytes away.
-    package mutating func dropLast(_ count: Int) {
-        precondition(count >= 0 && count <= end - start)
+    /// Takes `count` unread bytes away, `offset` bytes behind the first; those behind them close the gap.
+    package mutating func remove(_ count: Int, at offset: Int) {
+        precondition(count >= 0 && offset >= 0 && offset + count <= end - start)
+        guard let base, count > 0 else { return }
+        let gap = base + start + offset
+        memmove(gap, gap + count, end - start - offset - count)
         end -= count
     }
 
