@@ -156,7 +156,10 @@ package final class UpstreamAttempt: ByteStreamOwner {
         metrics.tls = lap()
         // A resumed session carries the verdict under which it was made; a full handshake without
         // a verdict can't happen, and would be no reason to go on.
-        if stream.withTLS({ $0.isResumed }) == true { judgement.verdict = judgement.resumed?.verdict }
+        if stream.withTLS({ $0.isResumed }) == true, let resumed = judgement.resumed {
+            judgement.verdict = resumed.verdict
+            if !resumed.session.isSingleUse { connector.sessions.store(resumed, for: target.key) }
+        }
         guard let verdict = judgement.verdict, verdict.isAccepted else {
             return fail(.local("the handshake ended without a verdict"))
         }
