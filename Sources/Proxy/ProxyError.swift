@@ -169,10 +169,17 @@ extension UpstreamFailure {
             guard let refusal = verdict.refusal else { return UpstreamFailure.local("no verdict").report(for: authority) }
             return RefusalReport(
                 status: 502, reasonPhrase: refusal.title, proxyStatusError: "tls_certificate_error",
-                details: refusal.title, title: refusal.title, body: [refusal.details], host: host,
+                details: Self.summary(of: refusal), title: refusal.title, body: [refusal.details], host: host,
                 presentedPins: refusal.presentedPins, configuredPins: refusal.configuredPins)
         case .local(let cause):
             return ProxyError.origin(502, "Internal error for \(host)", "proxy_internal_error", cause, host)
         }
+    }
+
+    /// One line with the pins that were seen: it goes into Proxy-Status, and most clients show a
+    /// refused CONNECT's fields, but not its body.
+    private static func summary(of refusal: Refusal) -> String {
+        guard refusal.isPinFailure, !refusal.presentedPins.isEmpty else { return refusal.title }
+        return "\(refusal.title); presented: \(refusal.presentedPins.joined(separator: ", "))"
     }
 }

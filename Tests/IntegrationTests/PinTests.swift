@@ -204,6 +204,7 @@ struct PinTests {
         let text = answer.body.replacingOccurrences(of: "\\/", with: "/")
         #expect(text.contains("sha256/" + dump.output), "\(answer)")
         #expect(text.contains(String.wrongPin), "\(answer)")
+        #expect(answer["Proxy-Status"]?.contains("sha256/" + dump.output) == true, "\(answer)")
         let event = try await shared.proxy.events.first("pin.mismatch") { $0["host"]?.contains("wrong-key.test") == true }
         #expect(event["host"] == "wrong-key.test")
     }
