@@ -172,7 +172,11 @@ final class Exchange: ByteStreamOwner {
 
     func clientIsWritable() {
         switch phase {
-        case .interim, .relaying, .switching: pumpResponse(readable: false)
+        case .interim:
+            pumpResponse(readable: false)
+            if phase == .awaitingResponse { parseResponseHead() }
+            if phase == .awaitingResponse, upstream?.stream.holdsBytes == true { receiveResponseHead() }
+        case .relaying, .switching: pumpResponse(readable: false)
         case .over, .connecting, .awaitingResponse: break
         }
     }
@@ -283,7 +287,6 @@ final class Exchange: ByteStreamOwner {
         case .interim:
             phase = .awaitingResponse
             upstream.stream.wantsRead = true
-            parseResponseHead()
         case .switching:
             record.status = 101
             phase = .over
@@ -298,6 +301,7 @@ final class Exchange: ByteStreamOwner {
     // MARK: The end
 
     private func finish(_ upstream: UpstreamConnection) {
+            // The next head is looked for by the caller: a row of interim responses must not pile up calls.
         record.bytesDown = upstream.responses.carried
         record.bytesUp = client.requests.carried
         let reusable =
