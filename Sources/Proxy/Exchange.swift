@@ -306,7 +306,7 @@ final class Exchange: ByteStreamOwner {
         record.bytesUp = client.requests.carried
         let reusable =
             requestPassed && response.keepsAlive && response.framing != .untilClose
-            && upstream.responses.unread.isEmpty
+            && upstream.responses.unread.isEmpty && !upstream.stream.holdsBytes
         self.upstream = nil
         if reusable {
             worker.pool.giveBack(upstream, idleNanoseconds: worker.upstreamIdleNanoseconds)
