@@ -13,7 +13,10 @@ extension ClientConnection {
             case .blocked?: return requests.rest()
             case .ended?: return close()
             case .failed?: return abort()
-            case nil: return refuse(.requestHeadTooLarge(worker.snapshot.limits.requestHead))
+            case nil:
+                // No room for more: pipelined requests fill it, or one head that is too large.
+                if nextRequest() { continue }
+                return refuse(.requestHeadTooLarge(worker.snapshot.limits.requestHead))
             }
         } while isAwaitingRequest && stream.holdsBytes
     }
@@ -30,12 +33,13 @@ extension ClientConnection {
         }
     }
 
-    /// Looks for a whole head in what was received.
-    func nextRequest() {
+    /// Looks for a whole head in what was received; false if more must come.
+    @discardableResult
+    func nextRequest() -> Bool {
         let progress = unsafe parser.parseRequest(
             Span(_unsafeBytes: requests.unread), into: &exchange.request)
         switch progress {
-        case .incomplete: break
+        case .incomplete: return false
         case .tooLarge: refuse(.requestHeadTooLarge(worker.snapshot.limits.requestHead))
         case .malformed(let error): refuse(.badRequest(error))
         case .complete:
@@ -50,6 +54,7 @@ extension ClientConnection {
 
     /// A request to the proxy itself.
     func requestToProxy() {
+        return true
         guard isAllowed else { return refuseRequest(.clientNotAllowed(peer.ip.description)) }
         guard let users = worker.users else { return performRequest() }
         guard let credentials = unsafe users.credentials(
