@@ -100,10 +100,6 @@ extension ClientConnection {
             guard case .relay(let fresh) = worker.decide(route.authority, for: .secure) else {
                 return fail("after a reload this host may no longer be intercepted")
             }
-            if let leased, leased.origin.key != fresh.target.key {
-                leased.close()
-                self.leased = nil
-            }
             route = fresh
             self.route = fresh
         }
@@ -112,6 +108,10 @@ extension ClientConnection {
         }
         let agrees = unsafe RequestDestination.agrees(
             exchange.request, Span(_unsafeBytes: requests.unread), with: route.authority)
+        if let leased, leased.isOver || leased.origin.key != route.target.key {
+            leased.close()
+            self.leased = nil
+        }
         guard agrees else {
             let host = unsafe exchange.request.host?.text(in: Span(_unsafeBytes: requests.unread)) ?? ""
             return refuseRequest(.misdirected(asked: host, connected: route.authority.description))

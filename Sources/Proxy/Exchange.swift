@@ -123,7 +123,7 @@ final class Exchange: ByteStreamOwner {
         }
         client.requests.begin(
             head: &worker.headScratch, inPlaceOf: length, framing: request.framing,
-            replayable: connection.exchanges > 1 && request.method.isIdempotent)
+            replayable: connection.isReused && request.method.isIdempotent)
     }
 
     private func pumpRequest(readable: Bool) {
@@ -330,7 +330,7 @@ final class Exchange: ByteStreamOwner {
     private func upstreamDied(_ cause: String) {
         guard let upstream, let route else { return }
         let mayRetry =
-            !retried && upstream.exchanges > 1 && upstream.responses.unread.isEmpty
+            !retried && upstream.isReused && upstream.responses.unread.isEmpty
             && client.requests.canRewind
         upstream.stream.stop()
         self.upstream = nil

@@ -33,8 +33,9 @@ extension ClientConnection {
     }
 
     func answerConnect(_ route: Route) {
-        let next: AfterAnswer = if case .tunnel = route.target.layer { .tunnel } else { .secure }
-        say(Self.established, then: next)
+        if case .tunnel = route.target.layer { return say(Self.established, then: .tunnel) }
+        leased?.hold()
+        say(Self.established, then: .secure)
     }
 
     private static let established = Array("HTTP/1.1 200 Connection established\r\n\r\n".utf8)

@@ -23,7 +23,7 @@ package final class Origin {
         while let connection = idle.popLast() {
             pool.idleCount -= 1
             connection.leavePool()
-            if connection.validUntil > unixTime { return connection }
+            if connection.validUntil > unixTime, !connection.isOver { return connection }
             connection.close()
         }
         return nil

@@ -28,6 +28,15 @@ package final class UpstreamConnection: ByteStreamOwner {
     /// Exchanges begun on it; beyond one it is reused.
     package var exchanges = 0
 
+    /// The origin has ended the connection, or spoken unasked, while no exchange was under way.
+    package private(set) var isOver = false
+    /// Whether it served before, or waited so long that the origin may be closing it as a request goes out.
+    package var isReused: Bool {
+        exchanges > 1 || heldSince.map { loop.now - $0 > Self.longWaitNanoseconds } ?? false
+    }
+
+    private static let longWaitNanoseconds: UInt64 = 1_000_000_000
+    private var heldSince: MonotonicTime?
     private let loop: EventLoop
     private lazy var idleDeadline = Deadline(loop: loop) { [unowned self] in origin.drop(self) }
 
@@ -53,6 +62,14 @@ package final class UpstreamConnection: ByteStreamOwner {
 
     // MARK: Idle
 
+    /// Waits outside of the pool, for the first request behind a CONNECT, and notices if the origin
+    /// doesn't wait that long.
+    package func hold() {
+        heldSince = loop.now
+        stream.owner = self
+        stream.wantsRead = true
+    }
+
     func enterPool(idleNanoseconds: UInt64) {
         responses.rest()
         stream.owner = self
@@ -69,7 +86,10 @@ package final class UpstreamConnection: ByteStreamOwner {
     package func streamIsReadable(_ stream: ByteStream) {
         switch responses.receive(from: stream, limit: 1) {
         case .blocked?: responses.rest()
-        default: origin.drop(self)
+        default:
+            isOver = true
+            stream.wantsRead = false
+            origin.drop(self)
         }
     }
 
