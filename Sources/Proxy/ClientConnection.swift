@@ -48,7 +48,9 @@ final class ClientConnection: ByteStreamOwner {
     private(set) lazy var deadline = Deadline(loop: worker.loop) { [unowned self] in timedOut() }
     /// The client has ended its side in the proper way; what it asked for is still answered.
     var hasEnded = false
-    let isAllowed: Bool
+    /// The snapshot that ``isAllowed`` was found by.
+    private var judged: Snapshot?
+    private var wasAllowed = false
     /// The head of the request that was parsed last is still in front of the received bytes.
     var headIsPending = false
     /// When the last request was over; a connection used lately gets its next request answered before a stop.
@@ -64,11 +66,10 @@ final class ClientConnection: ByteStreamOwner {
     /// The client's SNI isn't the authority of CONNECT: its first request is answered 421.
     var misdirectedName: String?
 
-    init(worker: Worker, stream: ByteStream, peer: SocketAddress, isAllowed: Bool) {
+    init(worker: Worker, stream: ByteStream, peer: SocketAddress) {
         self.worker = worker
         self.stream = stream
         self.peer = peer
-        self.isAllowed = isAllowed
         requests = MessagePipe(slabs: worker.slabs)
         answer = ByteBuffer(slabs: worker.slabs)
         parser = HeadParser(limit: worker.snapshot.limits.requestHead)
@@ -79,6 +80,15 @@ final class ClientConnection: ByteStreamOwner {
     func start() {
         stream.wantsRead = true
         deadline.set(afterNanoseconds: worker.idleNanoseconds)
+    }
+
+    /// Whether the configuration in force lets this client in.
+    var isAllowed: Bool {
+        if judged !== worker.snapshot {
+            judged = worker.snapshot
+            wasAllowed = worker.snapshot.proxy.allowClients.contains { $0.contains(peer.ip.bytes) }
+        }
+        return wasAllowed
     }
 
     /// Whether this is the inside of an intercepted CONNECT.

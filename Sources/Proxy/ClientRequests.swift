@@ -11,7 +11,11 @@ extension ClientConnection {
             switch requests.receive(from: stream, limit: worker.snapshot.limits.requestHead) {
             case .received?: nextRequest()
             case .blocked?: return requests.rest()
-            case .ended?: return close()
+            case .ended?:
+                hasEnded = true
+                // Requests that came before the end are still answered.
+                if !nextRequest() { close() }
+                return
             case .failed?: return abort()
             case nil:
                 // No room for more: pipelined requests fill it, or one head that is too large.
@@ -50,11 +54,11 @@ extension ClientConnection {
                 exchange.request, Span(_unsafeBytes: requests.unread), at: worker.loop.now)
             if isIntercepted { requestInside() } else { requestToProxy() }
         }
+        return true
     }
 
     /// A request to the proxy itself.
     func requestToProxy() {
-        return true
         guard isAllowed else { return refuseRequest(.clientNotAllowed(peer.ip.description)) }
         guard let users = worker.users else { return performRequest() }
         guard let credentials = unsafe users.credentials(
@@ -97,21 +101,22 @@ extension ClientConnection {
         guard var route else { return }
         exchange.record.authority = route.authority
         if route.snapshot !== worker.snapshot {
+            guard isAllowed else { return fail("after a reload this client is no longer allowed") }
             guard case .relay(let fresh) = worker.decide(route.authority, for: .secure) else {
                 return fail("after a reload this host may no longer be intercepted")
             }
             route = fresh
             self.route = fresh
         }
+        if let leased, leased.isOver || leased.origin.key != route.target.key {
+            leased.close()
+            self.leased = nil
+        }
         if let misdirectedName {
             return refuseRequest(.misdirected(asked: misdirectedName, connected: route.authority.description))
         }
         let agrees = unsafe RequestDestination.agrees(
             exchange.request, Span(_unsafeBytes: requests.unread), with: route.authority)
-        if let leased, leased.isOver || leased.origin.key != route.target.key {
-            leased.close()
-            self.leased = nil
-        }
         guard agrees else {
             let host = unsafe exchange.request.host?.text(in: Span(_unsafeBytes: requests.unread)) ?? ""
             return refuseRequest(.misdirected(asked: host, connected: route.authority.description))

@@ -83,8 +83,7 @@ final class Worker {
 
     private func serve(_ socket: consuming Descriptor, from peer: SocketAddress) {
         let client = ClientConnection(
-            worker: self, stream: ByteStream(loop: loop, descriptor: socket), peer: peer,
-            isAllowed: snapshot.proxy.allowClients.contains { $0.contains(peer.ip.bytes) })
+            worker: self, stream: ByteStream(loop: loop, descriptor: socket), peer: peer)
         clients[ObjectIdentifier(client)] = client
         client.start()
     }
