@@ -47,6 +47,9 @@ final class Exchange: ByteStreamOwner {
     /// The request is being sent for the second time.
     private var retried = false
     private var keepsClient = false
+    /// The request can't go on until the origin takes more of it, or says that it wants its body.
+    private var requestWaitsForOrigin = false
+    private var expectsContinue = false
     private lazy var deadline = Deadline(loop: worker.loop) { [unowned self] in timedOut() }
 
     init(client: ClientConnection, worker: Worker) {
@@ -67,6 +70,8 @@ final class Exchange: ByteStreamOwner {
         requestPassed = false
         requestCut = false
         retried = false
+        requestWaitsForOrigin = false
+        expectsContinue = request.expectsContinue
         phase = .connecting
         if let leased { start(on: leased) } else { obtainUpstream() }
     }
@@ -129,8 +134,14 @@ final class Exchange: ByteStreamOwner {
     private func pumpRequest(readable: Bool) {
         guard let upstream, !requestPassed, !requestCut else { return }
         switch client.requests.pump(from: client.stream, to: upstream.stream, readable: readable) {
-        case .waiting, .blocked:
-            deadline.set(afterNanoseconds: worker.idleNanoseconds)
+        case .waiting:
+            requestWaitsForOrigin = expectsContinue
+            deadline.set(
+                afterNanoseconds: expectsContinue ? worker.firstByteNanoseconds : worker.idleNanoseconds)
+        case .blocked:
+            requestWaitsForOrigin = true
+            deadline.set(
+                afterNanoseconds: phase == .awaitingResponse ? worker.firstByteNanoseconds : worker.idleNanoseconds)
         case .ended:
             requestPassed = true
             client.stream.wantsRead = true
@@ -152,6 +163,7 @@ final class Exchange: ByteStreamOwner {
     func clientIsReadable() {
         if phase != .connecting, !requestPassed {
             guard !requestCut else { return }
+            expectsContinue = false
             pumpRequest(readable: true)
         } else {
             receiveAhead()
@@ -228,6 +240,11 @@ final class Exchange: ByteStreamOwner {
     private func respond(on upstream: UpstreamConnection) {
         if response.isInterim {
             parser.reset()
+            if response.status == 100, requestWaitsForOrigin {
+                expectsContinue = false
+                requestWaitsForOrigin = false
+                deadline.set(afterNanoseconds: worker.idleNanoseconds)
+            }
             guard request.version == .http11 else {
                 return upstream.responses.skip(Int(response.length))
             }
@@ -285,6 +302,7 @@ final class Exchange: ByteStreamOwner {
     private func responseEnded(on upstream: UpstreamConnection) {
         switch phase {
         case .interim:
+            // The next head is looked for by the caller: a row of interim responses must not pile up calls.
             phase = .awaitingResponse
             upstream.stream.wantsRead = true
         case .switching:
@@ -301,7 +319,6 @@ final class Exchange: ByteStreamOwner {
     // MARK: The end
 
     private func finish(_ upstream: UpstreamConnection) {
-            // The next head is looked for by the caller: a row of interim responses must not pile up calls.
         record.bytesDown = upstream.responses.carried
         record.bytesUp = client.requests.carried
         let reusable =
@@ -384,7 +401,7 @@ final class Exchange: ByteStreamOwner {
 
     private func timedOut() {
         switch phase {
-        case .awaitingResponse where requestPassed || requestCut:
+        case .awaitingResponse where requestPassed || requestCut || requestWaitsForOrigin:
             refuse(.noResponse(after: worker.snapshot.timeouts.firstByte, host: host))
         case .awaitingResponse: refuse(.requestStalled(after: worker.snapshot.timeouts.idleClient))
         default: cut("nothing moved for \(worker.snapshot.timeouts.idleClient)")
