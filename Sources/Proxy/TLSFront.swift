@@ -16,15 +16,16 @@ final class TLSFront: ByteStreamOwner {
     private var context: TLSServerContext?
     private var relay: Relay?
     private lazy var deadline = Deadline(loop: loop) { [unowned self] in finish(failure: "the TLS handshake took too long") }
-    private var secured: ((consuming Descriptor) -> Void)?
+    private var secured: ((TLSFront, consuming Descriptor) -> Void)?
     private var ended: ((TLSFront, String?) -> Void)?
 
     /// - Parameters:
-    ///   - secured: takes the end of the pair that speaks in the clear; called at most once.
+    ///   - secured: takes the end of the pair that speaks in the clear; called at most once. When it is
+    ///     aborted, ``stop()`` must be called, or the client would take the cut for an end.
     ///   - ended: called once, with what went wrong before anything could be said.
     init(
         loop: EventLoop, socket: consuming Descriptor, slabs: SlabPool, idleNanoseconds: UInt64,
-        secured: @escaping (consuming Descriptor) -> Void, ended: @escaping (TLSFront, String?) -> Void
+        secured: @escaping (TLSFront, consuming Descriptor) -> Void, ended: @escaping (TLSFront, String?) -> Void
     ) {
         self.loop = loop
         self.slabs = slabs
@@ -75,7 +76,7 @@ final class TLSFront: ByteStreamOwner {
         do {
             let pair = try Socket.pair()
             inside = ByteStream(loop: loop, descriptor: Descriptor(owning: pair.0))
-            secured?(Descriptor(owning: pair.1))
+            secured?(self, Descriptor(owning: pair.1))
             secured = nil
         } catch {
             return finish(failure: "\(error)")

@@ -65,9 +65,9 @@ final class Worker {
         if let frontTLS = configuration.frontTLS {
             let front = TLSFront(
                 loop: loop, socket: socket, slabs: slabs, idleNanoseconds: idleNanoseconds
-            ) { [unowned self] inside in
+            ) { [unowned self] front, inside in
                 load.began()
-                serve(inside, from: peer)
+                serve(inside, from: peer) { [weak front] in front?.stop() }
             } ended: { [unowned self] front, failure in
                 if let failure { logFrontFailure(failure, peer: peer) }
                 fronts[ObjectIdentifier(front)] = nil
@@ -81,9 +81,12 @@ final class Worker {
         }
     }
 
-    private func serve(_ socket: consuming Descriptor, from peer: SocketAddress) {
-        let client = ClientConnection(
-            worker: self, stream: ByteStream(loop: loop, descriptor: socket), peer: peer)
+    private func serve(
+        _ socket: consuming Descriptor, from peer: SocketAddress, aborted: (() -> Void)? = nil
+    ) {
+        let stream = ByteStream(loop: loop, descriptor: socket)
+        stream.aborted = aborted
+        let client = ClientConnection(worker: self, stream: stream, peer: peer)
         clients[ObjectIdentifier(client)] = client
         client.start()
     }

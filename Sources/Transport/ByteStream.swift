@@ -217,8 +217,14 @@ package final class ByteStream: SocketHandler {
         if layer == .tls { _ = tls?.shutdown() }
     }
 
+    /// Called once by ``abort()``, where a reset would not be seen: a socket pair knows only ends.
+    package var aborted: (() -> Void)?
+
     /// Lets the peer see a reset instead of an end: what was sent must not pass for whole.
     package func abort() {
+        let aborted = aborted
+        self.aborted = nil
+        defer { aborted?() }
         var linger = linger(l_onoff: 1, l_linger: 0)
         setsockopt(raw, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
         stop()
