@@ -62,6 +62,17 @@ struct TransferTests {
         }
     }
 
+    @Test func aSlowWriterIsWaitedFor() async throws {
+        try await withTestBed { bed in
+            // Slower than idle_client in all, but never standing still for so long.
+            let shared = try await OriginBed.prepare(bed, sections: ["timeouts": ["idle_client: 2s"]])
+            let sum = try await largeFile(in: bed, name: "up", bytes: 4_000_000)
+            let run = try await shared.curl(
+                "-H", "Expect:", "--limit-rate", "1M", "-T", bed.path("up"), shared.url + "/echo")
+            #expect(run.output.contains(sum), "\(run)")
+        }
+    }
+
     @Test func aTunnelIsRelayedWhole() async throws {
         try await withTestBed { bed in
             let roots = try TestRoots()
