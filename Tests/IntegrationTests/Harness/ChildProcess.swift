@@ -24,6 +24,7 @@ final class ChildProcess: Sendable {
     let errors = LineLog()
     private let arguments: [String]
     private let end: Once<Ending>
+    private let wasToldToEnd = Atomic(false)
 
     /// - Parameters:
     ///   - arguments: the program, searched in the environment's PATH, and its arguments.
@@ -80,11 +81,16 @@ final class ChildProcess: Sendable {
     }
 
     func send(signal: CInt) {
-        kill(identifier, signal)
+        if signal != SIGHUP { wasToldToEnd.store(true, ordering: .relaxed) }
+        if end.settled == nil { kill(identifier, signal) }
     }
+
+    /// How it ended, if it did so before anybody told it to.
+    var unaskedEnding: Ending? { wasToldToEnd.load(ordering: .relaxed) ? nil : end.settled }
 
     /// Ends the program and all that it started, and waits until it is gone.
     func stop() async {
+        wasToldToEnd.store(true, ordering: .relaxed)
         if end.settled == nil { kill(-identifier, SIGKILL) }
         _ = await end.value
     }

@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import Testing
 
 /// What one test works with: a directory of its own, and programs that end with it.
 ///
@@ -77,6 +78,11 @@ final class TestBed: Sendable {
     }
 
     func end() async {
+        for (name, process) in children.withLock({ $0 }) where name == ProxyProcess.executable {
+            guard let ending = process.unaskedEnding, case .signalled = ending else { continue }
+            let last = await process.output.text.split(separator: "\n").suffix(30).joined(separator: "\n")
+            Issue.record(Comment(rawValue: "the proxy died of \(ending)\n\(last)"))
+        }
         for (_, process) in children.withLock({ $0 }).reversed() { await process.stop() }
         if ProcessInfo.processInfo.environment["PINPROXY_TEST_KEEP"] == nil {
             try? FileManager.default.removeItem(atPath: directory)
