@@ -7,7 +7,8 @@ package final class Origin {
     package let key: OriginKey
     /// The most recently used is last.
     fileprivate(set) var idle: [UpstreamConnection] = []
-    private unowned let pool: UpstreamPool
+    /// Held, so that an origin may outlive its worker's end; the pool doesn't hold its origins.
+    private let pool: UpstreamPool
 
     fileprivate init(key: OriginKey, pool: UpstreamPool) {
         self.key = key
