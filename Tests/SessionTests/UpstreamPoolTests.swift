@@ -1,0 +1,196 @@
+import Glibc
+import TLS
+import TestAuthority
+import Testing
+import Transport
+
+@testable import EventLoop
+@testable import Session
+
+@Suite struct UpstreamPoolTests {
+    private let bench: Workbench
+    private let minute: UInt64 = 60_000_000_000
+
+    init() throws { bench = try Workbench() }
+
+    private func key(_ host: String = "a.test") -> OriginKey {
+        OriginKey(host: host, port: 443, generation: nil, parent: nil)
+    }
+
+    /// A connection, and the origin's end of it.
+    private func connection(
+        to key: OriginKey, validUntil: Int64 = .max
+    ) throws -> (UpstreamConnection, origin: CInt) {
+        let (inner, outer) = try Socket.pair()
+        let stream = ByteStream(loop: bench.loop, descriptor: Descriptor(owning: inner))
+        let address = SocketAddress(ip: try #require(IPAddress("127.0.0.1")), port: 443)
+        return (
+            UpstreamConnection(
+                loop: bench.loop, stream: stream, origin: bench.pool.origin(for: key), verdict: nil,
+                validUntil: validUntil, metrics: ConnectMetrics(), address: address, slabs: bench.slabs), outer
+        )
+    }
+
+    /// Gives a new connection to the pool and keeps nothing of it.
+    private func park(_ key: OriginKey, validUntil: Int64 = .max, idle: UInt64 = 60_000_000_000) throws -> CInt {
+        let (connection, origin) = try connection(to: key, validUntil: validUntil)
+        bench.pool.giveBack(connection, idleNanoseconds: idle)
+        return origin
+    }
+
+    @Test func `the one used last comes first, of its own origin only`() throws {
+        let (first, a) = try connection(to: key())
+        let (second, b) = try connection(to: key())
+        let (other, c) = try connection(to: key("b.test"))
+        for connection in [first, second, other] { bench.pool.giveBack(connection, idleNanoseconds: minute) }
+        #expect(bench.pool.idleCount == 3)
+        let origin = bench.pool.origin(for: key())
+        #expect(origin.takeIdle(at: 0) === second)
+        #expect(origin.takeIdle(at: 0) === first)
+        #expect(origin.takeIdle(at: 0) == nil)
+        #expect(bench.pool.idleCount == 1)
+        bench.pool.close()
+        for descriptor in [a, b, c] { close(descriptor) }
+    }
+
+    @Test func `one origin keeps the latest 64`() throws {
+        let ends = try (0..<66).map { _ in try park(key()) }
+        #expect(bench.pool.idleCount == 64)
+        #expect(ends.map(isClosed).prefix(3) == [true, true, false])
+        bench.pool.close()
+        #expect(ends.allSatisfy(isClosed))
+        for end in ends { close(end) }
+    }
+
+    @Test func `an idle connection that ends or speaks is closed`() throws {
+        let ended = try connection(to: key())
+        let spoke = try connection(to: key())
+        for (connection, origin) in [ended, spoke] {
+            bench.pool.giveBack(connection, idleNanoseconds: minute)
+            #expect(connection.stream.wantsRead)
+            if origin == ended.origin { shutdown(origin, CInt(SHUT_WR)) } else { say("HTTP/1.1 408 Bye\r\n\r\n", to: origin) }
+            connection.stream.socketReady(.read)
+            #expect(bench.pool.idleCount == 0)
+        }
+        for (_, origin) in [ended, spoke] { close(origin) }
+    }
+
+    @Test func `readiness that brings nothing leaves it idle, and costs no memory`() throws {
+        let (connection, origin) = try connection(to: key())
+        bench.pool.giveBack(connection, idleNanoseconds: minute)
+        connection.stream.socketReady(.read)
+        #expect(bench.pool.idleCount == 1)
+        #expect(bench.slabs.inUse == 0)
+        bench.pool.close()
+        close(origin)
+    }
+
+    @Test func `an idle connection is closed in time`() throws {
+        let end = try park(key(), idle: 1)
+        let watcher = EndWatcher(bench.stop)
+        let source = SocketSource(loop: bench.loop, descriptor: end, handler: watcher)
+        source.wantsRead = true
+        bench.run()
+        source.invalidate()
+        #expect(isClosed(end))
+        #expect(bench.pool.idleCount == 0)
+        close(end)
+    }
+
+    @Test func `a connection whose chain has expired is closed, not handed out`() throws {
+        let old = try park(key(), validUntil: 100)
+        #expect(bench.pool.origin(for: key()).takeIdle(at: 100) == nil)
+        #expect(isClosed(old))
+        let good = try park(key(), validUntil: 100)
+        #expect(bench.pool.origin(for: key()).takeIdle(at: 99) != nil)
+        close(old)
+        close(good)
+    }
+
+    @Test func `origins that are retired lose their idle connections`() throws {
+        let a = try park(key("a.test"))
+        let b = try park(key("b.test"))
+        bench.pool.retire { $0.host == "a.test" }
+        #expect(isClosed(a))
+        #expect(!isClosed(b))
+        #expect(bench.pool.idleCount == 1)
+        bench.pool.close()
+        #expect(isClosed(b))
+        close(a)
+        close(b)
+    }
+
+    @Test func `a closed pool closes what is given back`() throws {
+        bench.pool.close()
+        let end = try park(key())
+        #expect(isClosed(end))
+        #expect(bench.pool.idleCount == 0)
+        close(end)
+    }
+
+    private final class EndWatcher: SocketHandler {
+        private let stop: Workbench.Stop
+        init(_ stop: Workbench.Stop) { self.stop = stop }
+        func socketReady(_ readiness: Readiness) { stop.isWanted = true }
+    }
+}
+
+@Suite struct UpstreamSessionCacheTests {
+    private typealias Entry = UpstreamSessionCache.Entry
+
+    /// A session and a verdict of a real handshake.
+    private func entry(_ bench: Workbench, validUntil: Int64) throws -> Entry {
+        let authority = try OriginAuthority.shared.get()
+        let context = try OriginAuthority.context(.tls12 ... .tls12)
+        let peer = try Peer { authority.serve($0, with: context) }
+        let target = try bench.target(port: peer.port)
+        let connection = try bench.connect(to: target).get()
+        connection.close()
+        let made = try #require(bench.sessions.take(for: target.key, at: 0))
+        #expect(made.validUntil == connection.validUntil)
+        return Entry(session: made.session, verdict: made.verdict, validUntil: validUntil)
+    }
+
+    private func key(_ host: String, _ generation: UInt8 = 0) -> OriginKey {
+        OriginKey(host: host, port: 443, generation: SHA256Digest.of([generation]), parent: nil)
+    }
+
+    @Test func `four are kept of one origin, each for one use, newest first`() throws {
+        let bench = try Workbench()
+        let cache = UpstreamSessionCache()
+        let made = try entry(bench, validUntil: 0)
+        for validUntil in 1...6 as ClosedRange<Int64> {
+            cache.store(Entry(session: made.session, verdict: made.verdict, validUntil: validUntil), for: key("a"))
+        }
+        let taken = (0..<5).map { _ in cache.take(for: key("a"), at: 0)?.validUntil }
+        #expect(taken == [6, 5, 4, 3, nil])
+    }
+
+    @Test func `another generation or host finds nothing`() throws {
+        let bench = try Workbench()
+        let cache = UpstreamSessionCache()
+        cache.store(try entry(bench, validUntil: 10), for: key("a", 1))
+        #expect(cache.take(for: key("a", 2), at: 0) == nil)
+        #expect(cache.take(for: key("b", 1), at: 0) == nil)
+        #expect(cache.take(for: key("a", 1), at: 0) != nil)
+    }
+
+    @Test func `a session ends with its chain`() throws {
+        let bench = try Workbench()
+        let cache = UpstreamSessionCache()
+        let made = try entry(bench, validUntil: 10)
+        cache.store(made, for: key("a"))
+        #expect(cache.take(for: key("a"), at: 10) == nil)
+        cache.store(made, for: key("a"))
+        #expect(cache.take(for: key("a"), at: 9) != nil)
+    }
+
+    @Test func `the number of origins is bounded`() throws {
+        let bench = try Workbench()
+        let cache = UpstreamSessionCache()
+        let made = try entry(bench, validUntil: 10)
+        for index in 0..<5000 { cache.store(made, for: key("host-\(index)")) }
+        let found = (0..<5000).count { cache.take(for: key("host-\($0)"), at: 0) != nil }
+        #expect(found == 4096)
+    }
+}

@@ -1,0 +1,122 @@
+import CLibevent
+import Foundation
+import Security
+import TLS
+import TestAuthority
+import Testing
+import Transport
+
+@testable import EventLoop
+@testable import Session
+
+/// A worker's upstream side on a loop that the test runs until an answer is there.
+final class Workbench {
+    typealias Outcome = Result<UpstreamConnection, UpstreamFailure>
+
+    let loop: EventLoop
+    /// Ends ``run()``.
+    let stop = Stop()
+    let slabs = SlabPool()
+    let pool = UpstreamPool()
+    let sessions = UpstreamSessionCache()
+    let connector: UpstreamConnector
+
+    /// - Parameter nameServer: `address:port` of the only name server.
+    init(nameServer: String = "127.0.0.1:1", at unixTime: Int64 = CertificateTemplate.now) throws {
+        loop = try EventLoop()
+        var settings = ResolverChannel.Settings()
+        settings.servers = nameServer
+        settings.attempts = 1
+        settings.attemptMilliseconds = 20_000
+        connector = UpstreamConnector(
+            loop: loop, resolver: try Resolver(loop: loop, cache: ResolverCache(), settings: settings), slabs: slabs,
+            pool: pool, sessions: sessions, tls: try TLSClientContext(), unixTime: { unixTime })
+    }
+
+    /// Where `port` on loopback is taken for `name`.
+    func target(
+        port: UInt16, host: String = "127.0.0.1", name: String = "api.test", policy: SecurityPolicy = SecurityPolicy(),
+        parent: ParentProxy? = nil, blocking: Set<AddressClass> = []
+    ) throws -> UpstreamTarget {
+        let anchors = try OriginAuthority.shared.get().anchors
+        return UpstreamTarget(
+            host: host, port: port, layer: .tls(policy, anchors, .dns(name)),
+            upstream: UpstreamSettings(anchors: anchors, parent: parent, blockedAddresses: blocking))
+    }
+
+    func connect(to target: UpstreamTarget, timeouts: Timeouts = Timeouts()) throws -> Outcome {
+        var outcome: Outcome?
+        let attempt = connector.connect(to: target, timeouts: timeouts) { [stop] result in
+            #expect(outcome == nil, "completed twice")
+            outcome = result
+            stop.isWanted = true
+        }
+        run()
+        return try withExtendedLifetime(attempt) { try #require(outcome) }
+    }
+
+    func failure(to target: UpstreamTarget, timeouts: Timeouts = Timeouts()) throws -> UpstreamFailure {
+        switch try connect(to: target, timeouts: timeouts) {
+        case .success: throw Unexpected(text: "connected")
+        case .failure(let failure): return failure
+        }
+    }
+
+    /// Set on the loop, to end ``Workbench/run()``.
+    final class Stop: @unchecked Sendable {
+        var isWanted = false
+    }
+
+    /// Turns the loop until ``stop`` is wanted; never for ever. As often as the test needs.
+    func run() {
+        let watchdog = Timer(loop: loop, afterNanoseconds: 60_000_000_000) { [stop] in
+            Issue.record("the loop was still waiting")
+            stop.isWanted = true
+        }
+        while !stop.isWanted, event_base_loop(loop.base.raw, EVLOOP_ONCE) == 0 {}
+        stop.isWanted = false
+        watchdog.cancel()
+    }
+
+    /// Runs the loop until `connection` has something to read, and reads it.
+    func receive(on connection: UpstreamConnection) -> String {
+        let reader = Reader(connection, stop)
+        return withExtendedLifetime(reader) {
+            run()
+            connection.stream.wantsRead = false
+            return reader.text
+        }
+    }
+
+    private final class Reader: ByteStreamOwner {
+        private(set) var text = ""
+        private let connection: UpstreamConnection
+        private let stop: Stop
+
+        init(_ connection: UpstreamConnection, _ stop: Stop) {
+            self.connection = connection
+            self.stop = stop
+            connection.stream.owner = self
+            connection.stream.wantsRead = true
+        }
+
+        func streamIsReadable(_ stream: ByteStream) {
+            if case .blocked? = connection.responses.receive(from: stream, limit: 65536) { return }
+            text = String(decoding: connection.responses.takeReceived(), as: UTF8.self)
+            stop.isWanted = true
+        }
+
+        func streamIsWritable(_ stream: ByteStream) {}
+        func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
+    }
+}
+
+extension Timeouts {
+    /// So short that a test can wait for its passing.
+    static var short: Timeouts {
+        var timeouts = Timeouts()
+        timeouts.connect = .milliseconds(30)
+        timeouts.tlsHandshake = .milliseconds(30)
+        return timeouts
+    }
+}
