@@ -216,13 +216,10 @@ final class ClientConnection: ByteStreamOwner {
 
     /// The proxy stops: what is under way goes on, what rests goes.
     func drain() {
-        switch phase {
-        case .awaitingRequest where requests.unread.isEmpty:
-            let rested = worker.loop.now - lastUsed
-            if rested > Worker.lastChanceNanoseconds { return close() }
-            deadline.set(afterNanoseconds: Worker.lastChanceNanoseconds - rested)
-        default: break
-        }
+        guard case .awaitingRequest = phase else { return }
+        let rested = worker.loop.now - lastUsed
+        if requests.unread.isEmpty, rested > Worker.lastChanceNanoseconds { return close() }
+        deadline.set(afterNanoseconds: Worker.lastChanceNanoseconds)
     }
 
     /// Ends the connection whatever is under way.

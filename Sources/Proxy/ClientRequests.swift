@@ -140,7 +140,7 @@ extension ClientConnection {
         lastUsed = worker.loop.now
         phase = .awaitingRequest
         stream.wantsRead = true
-        deadline.set(afterNanoseconds: worker.isDraining ? Worker.lastChanceNanoseconds : worker.idleNanoseconds)
+        deadline.set(afterNanoseconds: worker.requestNanoseconds)
         if requests.unread.isEmpty {
             requests.rest()
             if !stream.holdsBytes { return }

@@ -28,29 +28,29 @@ final class Exchange: ByteStreamOwner {
         case switching
     }
 
-    private unowned let client: ClientConnection
+    unowned let client: ClientConnection
     let worker: Worker
     /// The request under way; the client connection parses into it.
     var request = RequestHead()
-    private var response = ResponseHead()
-    private var parser: HeadParser
-    private(set) var phase = Phase.over
+    var response = ResponseHead()
+    var parser: HeadParser
+    var phase = Phase.over
     var record = ExchangeRecord()
 
     private var route: Route?
-    private var upstream: UpstreamConnection?
+    var upstream: UpstreamConnection?
     private var attempt: UpstreamAttempt?
     /// The whole request has been written.
-    private var requestPassed = false
+    var requestPassed = false
     /// The origin stopped taking the request; its answer may be there all the same.
     private var requestCut = false
     /// The request is being sent for the second time.
     private var retried = false
-    private var keepsClient = false
+    var keepsClient = false
     /// The request can't go on until the origin takes more of it, or says that it wants its body.
-    private var requestWaitsForOrigin = false
-    private var expectsContinue = false
-    private lazy var deadline = Deadline(loop: worker.loop) { [unowned self] in timedOut() }
+    var requestWaitsForOrigin = false
+    var expectsContinue = false
+    lazy var deadline = Deadline(loop: worker.loop) { [unowned self] in timedOut() }
 
     init(client: ClientConnection, worker: Worker) {
         self.client = client
@@ -59,7 +59,7 @@ final class Exchange: ByteStreamOwner {
     }
 
     var isUnderWay: Bool { phase != .over }
-    private var host: String { route?.authority.host ?? "" }
+    var host: String { route?.authority.host ?? "" }
 
     // MARK: The request
 
@@ -121,7 +121,8 @@ final class Exchange: ByteStreamOwner {
         unsafe HeadWriter.write(
             request: request, from: Span(_unsafeBytes: client.requests.unread),
             target: route.sendsAbsoluteTarget ? .asReceived : .originForm,
-            authority: route.authority, defaultPort: route.defaultPort, via: worker.snapshot.proxy.via, forwardUpgrade: request.wantsUpgrade, into: &worker.headScratch)
+            authority: route.authority, defaultPort: route.defaultPort, via: worker.snapshot.proxy.via,
+            forwardUpgrade: request.wantsUpgrade, into: &worker.headScratch)
         if let authorization = route.parentAuthorization {
             worker.headScratch.removeLast(2)
             worker.headScratch += Array("Proxy-Authorization: \(authorization)\r\n\r\n".utf8)
@@ -205,120 +206,9 @@ final class Exchange: ByteStreamOwner {
 
     func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
 
-    // MARK: The response
-
-    private func receiveResponseHead() {
-        guard let upstream else { return }
-        repeat {
-            let limit = worker.snapshot.limits.responseHead
-            switch upstream.responses.receive(from: upstream.stream, limit: limit) {
-            case .received?: break
-            case .blocked?: return upstream.responses.rest()
-            case .ended?: return upstreamDied("closed the connection")
-            case .failed(let error)?: return upstreamDied(error.description)
-            case nil: return refuse(.responseHeadTooLarge(limit, host: host))
-            }
-            record.firstByte(at: worker.loop.now)
-            client.requests.forgetReplay()
-            parseResponseHead()
-        } while phase == .awaitingResponse && upstream.stream.holdsBytes
-    }
-
-    private func parseResponseHead() {
-        while phase == .awaitingResponse, let upstream {
-            let progress = unsafe parser.parseResponse(
-                Span(_unsafeBytes: upstream.responses.unread), to: request.method, into: &response)
-            switch progress {
-            case .incomplete: return
-            case .tooLarge: return refuse(.responseHeadTooLarge(worker.snapshot.limits.responseHead, host: host))
-            case .malformed(let error): return refuse(.badResponse(error, host: host))
-            case .complete: respond(on: upstream)
-            }
-        }
-    }
-
-    private func respond(on upstream: UpstreamConnection) {
-        if response.isInterim {
-            parser.reset()
-            if response.status == 100, requestWaitsForOrigin {
-                expectsContinue = false
-                requestWaitsForOrigin = false
-                deadline.set(afterNanoseconds: worker.idleNanoseconds)
-            }
-            guard request.version == .http11 else {
-                return upstream.responses.skip(Int(response.length))
-            }
-            phase = .interim
-            writeResponseHead(on: upstream, connection: .keepAlive)
-        } else if response.isUpgrade {
-            guard request.wantsUpgrade, requestPassed else { return refuse(.unaskedUpgrade(host: host)) }
-            phase = .switching
-            writeResponseHead(on: upstream, connection: .upgrade)
-        } else {
-            record.status = response.status
-            let wantsClose = response.framing == .untilClose || response.framing == .chunked
-            keepsClient =
-                request.keepsAlive && requestPassed && !worker.isDraining
-                && !(client.hasEnded && client.requests.unread.isEmpty)
-                && !(request.version == .http10 && wantsClose)
-            phase = .relaying
-            writeResponseHead(on: upstream, connection: keepsClient ? .keepAlive : .close)
-        }
-        pumpResponse(readable: false)
-    }
-
-    private func writeResponseHead(on upstream: UpstreamConnection, connection: ClientPersistence) {
-        let speaksChunks = request.version == .http11
-        let isFinal = phase == .relaying
-        let coding: ResponseCoding =
-            switch response.framing {
-            case .chunked where isFinal && !speaksChunks: .dechunked
-            case .untilClose where isFinal && speaksChunks: .chunked
-            default: .asReceived
-            }
-        let length = Int(response.length)
-        worker.headScratch.removeAll(keepingCapacity: true)
-        unsafe HeadWriter.write(
-            response: response, from: Span(_unsafeBytes: upstream.responses.unread),
-            clientVersion: request.version, connection: connection, coding: coding,
-            via: worker.snapshot.proxy.via, into: &worker.headScratch)
-        upstream.responses.begin(
-            head: &worker.headScratch, inPlaceOf: length, framing: isFinal ? response.framing : .none,
-            dechunks: coding == .dechunked, chunks: coding == .chunked)
-    }
-
-    private func pumpResponse(readable: Bool) {
-        guard let upstream else { return }
-        switch upstream.responses.pump(from: upstream.stream, to: client.stream, readable: readable) {
-        case .waiting, .blocked: deadline.set(afterNanoseconds: worker.idleNanoseconds)
-        case .ended: responseEnded(on: upstream)
-        case .truncated: cut("the origin ended in the middle of the response")
-        case .sourceFailed(let error): cut(error.description)
-        case .malformed(let error): cut("the origin's body is malformed: \(error.message)")
-        case .sinkFailed(let error): clientVanished(error.description)
-        }
-    }
-
-    private func responseEnded(on upstream: UpstreamConnection) {
-        switch phase {
-        case .interim:
-            // The next head is looked for by the caller: a row of interim responses must not pile up calls.
-            phase = .awaitingResponse
-            upstream.stream.wantsRead = true
-        case .switching:
-            record.status = 101
-            phase = .over
-            deadline.clear()
-            self.upstream = nil
-            client.becomeRelay(with: upstream, record: record)
-        case .relaying: finish(upstream)
-        case .over, .connecting, .awaitingResponse: break
-        }
-    }
-
     // MARK: The end
 
-    private func finish(_ upstream: UpstreamConnection) {
+    func finish(_ upstream: UpstreamConnection) {
         record.bytesDown = upstream.responses.carried
         record.bytesUp = client.requests.carried
         let reusable =
@@ -344,7 +234,7 @@ final class Exchange: ByteStreamOwner {
         worker.log(&record, of: client)
     }
 
-    private func upstreamDied(_ cause: String) {
+    func upstreamDied(_ cause: String) {
         guard let upstream, let route else { return }
         let mayRetry =
             !retried && upstream.isReused && upstream.responses.unread.isEmpty
@@ -360,7 +250,7 @@ final class Exchange: ByteStreamOwner {
     }
 
     /// Tells the client why there is no response, if none has begun; else cuts it, visibly.
-    private func refuse(_ error: ProxyError) {
+    func refuse(_ error: ProxyError) {
         guard phase != .relaying, phase != .switching else { return cut(error.cause) }
         dropUpstream()
         record.refused(error)
@@ -370,12 +260,12 @@ final class Exchange: ByteStreamOwner {
     }
 
     /// The response can't be finished: the client must not take what it has for the whole.
-    private func cut(_ cause: String) {
+    func cut(_ cause: String) {
         record.failed(cause)
         finishAbruptly()
     }
 
-    private func clientVanished(_ cause: String) {
+    func clientVanished(_ cause: String) {
         record.failed("client: \(cause)")
         finishAbruptly()
     }

@@ -71,7 +71,7 @@ extension ClientConnection {
             }
             phase = .awaitingRequest
             stream.wantsRead = true
-            deadline.set(afterNanoseconds: worker.idleNanoseconds)
+            deadline.set(afterNanoseconds: worker.requestNanoseconds)
             if stream.holdsBytes { receiveRequest() }
         case .failure(let error):
             fail("the client's TLS handshake failed: \(error)")

@@ -55,6 +55,9 @@ final class Worker {
     var snapshot: Snapshot { configuration.snapshot }
     var users: UserVerifier? { configuration.users }
 
+    /// How long a client may take to begin its next request.
+    var requestNanoseconds: UInt64 { isDraining ? Self.lastChanceNanoseconds : idleNanoseconds }
+
     func unixTime() -> Int64 { context.unixTime() }
 
     // MARK: Clients

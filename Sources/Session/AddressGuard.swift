@@ -1,12 +1,13 @@
 package import EventLoop
 
 extension AddressClass {
-    /// The classes that `address` belongs to. An IPv4 address wrapped into IPv6 (mapped, NAT64, 6to4)
-    /// is judged by what it wraps, or it would be a way around (RFC 4291 section 2.5.5.2, RFC 6052, RFC 3056).
+    /// The classes that `address` belongs to. An IPv4 address wrapped into IPv6 (mapped, NAT64, 6to4,
+    /// Teredo) is judged by what it wraps, or it would be a way around.
     package static func classes(of address: IPAddress) -> Set<AddressClass> {
         let bytes = address.bytes
         if bytes.count == 4 { return classes(v4: bytes) }
-        if let wrapped = wrappedIPv4(bytes) { return classes(v4: wrapped) }
+        let wrapped = wrappedIPv4(bytes)
+        if !wrapped.isEmpty { return wrapped.reduce(into: []) { $0.formUnion(classes(v4: $1)) } }
         var found: Set<AddressClass> = []
         if bytes.dropLast().allSatisfy({ $0 == 0 }), bytes[15] <= 1 { found.insert(.loopback) }
         if bytes[0] == 0xfe, bytes[1] & 0xc0 == 0x80 { found.insert(.linkLocal) }
@@ -29,11 +30,21 @@ extension AddressClass {
         return found
     }
 
-    private static func wrappedIPv4(_ b: [UInt8]) -> [UInt8]? {
-        if b[..<10].allSatisfy({ $0 == 0 }), b[10] == 0xff, b[11] == 0xff { return Array(b[12...]) }
-        if b[..<12] == [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0] { return Array(b[12...]) }
-        if b[0] == 0x20, b[1] == 0x02 { return Array(b[2..<6]) }
-        return nil
+    /// The IPv4 addresses that an IPv6 address stands for, by any reading; none for an ordinary one.
+    private static func wrappedIPv4(_ b: [UInt8]) -> [[UInt8]] {
+        let last = Array(b[12...])
+        // Mapped and, deprecated, compatible (RFC 4291 section 2.5.5); :: and ::1 are none of these.
+        if b[..<10].allSatisfy({ $0 == 0 }), b[10] == 0xff, b[11] == 0xff { return [last] }
+        if b[..<12].allSatisfy({ $0 == 0 }), last[..<3] != [0, 0, 0] { return [last] }
+        // NAT64: the well-known prefix, and the local one, whose length isn't known (RFC 8215).
+        if b[..<12] == [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0] { return [last] }
+        if b[..<6] == [0, 0x64, 0xff, 0x9b, 0, 1] { 
+            return [last, [b[6], b[7], b[9], b[10]]].filter { $0 != [0, 0, 0, 0] }
+        }
+        // 6to4, and the client behind Teredo, whose bits are inverted (RFC 4380 section 4).
+        if b[0] == 0x20, b[1] == 0x02 { return [Array(b[2..<6])] }
+        if b[..<4] == [0x20, 0x01, 0, 0] { return [last.map { ~$0 }] }
+        return []
     }
 
     /// EC2, GCE, Azure, OpenStack and others; ECS tasks; Alibaba; Azure's wire server; Oracle.

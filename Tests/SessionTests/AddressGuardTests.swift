@@ -6,7 +6,11 @@ import Testing
     @Test(arguments: [
         ("127.0.0.1", "loopback"), ("127.255.255.255", "loopback"), ("0.0.0.0", "loopback"), ("0.1.2.3", "loopback"),
         ("::1", "loopback"), ("::", "loopback"), ("::ffff:127.0.0.1", "loopback"), ("64:ff9b::7f00:1", "loopback"),
-        ("2002:7f00:1::", "loopback"),
+        ("2002:7f00:1::", "loopback"), ("::127.0.0.2", "loopback"),
+        ("::169.254.169.254", "link-local metadata"), ("64:ff9b:1::10.1.2.3", "private"),
+        ("64:ff9b:1:a9fe:a9:fe00::", "link-local metadata"),
+        // Teredo's client 10.0.0.1, inverted.
+        ("2001:0:4136:e378:8000:63bf:f5ff:fffe", "private"),
         ("169.254.0.1", "link-local"), ("fe80::1", "link-local"), ("febf::1", "link-local"),
         ("::ffff:169.254.1.1", "link-local"), ("2002:a9fe:101::1", "link-local"),
         ("10.0.0.1", "private"), ("172.16.0.1", "private"), ("172.31.255.255", "private"), ("192.168.1.1", "private"),
