@@ -148,7 +148,8 @@ extension ClientConnection {
         // Pipelined requests wait for their turn of the loop, so that a long row of them starves no one.
         worker.loop.afterThisTurn { [weak self] in
             guard let self, case .awaitingRequest = phase else { return }
-            if stream.holdsBytes { receiveRequest() } else { nextRequest() }
+            if !requests.unread.isEmpty { nextRequest() }
+            if isAwaitingRequest, stream.holdsBytes { receiveRequest() }
         }
     }
 }

@@ -251,7 +251,7 @@ final class Exchange: ByteStreamOwner {
 
     /// Tells the client why there is no response, if none has begun; else cuts it, visibly.
     func refuse(_ error: ProxyError) {
-        guard phase != .relaying, phase != .switching else { return cut(error.cause) }
+        guard phase != .interim, phase != .relaying, phase != .switching else { return cut(error.cause) }
         dropUpstream()
         record.refused(error)
         let method = request.method

@@ -1,5 +1,5 @@
-package import EventLoop
-package import Transport
+import EventLoop
+import Transport
 
 /// One destination of one worker: the idle connections to it. Kept alive by whoever uses it; the
 /// pool only knows where to find it.

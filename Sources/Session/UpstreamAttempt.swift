@@ -1,4 +1,4 @@
-package import EventLoop
+import EventLoop
 import Security
 import TLS
 package import Transport

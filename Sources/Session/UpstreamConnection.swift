@@ -1,6 +1,6 @@
 package import EventLoop
 package import Security
-package import TLS
+import TLS
 package import Transport
 
 /// How long the steps took that led to a connection, in nanoseconds; as in URLSessionTaskMetrics.
@@ -32,11 +32,12 @@ package final class UpstreamConnection: ByteStreamOwner {
     package private(set) var isOver = false
     /// Whether it served before, or waited so long that the origin may be closing it as a request goes out.
     package var isReused: Bool {
-        exchanges > 1 || heldSince.map { loop.now - $0 > Self.longWaitNanoseconds } ?? false
+        hasRested || exchanges > 1 || heldSince.map { loop.now - $0 > Self.longWaitNanoseconds } ?? false
     }
 
     private static let longWaitNanoseconds: UInt64 = 1_000_000_000
     private var heldSince: MonotonicTime?
+    private var hasRested = false
     private let loop: EventLoop
     private lazy var idleDeadline = Deadline(loop: loop) { [unowned self] in origin.drop(self) }
 
@@ -71,6 +72,7 @@ package final class UpstreamConnection: ByteStreamOwner {
     }
 
     func enterPool(idleNanoseconds: UInt64) {
+        hasRested = true
         responses.rest()
         stream.owner = self
         stream.wantsRead = true

@@ -119,9 +119,9 @@ package struct ByteBuffer: ~Copyable {
             end += shift
             start += shift
         }
-        guard let base, let source = bytes.baseAddress else { return consume(length) }
+        guard let source = bytes.baseAddress else { return consume(length) }
         start += length - bytes.count
-        memcpy(base + start, source, bytes.count)
+        memcpy(memory() + start, source, bytes.count)
     }
 
     /// Room for more when a slab is full, doubling up to `limit` unread bytes. False: the limit is reached.

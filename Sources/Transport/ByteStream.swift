@@ -111,10 +111,10 @@ package final class ByteStream: SocketHandler {
 
     // MARK: Reading and writing
 
-    /// True while bytes wait in the TLS layer, or the peer's close_notify does, of which no readiness
+    /// True while bytes wait in the TLS layer, or its end is known, of which no readiness
     /// event will tell.
     package var holdsBytes: Bool {
-        layer == .tls && (endIsKnown || tls?.hasPending == true)
+        layer == .tls && (knownEnd != nil || tls?.hasPending == true)
     }
 
     /// Appends what is at hand to `buffer`: one system call, and what the TLS layer holds already.
@@ -137,6 +137,7 @@ package final class ByteStream: SocketHandler {
     }
 
     private func readTLS(into buffer: inout ByteBuffer) -> ReadOutcome {
+        if let knownEnd { return knownEnd }
         var total = 0
         repeat {
             switch tls!.read(into: buffer.tail()) {
@@ -150,9 +151,10 @@ package final class ByteStream: SocketHandler {
                 wantsWrite = true
                 return total > 0 ? .received(total) : .blocked
             case .closed:
-                endIsKnown = true
+                knownEnd = .ended
                 return total > 0 ? .received(total) : .ended
             case .failed(let error):
+                knownEnd = .failed(.tls(error))
                 return total > 0 ? .received(total) : .failed(.tls(error))
             }
         } while buffer.free > 0 && holdsBytes
@@ -208,7 +210,11 @@ package final class ByteStream: SocketHandler {
 
     /// Ends this side: close_notify under TLS, and FIN. The other side may go on.
     package func endWriting() {
-        sayGoodbye()
+        if layer == .tls, case .wantsWrite = tls!.shutdown() {
+            endsWhenWritable = true
+            wantsWrite = true
+            return
+        }
         Glibc.shutdown(raw, CInt(SHUT_WR))
     }
 
@@ -262,8 +268,10 @@ package final class ByteStream: SocketHandler {
 
     private var handshakeWants = Readiness.read
     private var readWaitsForWrite = false
-    /// The peer's close_notify has been read, together with bytes that came before it.
-    private var endIsKnown = false
+    /// The peer's close_notify, or a failure, that was read behind bytes that were good.
+    private var knownEnd: ReadOutcome?
+    /// close_notify and FIN wait for room.
+    private var endsWhenWritable = false
 
     private func updateInterest() {
         guard let source else { return }
@@ -280,6 +288,10 @@ package final class ByteStream: SocketHandler {
         if layer == .handshake { return continueHandshake() }
         if readiness.contains(.write) {
             wantsWrite = false
+            if endsWhenWritable {
+                endsWhenWritable = false
+                endWriting()
+            }
             if readWaitsForWrite {
                 readWaitsForWrite = false
                 owner?.streamIsReadable(self)

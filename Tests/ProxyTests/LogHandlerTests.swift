@@ -28,6 +28,21 @@ import Testing
         #expect(text == "1970-01-01T00:00:00.000Z warning pin.mismatch a=x b=\"of the logger\" c=7\n")
     }
 
+    @Test func indentsATextOfSeveralLinesSoThatItCannotForgeAnEvent() throws {
+        let details: Logger.MetadataValue = "presented:\n  sha256/x\n1970-01-01T00:00:00.000Z info proxy.stop\u{1b}"
+        let text = try logged(.text) { $0.warning("pin.mismatch", metadata: ["details": details, "host": "a.test"]) }
+        #expect(
+            text == """
+                1970-01-01T00:00:00.000Z warning pin.mismatch host=a.test
+                    presented:
+                      sha256/x
+                    1970-01-01T00:00:00.000Z info proxy.stop\\u001b
+
+                """)
+        let json = try logged(.json) { $0.warning("pin.mismatch", metadata: ["details": details]) }
+        #expect(json.contains(#""details":"presented:\n  sha256/x\n1970"#))
+    }
+
     @Test func writesStructure() throws {
         let use: (inout Logger) -> Void = { logger in
             logger.info(

@@ -24,6 +24,8 @@ package struct EventLineWriter: Sendable {
     package let format: LogFormat
     /// The lines so far, each with its line feed.
     package private(set) var bytes: [UInt8] = []
+    /// What follows the line that is being written.
+    private var paragraphs: [UInt8] = []
     private var timestamp = TimestampWriter()
 
     package init(format: LogFormat, capacity: Int = 1024) {
@@ -106,8 +108,20 @@ package struct EventLineWriter: Sendable {
         }
     }
 
+    /// A text of several lines. In the text format it follows the line, each of its lines indented, so
+    /// that none can pass for an event; in JSON it is a value like any other.
+    mutating func field(_ name: String, paragraph: String) {
+        guard format == .text else { return field(name, paragraph) }
+        for line in paragraph.split(separator: "\n") {
+            paragraphs.append(contentsOf: "\n    ".utf8)
+            EscapedText.append(line.utf8.span, to: &paragraphs)
+        }
+    }
+
     package mutating func end() {
         if format == .json { append("}") }
+        bytes.append(contentsOf: paragraphs)
+        paragraphs.removeAll(keepingCapacity: true)
         append("\n")
     }
 

@@ -45,6 +45,7 @@ package struct EventLogHandler: LogHandler {
 extension EventLineWriter {
     fileprivate mutating func field(_ name: String, _ value: Logger.MetadataValue) {
         switch value {
+        case .string(let text) where text.contains("\n"): field(name, paragraph: text)
         case .string(let text): field(name, text)
         case .stringConvertible(let value as Bool): field(name, value)
         case .stringConvertible(let value as any FixedWidthInteger): field(name, value)
