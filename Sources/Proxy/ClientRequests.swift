@@ -90,7 +90,7 @@ extension ClientConnection {
             exchange.record.authority = authority
             switch worker.decide(authority, for: purpose) {
             case .refuse(let error): refuseRequest(error)
-            case .relay(let route): beginExchange(route, leased: nil)
+            case .relay(let route): beginExchange(route)
             case .tunnel: refuseRequest(.cannotTunnelURL(authority.description))
             }
         }
@@ -108,10 +108,6 @@ extension ClientConnection {
             route = fresh
             self.route = fresh
         }
-        if let leased, leased.isOver || leased.origin.key != route.target.key {
-            leased.close()
-            self.leased = nil
-        }
         if let misdirectedName {
             return refuseRequest(.misdirected(asked: misdirectedName, connected: route.authority.description))
         }
@@ -121,16 +117,29 @@ extension ClientConnection {
             let host = unsafe exchange.request.host?.text(in: Span(_unsafeBytes: requests.unread)) ?? ""
             return refuseRequest(.misdirected(asked: host, connected: route.authority.description))
         }
-        let leased = self.leased
-        self.leased = nil
-        beginExchange(route, leased: leased)
+        beginExchange(route)
     }
 
-    func beginExchange(_ route: Route, leased: UpstreamConnection?) {
+    private func beginExchange(_ route: Route) {
         phase = .exchanging
         headIsPending = false
         exchange.record.entry = route.entry
-        exchange.begin(to: route, leased: leased)
+        exchange.begin(to: route, leased: takeLeased(for: route))
+    }
+
+    /// The upstream connection at hand, if the policy in force would have made it and it still stands.
+    private func takeLeased(for route: Route) -> UpstreamConnection? {
+        guard let leased else { return nil }
+        self.leased = nil
+        if !leased.isOver, leased.origin.key == route.target.key { return leased }
+        leased.close()
+        return nil
+    }
+
+    /// Keeps an upstream connection for the next request: it is nobody else's.
+    func keep(_ upstream: UpstreamConnection) {
+        leased = upstream
+        upstream.hold()
     }
 
     /// The exchange is over and logged; the last byte of its response has been written.

@@ -117,6 +117,9 @@ final class Exchange: ByteStreamOwner {
     private func writeRequestHead(to connection: UpstreamConnection) {
         guard let route else { return }
         let length = Int(request.length)
+        if unsafe request.authenticatesConnection(in: Span(_unsafeBytes: client.requests.unread)) {
+            connection.isPersonal = true
+        }
         worker.headScratch.removeAll(keepingCapacity: true)
         unsafe HeadWriter.write(
             request: request, from: Span(_unsafeBytes: client.requests.unread),
@@ -215,7 +218,9 @@ final class Exchange: ByteStreamOwner {
             requestPassed && response.keepsAlive && response.framing != .untilClose
             && upstream.responses.unread.isEmpty && !upstream.stream.holdsBytes
         self.upstream = nil
-        if reusable {
+        if reusable, upstream.isPersonal, keepsClient {
+            client.keep(upstream)
+        } else if reusable {
             worker.pool.giveBack(upstream, idleNanoseconds: worker.upstreamIdleNanoseconds)
         } else {
             upstream.close()

@@ -55,6 +55,9 @@ extension Exchange {
             writeResponseHead(on: upstream, connection: .upgrade)
         } else {
             record.status = response.status
+            if unsafe response.authenticatesConnection(in: Span(_unsafeBytes: upstream.responses.unread)) {
+                upstream.isPersonal = true
+            }
             let wantsClose = response.framing == .untilClose || response.framing == .chunked
             keepsClient =
                 request.keepsAlive && requestPassed && !worker.isDraining

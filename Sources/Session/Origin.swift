@@ -70,7 +70,7 @@ package final class UpstreamPool {
     package func giveBack(_ connection: UpstreamConnection, idleNanoseconds nanoseconds: UInt64) {
         let origin = connection.origin
         // What holds bytes, or the peer's end, after its response is not idle.
-        guard !isClosed, idleCount < Self.idleInAll, !connection.stream.holdsBytes else {
+        guard !isClosed, !connection.isPersonal, idleCount < Self.idleInAll, !connection.stream.holdsBytes else {
             return connection.close()
         }
         if origin.idle.count >= Self.idlePerOrigin {

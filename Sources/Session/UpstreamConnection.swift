@@ -25,6 +25,8 @@ package final class UpstreamConnection: ByteStreamOwner {
     package let address: SocketAddress
     /// Responses on their way from this origin.
     package var responses: MessagePipe
+    /// A client's credentials may be bound to it: it is not shared with others.
+    package var isPersonal = false
     /// Exchanges begun on it; beyond one it is reused.
     package var exchanges = 0
 

@@ -152,6 +152,20 @@ struct StreamingTests {
         }
     }
 
+    /// NTLM and Negotiate authenticate a connection: another client's request on it would be the first one's.
+    @Test(arguments: ["NTLM", "Negotiate"])
+    func aConnectionThatWasAuthenticatedIsNotShared(scheme: String) async throws {
+        try await withTestBed { bed in
+            let own = try await OriginBed.prepare(bed)
+            let login = own.url + "/login/" + scheme
+            #expect(try await own.curl("-H", "Authorization: \(scheme) secret", login, login).output == "hello\nhello")
+            #expect(try await own.curl(login, own.url + "/large/3").succeeded)
+            #expect(try await own.curl(own.url + "/large/3").succeeded)
+            let connections = own.origin?.events.all("request").map { $0["connection"] }
+            #expect(connections == ["1", "1", "2", "2", "3"])
+        }
+    }
+
     /// A POST that may have been acted on is not repeated behind the client's back.
     @Test func anUnsafeRequestIsNeverSentTwice() async throws {
         try await withTestBed { bed in

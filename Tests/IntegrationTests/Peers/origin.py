@@ -241,6 +241,15 @@ def die_when_reused(peer, _):
     peer.answer("first\n")
 
 
+def login(peer, scheme):
+    """/login/NTLM: authenticates the connection, whatever the credentials."""
+    for _ in peer.body():
+        pass
+    if peer.fields.get("authorization", "").startswith(scheme + " "):
+        return peer.answer("hello\n")
+    peer.answer("who?\n", "401 Unauthorized", f"WWW-Authenticate: {scheme}\r\n")
+
+
 def raw(peer, argument):
     """/raw/BASE64URL: these very bytes, and the end."""
     peer.send(base64.urlsafe_b64decode(argument))
@@ -288,7 +297,7 @@ PATHS = {
     "truncated": truncated, "early": early, "expectation": expectation,
     "refused-expectation": refused_expectation, "hints": hints, "status": status,
     "not-modified": not_modified, "head-length": head_length, "close-when-idle": close_when_idle,
-    "die-when-reused": die_when_reused, "raw": raw, "upgrade": upgrade, "hold": hold,
+    "die-when-reused": die_when_reused, "login": login, "raw": raw, "upgrade": upgrade, "hold": hold,
     "release": release_held, "silent": silent,
 }
 
