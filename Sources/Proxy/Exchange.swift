@@ -46,6 +46,8 @@ final class Exchange: ByteStreamOwner {
     private var requestCut = false
     /// The request is being sent for the second time.
     private var retried = false
+    /// The request carries credentials for the connection that it is sent on.
+    private var isPersonal = false
     var keepsClient = false
     /// The request can't go on until the origin takes more of it, or says that it wants its body.
     var requestWaitsForOrigin = false
@@ -111,15 +113,14 @@ final class Exchange: ByteStreamOwner {
         parser.reset()
         phase = .awaitingResponse
         if !retried { writeRequestHead(to: connection) }
+        if isPersonal { connection.isPersonal = true }
         pumpRequest(readable: false)
     }
 
     private func writeRequestHead(to connection: UpstreamConnection) {
         guard let route else { return }
         let length = Int(request.length)
-        if unsafe request.authenticatesConnection(in: Span(_unsafeBytes: client.requests.unread)) {
-            connection.isPersonal = true
-        }
+        isPersonal = unsafe request.authenticatesConnection(in: Span(_unsafeBytes: client.requests.unread))
         worker.headScratch.removeAll(keepingCapacity: true)
         unsafe HeadWriter.write(
             request: request, from: Span(_unsafeBytes: client.requests.unread),
