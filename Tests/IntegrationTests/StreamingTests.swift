@@ -70,6 +70,23 @@ struct StreamingTests {
         #expect(lengths == (1...21).map { $0 }, "\(run)")
     }
 
+    /// As many as an origin likes: they are passed on one by one, whatever arrives together.
+    @Test func thousandsOfInterimResponsesPass() async throws {
+        let run = try await exchange(request("GET", "/interims/20000"))
+        #expect(run.output.components(separatedBy: "HTTP/1.1 102 ").count == 20_001, "\(run.errors)")
+        #expect(run.output.contains("at last"), "\(run.errors)")
+    }
+
+    /// More requests than the proxy reads ahead.
+    @Test func pipelinedRequestsMayFillEveryBuffer() async throws {
+        let padding = "X-Padding: \(String(repeating: "p", count: 1000))\r\n"
+        let run = try await exchange(
+            (1...150).map { request("GET", "/large/\($0)", padding) }.joined() + request("GET", "/large/151"))
+        let lengths = run.output.components(separatedBy: "Content-Length: ").dropFirst()
+            .map { Int($0.prefix { $0.isNumber }) }
+        #expect(lengths == (1...151).map { $0 }, "\(run.errors)")
+    }
+
     // MARK: Fields
 
     @Test func fieldsOfOneHopStayThere() async throws {

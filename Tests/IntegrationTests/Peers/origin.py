@@ -210,6 +210,12 @@ def hints(peer, _):
     peer.answer("hinted\n")
 
 
+def interims(peer, count):
+    """/interims/N: N interim responses in a row before the final one."""
+    peer.send("HTTP/1.1 102 P\r\n\r\n" * int(count))
+    peer.answer("at last\n")
+
+
 def status(peer, argument):
     """/status/204 and the like: no body, and nothing that speaks of one."""
     peer.send(f"HTTP/1.1 {argument} Some\r\nX-Kept: yes\r\n\r\n")
@@ -295,7 +301,7 @@ def silent(peer, _):
 PATHS = {
     "echo": echo, "slow-echo": slow_echo, "large": large, "chunked": chunked, "until-close": until_close, "http10": http10,
     "truncated": truncated, "early": early, "expectation": expectation,
-    "refused-expectation": refused_expectation, "hints": hints, "status": status,
+    "refused-expectation": refused_expectation, "hints": hints, "interims": interims, "status": status,
     "not-modified": not_modified, "head-length": head_length, "close-when-idle": close_when_idle,
     "die-when-reused": die_when_reused, "login": login, "raw": raw, "upgrade": upgrade, "hold": hold,
     "release": release_held, "silent": silent,
