@@ -67,6 +67,28 @@ struct ReloadTests {
         }
     }
 
+    @Test func aClientThatIsNoLongerAllowedLosesItsKeptConnection() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(bed)
+            let client = try await bed.start(
+                ["curl", "-sS", "-i", "--suppress-connect-headers", "\(shared.url)/hold/first", "\(shared.url)/echo"],
+                environment: shared.proxy.clientEnvironment, mergingErrors: true)
+            _ = try await #require(shared.origin).events.first("held")
+            let file = bed.path("proxy/pinproxy.yaml")
+            let text = try String(contentsOfFile: file, encoding: .utf8)
+            try bed.file(
+                "proxy/pinproxy.yaml",
+                text.replacingOccurrences(of: "proxy:\n", with: "proxy:\n  allow_clients: [192.0.2.1]\n"))
+            #expect(try await shared.proxy.reload().name == "config.reload")
+            try await release("first", at: shared)
+            _ = try await client.ending()
+            // What was under way is finished; the next request is not this client's to make.
+            #expect(await client.output.text.contains("first,second"))
+            #expect(shared.origin?.events.all("request").contains { $0["target"] == "/echo" } == false)
+            #expect(try await shared.proxy.connect(to: shared.authority).status == 403)
+        }
+    }
+
     @Test func idleConnectionsOfAChangedPolicyAreRetired() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
