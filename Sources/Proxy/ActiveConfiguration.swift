@@ -17,7 +17,7 @@ final class ActiveConfiguration: Sendable {
     init(_ snapshot: Snapshot, authority: LocalAuthority) throws {
         self.snapshot = snapshot
         var upstream = snapshot.upstream
-        upstream.anchors = upstream.anchors.excluding(authority.certificate)
+        upstream.anchors = authority.anchorsWithoutSelf(upstream.anchors)
         self.upstream = upstream
         frontTLS = try snapshot.proxy.tls.map { identity in
             var options = TLSServerContext.Options()

@@ -61,6 +61,8 @@ final class Exchange: ByteStreamOwner {
     }
 
     var isUnderWay: Bool { phase != .over }
+    /// The configuration that the exchange began under; it keeps it through a reload.
+    var snapshot: Snapshot { route?.snapshot ?? worker.snapshot }
     var host: String { route?.authority.host ?? "" }
 
     // MARK: The request
@@ -93,7 +95,7 @@ final class Exchange: ByteStreamOwner {
 
     private func connect(to route: Route) {
         phase = .connecting
-        attempt = worker.connector.connect(to: route.target, timeouts: worker.snapshot.timeouts) {
+        attempt = worker.connector.connect(to: route.target, timeouts: snapshot.timeouts) {
             [unowned self] result in
             attempt = nil
             worker.report(result, of: route)
@@ -125,7 +127,7 @@ final class Exchange: ByteStreamOwner {
         unsafe HeadWriter.write(
             request: request, from: Span(_unsafeBytes: client.requests.unread),
             target: route.sendsAbsoluteTarget ? .asReceived : .originForm,
-            authority: route.authority, defaultPort: route.defaultPort, via: worker.snapshot.proxy.via,
+            authority: route.authority, defaultPort: route.defaultPort, via: snapshot.proxy.via,
             forwardUpgrade: request.wantsUpgrade, into: &worker.headScratch)
         if let authorization = route.parentAuthorization {
             worker.headScratch.removeLast(2)
@@ -298,9 +300,9 @@ final class Exchange: ByteStreamOwner {
     private func timedOut() {
         switch phase {
         case .awaitingResponse where requestPassed || requestCut || requestWaitsForOrigin:
-            refuse(.noResponse(after: worker.snapshot.timeouts.firstByte, host: host))
-        case .awaitingResponse: refuse(.requestStalled(after: worker.snapshot.timeouts.idleClient))
-        default: cut("nothing moved for \(worker.snapshot.timeouts.idleClient)")
+            refuse(.noResponse(after: snapshot.timeouts.firstByte, host: host))
+        case .awaitingResponse: refuse(.requestStalled(after: snapshot.timeouts.idleClient))
+        default: cut("nothing moved for \(snapshot.timeouts.idleClient)")
         }
     }
 }

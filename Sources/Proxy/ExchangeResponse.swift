@@ -9,7 +9,7 @@ extension Exchange {
     func receiveResponseHead() {
         guard let upstream else { return }
         repeat {
-            let limit = worker.snapshot.limits.responseHead
+            let limit = snapshot.limits.responseHead
             switch upstream.responses.receive(from: upstream.stream, limit: limit) {
             case .received?: break
             case .blocked?: return upstream.responses.rest()
@@ -29,7 +29,7 @@ extension Exchange {
                 Span(_unsafeBytes: upstream.responses.unread), to: request.method, into: &response)
             switch progress {
             case .incomplete: return
-            case .tooLarge: return refuse(.responseHeadTooLarge(worker.snapshot.limits.responseHead, host: host))
+            case .tooLarge: return refuse(.responseHeadTooLarge(snapshot.limits.responseHead, host: host))
             case .malformed(let error): return refuse(.badResponse(error, host: host))
             case .complete: respond(on: upstream)
             }
@@ -83,7 +83,7 @@ extension Exchange {
         unsafe HeadWriter.write(
             response: response, from: Span(_unsafeBytes: upstream.responses.unread),
             clientVersion: request.version, connection: connection, coding: coding,
-            via: worker.snapshot.proxy.via, into: &worker.headScratch)
+            via: snapshot.proxy.via, into: &worker.headScratch)
         upstream.responses.begin(
             head: &worker.headScratch, inPlaceOf: length, framing: isFinal ? response.framing : .none,
             dechunks: coding == .dechunked, chunks: coding == .chunked)
