@@ -112,11 +112,11 @@ struct ReloadTests {
             let client = try await bed.start(
                 [
                     "curl", "-sS", "--parallel", "--parallel-max", "8", "--fail", "-o", "/dev/null", "-w",
-                    "%{http_code} %{size_download} %{exitcode}\\n", "\(shared.url)/large/[20000-20999]",
+                    "%{http_code} %{size_download} %{exitcode}\\n", "\(shared.url)/large/[20000-22999]",
                 ], environment: shared.proxy.clientEnvironment)
             let pins = ["hosts: []\n", "hosts:\n  - match: origin.test\n    pinning: none\n"]
             var reloads = 0
-            while client.output.lines.count < 1000, reloads < 50 {
+            while client.output.lines.count < 3000, reloads < 50 {
                 try rewrite(shared, pins: pins[reloads % 2])
                 #expect(try await shared.proxy.reload().name == "config.reload")
                 reloads += 1
@@ -126,7 +126,7 @@ struct ReloadTests {
             let text = await client.output.text
             let errors = await client.errors.text
             #expect(ending == .exited(0), "\(errors)")
-            #expect(text.split(separator: "\n").count { $0.hasPrefix("200 2") && $0.hasSuffix(" 0") } == 1000, "\(text)")
+            #expect(text.split(separator: "\n").count { $0.hasPrefix("200 2") && $0.hasSuffix(" 0") } == 3000, "\(text)")
         }
     }
 
