@@ -6,6 +6,8 @@ package struct ClientHello: Sendable, Equatable {
     package let applicationProtocols: [String]
     /// Whether the client sent an encrypted_client_hello extension; browsers also send it as GREASE.
     package let hasEncryptedClientHello: Bool
+    /// The bytes of the records that carry it; what is behind them is another message.
+    package let length: Int
 
     /// What `peek` made of the bytes.
     package enum Peek: Sendable, Equatable {
@@ -45,9 +47,13 @@ package struct ClientHello: Sendable, Equatable {
             if hello.count >= 4 {
                 let length = Int(hello[1]) << 16 | Int(hello[2]) << 8 | Int(hello[3])
                 guard length <= limit else { return malformed(start) }
-                if hello.count >= 4 + length {
+                // It ends with a record: nothing that a client may say before the server does follows in it.
+                guard hello.count <= 4 + length, hello.count < 4 + length || position <= bytes.count else {
+                    return malformed(start)
+                }
+                if hello.count == 4 + length {
                     var reader = ByteReader(lower: 4, upper: 4 + length)
-                    return parse(&reader, in: hello.span).map(Peek.complete) ?? malformed(start)
+                    return parse(&reader, in: hello.span, length: position).map(Peek.complete) ?? malformed(start)
                 }
             }
             if position > bytes.count { return .incomplete }
@@ -55,10 +61,40 @@ package struct ClientHello: Sendable, Equatable {
         return malformed(position)
     }
 
+    /// Looks for the second ClientHello, which answers a HelloRetryRequest. In front of it may stand what
+    /// serves for camouflage (change_cipher_spec), and early data that the server has turned down (RFC 8446
+    /// sections 4.2.10 and D.4).
+    /// - Parameter bytes: all that the client sent after its first.
+    /// - Returns: the ``length`` of a complete one counts what stands in front of it.
+    package static func peekSecond(_ bytes: Span<UInt8>) -> Peek {
+        var start = 0
+        while start < bytes.count, bytes[start] == 20 || bytes[start] == 23 {
+            guard start + 5 <= bytes.count else { return .incomplete }
+            let length = Int(bytes[start + 3]) << 8 | Int(bytes[start + 4])
+            guard bytes[start + 1] == 3, 1...((1 << 14) + 256) ~= length else { return malformed(start) }
+            start += 5 + length
+        }
+        guard start < bytes.count else { return .incomplete }
+        switch peek(bytes.extracting(start..<bytes.count)) {
+        case .incomplete: return .incomplete
+        case .notTLS: return malformed(start)
+        case .malformed(let error): return malformed(start + error.offset)
+        case .complete(let hello): return .complete(hello.following(start))
+        }
+    }
+
+    private func following(_ count: Int) -> ClientHello {
+        ClientHello(
+            serverName: serverName, applicationProtocols: applicationProtocols,
+            hasEncryptedClientHello: hasEncryptedClientHello, length: count + length)
+    }
+
     private static func malformed(_ offset: Int) -> Peek { .malformed(WireError(.clientHello, at: offset)) }
 
     /// RFC 8446 section 4.1.2.
-    private static func parse(_ reader: inout ByteReader, in bytes: Span<UInt8>) -> ClientHello? {
+    private static func parse(
+        _ reader: inout ByteReader, in bytes: Span<UInt8>, length: Int
+    ) -> ClientHello? {
         guard reader.skip(2 + 32), let session = reader.vector(lengthBytes: 1, in: bytes), session.count <= 32,
             let suites = reader.vector(lengthBytes: 2, in: bytes), suites.count >= 2, suites.count % 2 == 0,
             let compression = reader.vector(lengthBytes: 1, in: bytes), compression.count >= 1
@@ -93,7 +129,7 @@ package struct ClientHello: Sendable, Equatable {
         }
         return ClientHello(
             serverName: serverName, applicationProtocols: protocols,
-            hasEncryptedClientHello: hasEncryptedClientHello)
+            hasEncryptedClientHello: hasEncryptedClientHello, length: length)
     }
 
     private static func parseServerName(_ body: inout ByteReader, in bytes: Span<UInt8>) -> String? {
@@ -113,41 +149,5 @@ package struct ClientHello: Sendable, Equatable {
             names.append(name.range.text(in: bytes))
         }
         return names
-    }
-}
-
-/// A cursor over a part of a buffer; every step says whether there was enough.
-private struct ByteReader {
-    private var lower: Int
-    private let upper: Int
-
-    init(lower: Int, upper: Int) {
-        self.lower = lower
-        self.upper = upper
-    }
-
-    var count: Int { upper - lower }
-    var isAtEnd: Bool { lower == upper }
-    var range: ByteRange { ByteRange(lower, upper) }
-
-    mutating func skip(_ bytes: Int) -> Bool {
-        guard bytes <= count else { return false }
-        lower += bytes
-        return true
-    }
-
-    mutating func number(bytes width: Int, in bytes: Span<UInt8>) -> Int? {
-        guard width <= count else { return nil }
-        var value = 0
-        for offset in lower..<lower + width { value = value << 8 | Int(bytes[offset]) }
-        lower += width
-        return value
-    }
-
-    /// A vector with its length in front of it (RFC 8446 section 3.4).
-    mutating func vector(lengthBytes: Int, in bytes: Span<UInt8>) -> ByteReader? {
-        guard let length = number(bytes: lengthBytes, in: bytes), length <= count else { return nil }
-        defer { lower += length }
-        return ByteReader(lower: lower, upper: lower + length)
     }
 }

@@ -13,6 +13,7 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         case chunkSize, chunkSizeOverflow, chunkExtension, chunkLineTooLong, chunkEnd
         case trailerField, trailersTooLong
         case clientHello
+        case serverHandshakeNotTLS, serverHandshake, serverHandshakeTooLong, noServerCertificate
     }
 
     package let code: Code
@@ -62,6 +63,10 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         case .trailerField: "a malformed trailer field"
         case .trailersTooLong: "a trailer section that is too long"
         case .clientHello: "a malformed ClientHello"
+        case .serverHandshakeNotTLS: "what is not TLS in the place of a ServerHello"
+        case .serverHandshake: "a malformed TLS handshake of the server's"
+        case .serverHandshakeTooLong: "a TLS handshake of the server's that is too long"
+        case .noServerCertificate: "a TLS handshake in which the server shows no certificate"
         }
     }
 

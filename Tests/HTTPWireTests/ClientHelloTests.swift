@@ -53,6 +53,7 @@ import Testing
         #expect(hello.serverName == "Api.Example.test")
         #expect(hello.applicationProtocols == ["h2", "http/1.1"])
         #expect(!hello.hasEncryptedClientHello)
+        #expect(hello.length == bytes.count)
     }
 
     @Test func extensionsMayBeMissing() {
@@ -92,11 +93,64 @@ import Testing
         records(handshake(extensions: [0]), sizes: []),
         records(handshake(extensions: [0, 0, 0, 9, 1]), sizes: []),
         records([1, 0, 0, 2, 3, 3], sizes: []),
+        // More in the record that ends it: known as soon as the message is whole.
+        records(typical + [1], sizes: []), records(typical + [1], sizes: []).dropLast(),
         records(handshake(extensions: grease), sizes: [3]).prefix(8) + [23, 3, 1, 0, 1, 0],
     ] as [[UInt8]])
     func whatIsBrokenIsMalformed(_ bytes: [UInt8]) {
         guard case .malformed(let error) = ClientHello.peek(bytes.span) else {
             Issue.record("not refused: \(ClientHello.peek(bytes.span))")
+            return
+        }
+        #expect(error.code == .clientHello)
+    }
+
+    // MARK: The second one, after a HelloRetryRequest
+
+    /// What a client sent after its first hello.
+    static func afterFirst(_ bytes: [UInt8]) throws -> (first: ClientHello, rest: [UInt8]) {
+        guard case .complete(let first) = ClientHello.peek(bytes.span) else { throw Incomplete() }
+        return (first, Array(bytes[first.length...]))
+    }
+
+    struct Incomplete: Error {}
+
+    @Test func theSecondIsFoundBehindItsCamouflage() throws {
+        let (first, rest) = try Self.afterFirst(RecordedFlights.retriedClient)
+        #expect(first.serverName == "a.test")
+        #expect(rest[0] == 20)
+        for count in 0..<rest.count {
+            #expect(ClientHello.peekSecond(rest.span.extracting(0..<count)) == .incomplete, "\(count) bytes")
+        }
+        guard case .complete(let second) = ClientHello.peekSecond((rest + [23, 3, 3]).span) else {
+            Issue.record("not complete")
+            return
+        }
+        #expect(second.serverName == "a.test")
+        #expect(second.length == rest.count)
+    }
+
+    @Test func earlyDataMayStandBeforeTheSecond() throws {
+        let hello = Self.records(Self.typical, sizes: [])
+        let early: [UInt8] = [23, 3, 3, 0, 3, 1, 2, 3, 23, 3, 3, 0, 1, 9]
+        guard case .complete(let second) = ClientHello.peekSecond((early + hello).span) else {
+            Issue.record("not complete")
+            return
+        }
+        #expect(second.length == early.count + hello.count)
+        #expect(second.serverName == "Api.Example.test")
+    }
+
+    @Test(arguments: [
+        [21, 3, 3, 0, 2, 2, 40], [20, 3, 3, 0, 0], [20, 4], [23, 3, 3, 0x41, 1], [1, 2, 3],
+        [20, 3, 3, 0, 1, 1, 22, 3, 3, 0, 4, 2, 0, 0, 0],
+    ] as [[UInt8]])
+    func whatIsNoSecondIsMalformed(_ bytes: [UInt8]) {
+        var more = bytes
+        // Some lies are seen only when the record's header is whole.
+        if more.count < 5 { more += [0, 0, 0] }
+        guard case .malformed(let error) = ClientHello.peekSecond(more.span) else {
+            Issue.record("not refused: \(ClientHello.peekSecond(more.span))")
             return
         }
         #expect(error.code == .clientHello)

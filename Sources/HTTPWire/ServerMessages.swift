@@ -1,0 +1,180 @@
+/// The handshake messages of a server's first flight, in the order in which they may come.
+struct ServerMessages: Sendable {
+    enum Finding {
+        case retry
+        case encrypted
+        case shown(ServerCertificates)
+        case resumed(UInt16)
+        case broken(WireError.Code)
+    }
+
+    private enum State {
+        case serverHello
+        /// A ServerHello that must choose TLS 1.3.
+        case serverHelloAfterRetry
+        /// Of TLS 1.2 or older: certificates, or the end of an abbreviated handshake.
+        case afterHello
+        case ticketSeen
+        /// Certificates have come; the type of the last message.
+        case shown(UInt8)
+    }
+
+    /// Certificates that a server may send, at most; the chains of the web have three or four.
+    static let certificateLimit = 128
+
+    private var state = State.serverHello
+    /// Of the message under way, header included.
+    private var message: [UInt8] = []
+    private var version: UInt16 = 0
+    private var timestamps: [UInt8]?
+    private var certificates: [[UInt8]] = []
+    private var ocspResponse: [UInt8]?
+
+    var isBetweenMessages: Bool { message.isEmpty }
+
+    /// Takes what belongs to the message under way.
+    mutating func receive(_ bytes: Span<UInt8>, from offset: inout Int, to end: Int) -> Finding? {
+        while message.count < 4, offset < end {
+            message.append(bytes[offset])
+            offset += 1
+        }
+        guard message.count >= 4 else { return nil }
+        let length = 4 + (Int(message[1]) << 16 | Int(message[2]) << 8 | Int(message[3]))
+        guard length <= ServerFlight.messageLimit else { return .broken(.serverHandshakeTooLong) }
+        let stop = min(end, offset + length - message.count)
+        while offset < stop {
+            message.append(bytes[offset])
+            offset += 1
+        }
+        guard message.count == length else { return nil }
+        defer { message.removeAll(keepingCapacity: true) }
+        return messageEnded()
+    }
+
+    /// In the clear it ends an abbreviated handshake, or is camouflage behind a HelloRetryRequest.
+    mutating func changeCipherSpec() -> Finding? {
+        switch state {
+        case .afterHello, .ticketSeen: .resumed(version)
+        case .serverHelloAfterRetry: nil
+        case .serverHello, .shown: .broken(.serverHandshake)
+        }
+    }
+
+    private mutating func messageEnded() -> Finding? {
+        var reader = ByteReader(lower: 4, upper: message.count)
+        switch (state, message[0]) {
+        case (.serverHello, 2), (.serverHelloAfterRetry, 2): return serverHello(&reader)
+        case (.afterHello, 11):
+            guard let list = Self.certificates(&reader, in: message.span) else { return .broken(.serverHandshake) }
+            guard !list.isEmpty else { return .broken(.noServerCertificate) }
+            certificates = list
+            state = .shown(11)
+        case (.afterHello, 4): state = .ticketSeen
+        // A key exchange, or nothing more, without certificates: anonymous, or with a shared key.
+        case (.afterHello, 12...14): return .broken(.noServerCertificate)
+        // CertificateStatus, ServerKeyExchange, CertificateRequest: each at most once, in this order.
+        case (.shown(11), 22):
+            guard let response = Self.status(&reader, in: message.span) else { return .broken(.serverHandshake) }
+            if !response.isEmpty { ocspResponse = response }
+            state = .shown(22)
+        case (.shown(11), 12), (.shown(22), 12): state = .shown(12)
+        case (.shown(11), 13), (.shown(22), 13), (.shown(12), 13): state = .shown(13)
+        case (.shown, 14):
+            guard reader.isAtEnd else { return .broken(.serverHandshake) }
+            return .shown(
+                ServerCertificates(
+                    version: version, certificates: certificates, ocspResponse: ocspResponse, timestamps: timestamps))
+        default: return .broken(.serverHandshake)
+        }
+        return nil
+    }
+
+    // MARK: ServerHello
+
+    /// What makes a ServerHello a HelloRetryRequest (RFC 8446 section 4.1.3): SHA-256 of "HelloRetryRequest".
+    private static let retryRandom: [UInt8] = [
+        0xCF, 0x21, 0xAD, 0x74, 0xE5, 0x9A, 0x61, 0x11, 0xBE, 0x1D, 0x8C, 0x02, 0x1E, 0x65, 0xB8, 0x91,
+        0xC2, 0xA2, 0x11, 0x16, 0x7A, 0xBB, 0x8C, 0x5E, 0x07, 0x9E, 0x09, 0xE2, 0xC8, 0xA8, 0x33, 0x9C,
+    ]
+
+    private mutating func serverHello(_ reader: inout ByteReader) -> Finding? {
+        guard let hello = Self.parseHello(&reader, in: message.span) else { return .broken(.serverHandshake) }
+        let isRetry = message[6..<38].elementsEqual(Self.retryRandom)
+        let isFirst = if case .serverHello = state { true } else { false }
+        switch (hello.selectedVersion, isRetry) {
+        case (0x0304?, true) where isFirst:
+            state = .serverHelloAfterRetry
+            return .retry
+        case (0x0304?, false): return .encrypted
+        case (nil, false) where isFirst:
+            version = hello.legacyVersion
+            timestamps = hello.timestamps
+            state = .afterHello
+            return nil
+        default: return .broken(.serverHandshake)
+        }
+    }
+
+    private struct Hello {
+        var legacyVersion: UInt16
+        var selectedVersion: Int?
+        var timestamps: [UInt8]?
+    }
+
+    /// RFC 8446 section 4.1.3; RFC 5246 section 7.4.1.3, where the extensions may be missing.
+    private static func parseHello(_ reader: inout ByteReader, in bytes: Span<UInt8>) -> Hello? {
+        guard let version = reader.number(bytes: 2, in: bytes), reader.skip(32),
+            let session = reader.vector(lengthBytes: 1, in: bytes), session.count <= 32, reader.skip(2 + 1)
+        else { return nil }
+        var hello = Hello(legacyVersion: UInt16(version))
+        if reader.isAtEnd { return hello }
+        guard var extensions = reader.vector(lengthBytes: 2, in: bytes), reader.isAtEnd else { return nil }
+        while !extensions.isAtEnd {
+            guard let type = extensions.number(bytes: 2, in: bytes),
+                var body = extensions.vector(lengthBytes: 2, in: bytes)
+            else { return nil }
+            switch type {
+            case 43:
+                guard hello.selectedVersion == nil, let selected = body.number(bytes: 2, in: bytes), body.isAtEnd
+                else { return nil }
+                hello.selectedVersion = selected
+            case 18:
+                guard hello.timestamps == nil else { return nil }
+                hello.timestamps = body.range.copy(of: bytes)
+            default: break
+            }
+        }
+        return hello
+    }
+
+    // MARK: Certificates
+
+    /// RFC 5246 section 7.4.2: a list of certificates, each with its length before it.
+    private static func certificates(_ reader: inout ByteReader, in bytes: Span<UInt8>) -> [[UInt8]]? {
+        guard var list = reader.vector(lengthBytes: 3, in: bytes), reader.isAtEnd else { return nil }
+        var found: [[UInt8]] = []
+        while !list.isAtEnd {
+            guard found.count < certificateLimit, let one = list.vector(lengthBytes: 3, in: bytes), one.count > 0
+            else { return nil }
+            found.append(one.range.copy(of: bytes))
+        }
+        return found
+    }
+
+    /// RFC 6066 section 8; empty for a kind that is not OCSP.
+    private static func status(_ reader: inout ByteReader, in bytes: Span<UInt8>) -> [UInt8]? {
+        guard let kind = reader.number(bytes: 1, in: bytes) else { return nil }
+        guard kind == 1 else { return [] }
+        guard let response = reader.vector(lengthBytes: 3, in: bytes), reader.isAtEnd else { return nil }
+        return response.range.copy(of: bytes)
+    }
+}
+
+extension ByteRange {
+    fileprivate func copy(of bytes: Span<UInt8>) -> [UInt8] {
+        var copy: [UInt8] = []
+        copy.reserveCapacity(count)
+        for offset in offsets { copy.append(bytes[offset]) }
+        return copy
+    }
+}
