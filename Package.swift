@@ -37,12 +37,14 @@ let package = Package(
         library("CCares", pkgConfig: "libcares", package: "libc-ares-dev"),
         library("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
         library("CCrypt", pkgConfig: "libcrypt", package: "libcrypt-dev"),
+        library("CIDN2", pkgConfig: "libidn2", package: "libidn2-dev"),
+        library("CPSL", pkgConfig: "libpsl", package: "libpsl-dev"),
         .target(name: "CShims", dependencies: ["CLibevent", "COpenSSL", "CCares"]),
 
         room("EventLoop", ["CLibevent", "CCares", "CShims"]),
         room("TLS", ["COpenSSL", "CShims"]),
         room("HTTPWire", []),
-        room("Security", ["TLS"]),
+        room("Security", ["TLS", "CIDN2", "CPSL"]),
         room("Transport", ["EventLoop", "TLS"]),
         room("Session", ["Transport", "Security", "HTTPWire", "EventLoop", "TLS"]),
         room(

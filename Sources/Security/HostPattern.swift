@@ -22,8 +22,9 @@
 /// **What a pattern cannot say.** `*` stands for whole labels, on the left, once. `api.*.com`,
 /// `a*.example.com` and `*.*.example.com` are refused with the reason, and so is `*` alone (the
 /// `defaults` of the pin file speak for all other hosts) and a wildcard over an address. Names are
-/// compared without regard to ASCII case and to one trailing dot; a name with other characters is
-/// written in its A-label form (`xn--…`).
+/// compared without regard to case and to one trailing dot. `bücher.example` and its A-label form
+/// `xn--bcher-kva.example` are the same name (``InternationalName``); the log and the commands show
+/// the second.
 ///
 /// **Why be careful with wildcards.** The hosts under a wildcard share their pins. A sibling served
 /// by another operator, as a `status.` page or a CDN often is, breaks under `**.` on the day it is
@@ -140,12 +141,12 @@ extension HostPattern {
         return port
     }
 
-    /// The name in lower case without its trailing dot, when each of its labels could stand in a
-    /// certificate: RFC 1034 section 3.5 with the underscore that people use all the same.
+    /// The name in lower case and A-labels, without its trailing dot, when each of its labels could stand
+    /// in a certificate: RFC 1034 section 3.5 with the underscore that people use all the same.
     private static func canonicalName(
         _ name: Substring, of text: String
     ) throws(HostPatternError) -> String {
-        var name = name
+        var name = try ascii(name, of: text)
         if name.hasSuffix(".") { name.removeLast() }
         if name.isEmpty { throw HostPatternError(text.contains("*") ? .everything : .empty, text) }
         if name == "*" || name == "**" { throw HostPatternError(.everything, text) }
@@ -155,12 +156,11 @@ extension HostPattern {
             if label.count > 63 { throw HostPatternError(.labelTooLong, text) }
             for byte in label {
                 switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+                    UInt8(ascii: "-"), UInt8(ascii: "_"):
                     continue
                 case UInt8(ascii: "*"): throw HostPatternError(.wildcardPlace, text)
                 case UInt8(ascii: "/"): throw HostPatternError(.isURL, text)
-                case 0x80...: throw HostPatternError(.notASCII, text)
                 default: throw HostPatternError(.notAName, text)
                 }
             }
@@ -168,16 +168,24 @@ extension HostPattern {
                 throw HostPatternError(.hyphen, text)
             }
         }
-        let canonical = name.lowercased()
-        if HostAddress.looksLikeAddress(canonical.utf8.span) { throw HostPatternError(.notAnAddress, text) }
-        return canonical
+        if HostAddress.looksLikeAddress(name.utf8.span) { throw HostPatternError(.notAnAddress, text) }
+        return name
+    }
+
+    private static func ascii(_ name: Substring, of text: String) throws(HostPatternError) -> String {
+        do {
+            return try InternationalName.toASCII(String(name))
+        } catch {
+            throw HostPatternError(.international(error), text)
+        }
     }
 }
 
 /// Why a text is no host pattern, in words for the person who wrote it.
 package struct HostPatternError: Error, Sendable, Hashable, CustomStringConvertible {
-    package enum Reason: Sendable, Hashable, CaseIterable {
-        case empty, isURL, port, notAnAddress, notAName, notASCII, emptyLabel, hyphen
+    package enum Reason: Sendable, Hashable {
+        case empty, isURL, port, notAnAddress, notAName, emptyLabel, hyphen
+        case international(InternationalNameError)
         case labelTooLong, tooLong, wildcardPlace, everything
     }
 
@@ -196,7 +204,7 @@ package struct HostPatternError: Error, Sendable, Hashable, CustomStringConverti
         case .port: "“\(pattern)” has no valid port after the colon (1 to 65535)"
         case .notAnAddress: "“\(pattern)” is not a complete IP address (and no name ends in a number)"
         case .notAName: "“\(pattern)” holds a character that no host name has"
-        case .notASCII: "“\(pattern)” is not ASCII; write the name in its A-label form (xn--…)"
+        case .international(let error): "“\(pattern)” can't be a host name: the label \(error)"
         case .emptyLabel: "“\(pattern)” has an empty label (two dots in a row, or a dot in front)"
         case .hyphen: "“\(pattern)” has a label that begins or ends with a hyphen"
         case .labelTooLong: "“\(pattern)” has a label of more than 63 bytes"

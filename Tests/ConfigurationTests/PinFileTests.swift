@@ -72,6 +72,18 @@ import Testing
         #expect(snapshot.files.count == 2)
     }
 
+    /// As U-label or A-label, and in any case, a host is the same one.
+    @Test func readsNamesOfAllLanguages() throws {
+        let snapshot = try load("hosts: [{match: '*.BÜCHER.test', action: tunnel}]\n")
+        let entry = try #require(snapshot.entry(for: "www.XN--bcher-kva.test", port: 443))
+        #expect(entry.pattern == "*.xn--bcher-kva.test")
+        #expect(entry.action == .tunnel)
+    }
+
+    @Test func strangersMayBeDeniedWithoutAWarning() throws {
+        #expect(try load("hosts: [{match: '**.co.uk', action: deny}]\n").warnings == [])
+    }
+
     @Test(arguments: [
         ("", ": error: the file is empty; write \"hosts: []\" if nothing is to be pinned"),
         ("# only a comment\n", ": error: the file is empty; write \"hosts: []\" if nothing is to be pinned"),
@@ -85,6 +97,20 @@ import Testing
         (
             "hosts:\n  - match: a.test\n  - match: A.test.\n    action: deny\n",
             ":3:12: error: match: a.test already has the entry in line 2"
+        ),
+        (
+            "hosts:\n  - match: bücher.test\n  - match: XN--bcher-kva.test\n",
+            ":3:12: error: match: xn--bcher-kva.test already has the entry in line 2"
+        ),
+        (
+            "hosts: [{match: '*.xn--.test'}]\n",
+            ":1:17: error: match: “*.xn--.test” can't be a host name: the label “xn--” is no international name: "
+                + "string contains invalid punycode data"
+        ),
+        (
+            "hosts: [{match: '**.co.uk:443', action: tunnel}]\n",
+            ":1:17: warning: match: “**.co.uk:443” matches “co.uk” and every name under it, a public suffix where "
+                + "anybody can have a name; write the domain that is meant, as in **.example.co.uk"
         ),
         ("hosts: [{match: a.test, pinnig: none}]\n", ":1:25: error: unknown key \"pinnig\" in \"hosts\"; did you mean \"pinning\"?"),
         (

@@ -16,6 +16,9 @@ import Testing
         ("[2001:db8::1]:8443", "[2001:db8::1]:8443"),
         ("_dmarc.xn--bcher-kva.test", "_dmarc.xn--bcher-kva.test"),
         ("1password.com", "1password.com"),
+        ("bücher.test", "xn--bcher-kva.test"),
+        ("*.BÜCHER.test:8443", "*.xn--bcher-kva.test:8443"),
+        ("**.日本語。test。", "**.xn--wgv71a119e.test"),
     ])
     func canonicalForm(_ text: String, _ canonical: String) throws {
         let pattern = try HostPattern(text)
@@ -33,7 +36,9 @@ import Testing
         ("*.192.0.2.1", .notAnAddress), ("[192.0.2.1]", .notAnAddress), ("[::1%lo]", .notAnAddress),
         ("1::2::3", .notAnAddress), ("fe80:", .port), ("[::1", .notAName), ("[::1]x", .notAName),
         ("exam ple.com", .notAName), ("user@example.com", .notAName), ("exa\0mple.com", .notAName),
-        ("bücher.test", .notASCII), ("a..b", .emptyLabel), (".a.b", .emptyLabel), ("a.b..", .emptyLabel),
+        ("a.*.ü.test", .wildcardPlace), ("ü。。test", .emptyLabel),
+        ("*。ü.test", .wildcardPlace), ("ü.test／x", .isURL), ("１９２.０.２.１", .notAnAddress), ("ü．test：80", .notAName),
+        ("a..b", .emptyLabel), (".a.b", .emptyLabel), ("a.b..", .emptyLabel),
         ("-a.b", .hyphen), ("a-.b", .hyphen),
         ("a*.example.com", .wildcardPlace), ("api.*.com", .wildcardPlace),
         ("*.*.example.com", .wildcardPlace), ("***.example.com", .wildcardPlace),
@@ -44,6 +49,13 @@ import Testing
         let error = #expect(throws: HostPatternError.self) { try HostPattern(text) }
         #expect(error?.reason == reason)
         #expect(error?.description.isEmpty == false)
+    }
+
+    @Test func refusalOfAnInternationalNameNamesPatternLabelAndReason() {
+        let error = #expect(throws: HostPatternError.self) { try HostPattern("*.a.xn--a.test:443") }
+        #expect(
+            error?.description.hasPrefix(
+                "“*.a.xn--a.test:443” can't be a host name: the label “xn--a” is no international name: ") == true)
     }
 
     @Test(arguments: [

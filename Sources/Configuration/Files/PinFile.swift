@@ -50,6 +50,10 @@ struct PinFile {
                 continue
             }
             let entry = reader.entry(for: match.pattern, line: match.place.line)
+            // Denied hosts of strangers are what such an entry is good for.
+            if entry.action != .deny, let warning = match.pattern.publicSuffixWarning() {
+                root.warning(match.place, "match: \(warning)")
+            }
             entries.append((match.pattern, entry))
             places.append(match.place)
         }

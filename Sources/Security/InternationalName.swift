@@ -1,0 +1,109 @@
+internal import CIDN2
+
+/// Host names of all languages: `bücher.example`, as people write it, is `xn--bcher-kva.example` in
+/// DNS, in TLS and in certificates, and so everywhere in the proxy. This is the one place between the two.
+///
+/// | written                | is                      | because                                        |
+/// |------------------------|-------------------------|------------------------------------------------|
+/// | `BÜCHER.example`       | `xn--bcher-kva.example` | case is folded, and letters composed (NFC)     |
+/// | `faß.example`          | `xn--fa-hia.example`    | the sharp s is a letter of its own             |
+/// | `日本語。example`       | `xn--wgv71a119e.example` | the full stops of East Asia are dots          |
+/// | `XN--BCHER-KVA.example` | `xn--bcher-kva.example` | an A-label is taken as it is, if it is one     |
+/// | `xn--a.example`        | refused                 | it stands for no text that a name may hold     |
+/// | `💩.example`           | refused                 | no symbols (IDNA2008); its A-label is accepted |
+///
+/// U-labels are read by IDNA2008 with the non-transitional mapping of UTS 46, as browsers do. An
+/// A-label, which a program or a registry has made, need only be valid by UTS 46, because names with
+/// symbols exist and browsers go there.
+///
+/// Letters that look like others (a Cyrillic `а` in `аpple.example`) are not told apart here: the
+/// A-label, which people are always shown first, does that.
+package enum InternationalName {
+    /// More than any name has that fits into the 253 bytes of a host name, and little to convert.
+    private static let sizeLimit = 1024
+
+    /// The name with each of its labels in ASCII. What is ASCII already and no A-label is only put into
+    /// lower case: whether it is a host name, or an address, is for whoever reads it next.
+    package static func toASCII(_ name: String) throws(InternationalNameError) -> String {
+        let lowercase = name.lowercased()
+        if isPlain(lowercase.utf8.span) { return lowercase }
+        guard name.utf8.count <= sizeLimit else {
+            throw InternationalNameError(label: name, reason: "it is longer than any host name")
+        }
+        var labels: [String] = []
+        for label in name.unicodeScalars.split(omittingEmptySubsequences: false, whereSeparator: isDot) {
+            labels.append(try asciiLabel(String(label)))
+        }
+        return labels.joined(separator: ".")
+    }
+
+    /// The name as people read it; itself if it has no A-labels, or any that can't be decoded. For
+    /// showing beside the A-labels, never in their place: many letters look alike.
+    package static func toUnicode(_ name: String) -> String {
+        var text: UnsafeMutablePointer<CChar>?
+        guard idn2_to_unicode_8z8z(name, &text, 0) == IDN2_OK.rawValue, let text else { return name }
+        defer { idn2_free(text) }
+        return String(cString: text)
+    }
+
+    /// Whether the name, in lower case, is ASCII without A-labels: nearly all are, so nothing is allocated.
+    private static func isPlain(_ name: Span<UInt8>) -> Bool {
+        for index in name.indices {
+            if name[index] >= 0x80 { return false }
+            let beginsLabel = index == 0 || name[index - 1] == UInt8(ascii: ".")
+            if beginsLabel, name[index] == UInt8(ascii: "x"), index + 3 < name.count,
+                name[index + 1] == UInt8(ascii: "n"), name[index + 2] == UInt8(ascii: "-"),
+                name[index + 3] == UInt8(ascii: "-")
+            {
+                return false
+            }
+        }
+        return true
+    }
+
+    /// The four dots of UTS 46.
+    private static func isDot(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar {
+        case ".", "\u{3002}", "\u{FF0E}", "\u{FF61}": true
+        default: false
+        }
+    }
+
+    private static func asciiLabel(_ label: String) throws(InternationalNameError) -> String {
+        var written = label
+        var flags = standard
+        if label.utf8.allSatisfy({ $0 < 0x80 }) {
+            written = label.lowercased()
+            guard written.utf8.starts(with: "xn--".utf8) else { return written }
+            flags |= Int32(bitPattern: IDN2_NO_ALABEL_ROUNDTRIP.rawValue)
+        }
+        // C would take the label to end there.
+        guard !written.utf8.contains(0) else { throw InternationalNameError(label: label, reason: "it holds a NUL") }
+        var ascii: UnsafeMutablePointer<UInt8>?
+        let result = written.withCString(encodedAs: UTF8.self) { idn2_lookup_u8($0, &ascii, flags) }
+        guard result == IDN2_OK.rawValue, let ascii else {
+            throw InternationalNameError(label: label, reason: String(cString: idn2_strerror(result)))
+        }
+        defer { idn2_free(ascii) }
+        let text = String(cString: ascii)
+        // Some signs are mapped to a dot, and some to nothing at all.
+        guard !text.isEmpty, !text.utf8.contains(UInt8(ascii: ".")) else {
+            throw InternationalNameError(label: label, reason: "it holds a sign that no label may")
+        }
+        return text
+    }
+
+    /// Not IDN2_USE_STD3_ASCII_RULES: libidn2 2.3 would leave out what they forbid, so that `ü b` became
+    /// `üb`. The ASCII characters of a label stand unchanged in its A-label, where they are judged.
+    private static let standard = Int32(bitPattern: IDN2_NFC_INPUT.rawValue | IDN2_NONTRANSITIONAL.rawValue)
+}
+
+/// Which label is no international name, and why not.
+package struct InternationalNameError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// As it was written.
+    package let label: String
+    /// In the words of libidn2, e.g. "string contains a disallowed character".
+    package let reason: String
+
+    package var description: String { "“\(label)” is no international name: \(reason)" }
+}

@@ -1,0 +1,37 @@
+internal import CPSL
+
+/// The names under which anybody can register a name: `com`, `co.uk`, `github.io`. Hosts under one
+/// have nothing in common, so a wildcard there says more than its author meant.
+///
+/// The list is Debian's package `publicsuffix`, which its maintainers keep up to date, or the one
+/// within libpsl where that is newer, or the package is missing.
+package final class PublicSuffixes: Sendable {
+    package static let system = PublicSuffixes()
+
+    /// Read-only, which libpsl allows from all threads at once; nil only if libpsl was built without a list.
+    private nonisolated(unsafe) let list: OpaquePointer?
+
+    private init() { list = psl_latest(nil) }
+
+    deinit { psl_free(list) }
+
+    /// Whether the list names it, as a suffix of a registry or of a private operator. Names of one label
+    /// that it doesn't know, such as `internal` or `test`, are no public suffixes: nobody sells names there.
+    /// - Parameter name: in lower case, as A-labels.
+    package func contains(_ name: String) -> Bool {
+        psl_is_public_suffix2(list, name, PSL_TYPE_ANY | PSL_TYPE_NO_STAR_RULE) == 1
+    }
+}
+
+extension HostPattern {
+    /// What to say of a wildcard that covers the hosts of strangers; nil for all other patterns.
+    package func publicSuffixWarning(_ suffixes: PublicSuffixes = .system) -> String? {
+        guard scope != .exact, suffixes.contains(name) else { return nil }
+        let which =
+            scope == .oneLabel
+            ? "every name one label under “\(name)”" : "“\(name)” and every name under it"
+        let wildcard = scope == .oneLabel ? "*" : "**"
+        return "“\(self)” matches \(which), a public suffix where anybody can have a name; write the domain "
+            + "that is meant, as in \(wildcard).example.\(name)"
+    }
+}
