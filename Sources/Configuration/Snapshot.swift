@@ -17,6 +17,8 @@ package final class Snapshot: Sendable {
     package let defaultAction: HostAction
     /// The policy of hosts that have no entry: the trust anchors decide.
     package let defaultPolicy: SecurityPolicy
+    /// How TLS is spoken with them; nil: as with most.
+    package let defaultTLS: ClientTLS?
     /// What is allowed but should be known, e.g. each insecure switch that is on. To be said at
     /// every start and reload.
     package let warnings: [Problem]
@@ -27,7 +29,7 @@ package final class Snapshot: Sendable {
 
     init(
         proxy: ProxySettings, authority: AuthoritySettings, upstream: UpstreamSettings, timeouts: Timeouts,
-        limits: Limits, log: LogSettings, hosts: HostTable<HostEntry>, defaultAction: HostAction,
+        limits: Limits, log: LogSettings, pins: PinFile?,
         warnings: [Problem], stateDirectory: String, files: [String]
     ) {
         self.proxy = proxy
@@ -36,9 +38,11 @@ package final class Snapshot: Sendable {
         self.timeouts = timeouts
         self.limits = limits
         self.log = log
-        self.hosts = hosts
-        self.defaultAction = defaultAction
-        defaultPolicy = SecurityPolicy()
+        hosts = pins?.hosts ?? HostTable()
+        let defaults = pins?.defaults ?? PinDefaults()
+        defaultAction = defaults.action
+        defaultPolicy = SecurityPolicy(requirements: defaults.requirements)
+        defaultTLS = pins?.defaultTLS
         self.warnings = warnings
         self.stateDirectory = stateDirectory
         self.files = files

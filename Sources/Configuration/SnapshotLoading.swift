@@ -18,7 +18,6 @@ extension Snapshot {
         return Snapshot(
             proxy: daemon.proxy, authority: daemon.authority, upstream: daemon.upstream,
             timeouts: daemon.timeouts, limits: daemon.limits, log: daemon.log,
-            hosts: pins?.hosts ?? HostTable(), defaultAction: pins?.defaultAction ?? .intercept,
-            warnings: findings.sorted, stateDirectory: stateDirectory, files: files)
+            pins: pins, warnings: findings.sorted, stateDirectory: stateDirectory, files: files)
     }
 }

@@ -60,6 +60,8 @@ extension Worker {
         case (.deny, _):
             return .refuse(.denied(host: authority.description, entry: entry?.location))
         case (.tunnel, .secure): layer = .tunnel
+        case (.verifyTunnel, .secure):
+            return .refuse(.denied(host: authority.description, entry: entry?.location))
         case (_, .plain):
             if let entry, entry.policy.mode != .none {
                 return .refuse(.plainToPinnedHost(authority.description, entry: entry.location))
@@ -71,7 +73,8 @@ extension Worker {
                 ServerName(host: authority.host))
         }
         let target = UpstreamTarget(
-            host: authority.host, port: authority.port, layer: layer, upstream: configuration.upstream)
+            host: authority.host, port: authority.port, layer: layer, upstream: configuration.upstream,
+            tls: entry == nil ? snapshot.defaultTLS : entry?.tls)
         let route = Route(
             snapshot: snapshot, authority: authority, entry: entry?.pattern, target: target,
             origin: pool.origin(for: target.key))

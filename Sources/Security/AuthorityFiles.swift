@@ -107,13 +107,17 @@ package struct AuthorityFiles: Sendable, Hashable {
     }
 
     private func loadKey() throws(AuthorityError) -> PrivateKey {
-        let file: SmallFile
-        do { file = try SmallFile.read(key) } catch { throw .unreadable(path: key, error) }
-        guard file.owner == geteuid() || file.owner == 0 else {
-            throw .foreignKey(path: key, owner: file.owner)
+        let bytes: [UInt8]
+        do {
+            bytes = try PrivateFile.read(key)
+        } catch {
+            switch error {
+            case .unreadable(let problem): throw .unreadable(path: key, problem)
+            case .foreign(let owner): throw .foreignKey(path: key, owner: owner)
+            case .exposed(let mode): throw .exposedKey(path: key, mode: mode)
+            }
         }
-        guard file.mode & 0o077 == 0 else { throw .exposedKey(path: key, mode: file.mode) }
-        do { return try PrivateKey(pem: file.bytes) } catch { throw .brokenKey(path: key, error) }
+        do { return try PrivateKey(pem: bytes) } catch { throw .brokenKey(path: key, error) }
     }
 
     private static func exists(_ path: String) -> Bool {

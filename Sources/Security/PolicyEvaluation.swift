@@ -13,6 +13,22 @@ extension SecurityPolicy {
     }
 }
 
+extension SecurityPolicy {
+    /// What a chain is verified for, whichever the anchors are.
+    func verificationOptions(name: ServerName?, time: UnixTime) -> VerificationOptions {
+        VerificationOptions(name: name, time: time)
+    }
+
+    /// Verifies with the pinned certificates as the only anchors.
+    func verifyToPins(
+        _ presented: PresentedChain, name: ServerName?, time: UnixTime
+    ) -> Result<VerifiedChain, VerificationFailure> {
+        var options = verificationOptions(name: name, time: time)
+        options.allowsPartialChain = true
+        return (pinnedAnchors ?? TrustAnchors(pins.anchors(with: presented))).verify(presented, options: options)
+    }
+}
+
 /// One run of a policy: each row of its table is one branch here.
 private struct Evaluation {
     let policy: SecurityPolicy
@@ -26,6 +42,9 @@ private struct Evaluation {
 
     func verdict() -> Verdict {
         if policy.mode != .none, policy.pins.isEmpty { return refused(.contradiction(.noPins(policy.mode))) }
+        if let expiry = policy.expiry, expiry.action == .deny, expiry.hasPassed(at: time) {
+            return refused(.expired(expiry))
+        }
         return switch (policy.mode, policy.allowsInvalidCertificates) {
         case (.none, false): byAnchors { chain in accepted(chain: chain) }
         case (.none, true): byNothing()
@@ -37,7 +56,7 @@ private struct Evaluation {
     }
 
     private func byAnchors(_ next: (VerifiedChain) -> Verdict) -> Verdict {
-        switch anchors.verify(presented, options: VerificationOptions(name: checkedName, time: time)) {
+        switch anchors.verify(presented, options: policy.verificationOptions(name: checkedName, time: time)) {
         case .success(let chain): next(chain)
         case .failure(let failure): refused(.trust(failure))
         }
@@ -57,9 +76,7 @@ private struct Evaluation {
 
     /// - Parameter trusted: the chain that the anchors vouch for, unless they weren't asked.
     private func byPinnedCertificates(trusted: VerifiedChain?) -> Verdict {
-        let pinned = policy.pinnedAnchors ?? TrustAnchors(policy.pins.anchors(with: presented))
-        let options = VerificationOptions(name: checkedName, time: time, allowsPartialChain: true)
-        switch pinned.verify(presented, options: options) {
+        switch policy.verifyToPins(presented, name: checkedName, time: time) {
         case .failure(let failure):
             return mismatch(.pinnedAnchors(failure), chain: trusted)
         case .success(let chain):
@@ -90,20 +107,22 @@ private struct Evaluation {
     private func accepted(
         chain: VerifiedChain?, pin: Pin? = nil, depth: Int? = nil, report: Refusal? = nil
     ) -> Verdict {
-        Verdict(
+        var ends = chain?.certificates.map(\.notAfter) ?? []
+        if let expiry = policy.expiry, expiry.action == .deny { ends.append(expiry.date) }
+        return Verdict(
             outcome: .accepted, chain: chain, presented: presented, matchedPin: pin, matchedDepth: depth,
-            report: report)
+            report: report, validUntil: ends.min() ?? .max)
     }
 
     private func refused(_ reason: Refusal.Reason, chain: VerifiedChain? = nil) -> Verdict {
         Verdict(
             outcome: .refused(refusal(reason, chain)), chain: chain, presented: presented, matchedPin: nil,
-            matchedDepth: nil, report: nil)
+            matchedDepth: nil, report: nil, validUntil: .min)
     }
 
     /// The pins don't match. Reported only, if asked for and if the anchors vouch for the chain.
     private func mismatch(_ reason: Refusal.Reason, chain: VerifiedChain?) -> Verdict {
-        guard policy.enforcement == .report, !policy.allowsInvalidCertificates else {
+        guard policy.enforcement(at: time) == .report, !policy.allowsInvalidCertificates else {
             return refused(reason, chain: chain)
         }
         return accepted(chain: chain, report: refusal(reason, chain))

@@ -11,6 +11,8 @@ package struct Refusal: Error, Sendable, CustomStringConvertible {
         case pinMismatch
         /// The policy can't accept anything, whatever the server shows.
         case contradiction(SecurityPolicy.Contradiction)
+        /// The pins have expired, and `on_expiry` is `deny`.
+        case expired(PinExpiry)
     }
 
     package let reason: Reason
@@ -35,7 +37,7 @@ package struct Refusal: Error, Sendable, CustomStringConvertible {
     /// True if the pins are what failed, so that the log says `pin.mismatch` and not `trust.failure`.
     package var isPinFailure: Bool {
         switch reason {
-        case .pinMismatch, .pinnedAnchors: true
+        case .pinMismatch, .pinnedAnchors, .expired: true
         case .trust, .contradiction: false
         }
     }
@@ -45,7 +47,7 @@ package struct Refusal: Error, Sendable, CustomStringConvertible {
     package var x509Code: Int32 {
         switch reason {
         case .trust(let failure), .pinnedAnchors(let failure): failure.x509Code
-        case .pinMismatch, .contradiction: 28
+        case .pinMismatch, .contradiction, .expired: 28
         }
     }
 
@@ -56,6 +58,7 @@ package struct Refusal: Error, Sendable, CustomStringConvertible {
         case .trust(let failure): "Certificate verification failure\(name): \(failure.reason.cause)"
         case .pinnedAnchors, .pinMismatch: "Certificate pinning failure\(name)"
         case .contradiction: "Contradictory security policy\(name)"
+        case .expired: "Expired pins\(name)"
         }
     }
 

@@ -23,6 +23,14 @@ extension Refusal {
         case .contradiction(let contradiction):
             text += "  \(contradiction)\n"
             text += chainText()
+        case .expired(let expiry):
+            text += "  The host's pins expired \(CalendarDate(expiry.date)), and on_expiry is deny\n"
+            text += chainText()
+            text += pinsText()
+            text += section("What to do", [
+                "See whether the pins are still right (pinproxy pin \(host.map { "\($0)" } ?? "HOST")), then write a later date behind "
+                    + "expires in pins.yaml, or remove the line. Then: pinproxy reload"
+            ])
         }
         return text
     }

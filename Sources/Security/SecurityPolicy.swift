@@ -45,6 +45,9 @@ package struct SecurityPolicy: Sendable {
     package let validatesDomainName: Bool
     package let position: PinPosition
     package let enforcement: Enforcement
+    /// What the server must stand up to whatever the pins say.
+    package let requirements: TrustRequirements
+    package let expiry: PinExpiry?
 
     /// Tells policies apart that may decide differently: upstream pools and session caches are keyed by
     /// it, together with the anchors' digest. How a pin was written and the order of pins don't count.
@@ -55,7 +58,8 @@ package struct SecurityPolicy: Sendable {
 
     package init(
         mode: PinningMode = .none, pins: PinSet = PinSet(), allowsInvalidCertificates: Bool = false,
-        validatesDomainName: Bool = true, position: PinPosition = .any, enforcement: Enforcement = .enforce
+        validatesDomainName: Bool = true, position: PinPosition = .any, enforcement: Enforcement = .enforce,
+        requirements: TrustRequirements = TrustRequirements(), expiry: PinExpiry? = nil
     ) {
         self.mode = mode
         self.pins = pins
@@ -63,16 +67,27 @@ package struct SecurityPolicy: Sendable {
         self.validatesDomainName = validatesDomainName
         self.position = position
         self.enforcement = enforcement
+        self.requirements = requirements
+        self.expiry = expiry
         pinnedAnchors =
             mode == .certificate && pins.holdsAllAnchors
             ? TrustAnchors(pins.pins.compactMap(\.certificate)) : nil
         // Words end at a line break and each pin follows its length: no two policies share bytes.
-        let switches = [
+        var words = [
             mode.rawValue, position.rawValue, enforcement.rawValue,
             allowsInvalidCertificates ? "invalid" : "valid", validatesDomainName ? "name" : "any",
-        ].joined(separator: "\n")
+        ]
+        words += requirements.key
+        if let expiry { words += ["\(expiry.date)", expiry.action.rawValue] }
+        let switches = words.joined(separator: "\n")
         let keys = pins.pins.map(\.key).sorted { $0.lexicographicallyPrecedes($1) }
         digest = SHA256Digest.of(Array(switches.utf8) + keys.flatMap { Array("\n\($0.count) ".utf8) + $0 })
+    }
+
+    /// What a pin that doesn't match does at an instant: the expiry may have softened it.
+    package func enforcement(at time: UnixTime) -> Enforcement {
+        guard let expiry, expiry.action == .report, expiry.hasPassed(at: time) else { return enforcement }
+        return .report
     }
 }
 
@@ -119,6 +134,10 @@ extension SecurityPolicy {
         case positionNeverMatches(PinPosition)
         /// With invalid certificates allowed a mismatch can't merely be reported.
         case reportWithoutTrust
+        /// The same for pins that have expired.
+        case reportOnExpiryWithoutTrust
+        /// Where no chain is verified, what is asked of one (the keys) can't be looked at.
+        case requirementsWithoutChain([String])
 
         package var description: String {
             switch self {
@@ -134,6 +153,12 @@ extension SecurityPolicy {
             case .reportWithoutTrust:
                 "enforcement is report, but with allow_invalid_certificates the pins are all that authenticates "
                     + "the server, so they stay enforced; write enforcement: enforce"
+            case .reportOnExpiryWithoutTrust:
+                "on_expiry is report, but with allow_invalid_certificates the pins are all that authenticates "
+                    + "the server; write on_expiry: enforce or deny"
+            case .requirementsWithoutChain(let keys):
+                "\(keys.joined(separator: ", ")) can't be looked at: with allow_invalid_certificates no chain is "
+                    + "verified; write pinning: certificate, or take \(keys.count == 1 ? "it" : "them") back for this host"
             }
         }
     }
@@ -148,6 +173,9 @@ extension SecurityPolicy {
             found.append(.positionNeverMatches(position))
         }
         if mode != .none, enforcement == .report { found.append(.reportWithoutTrust) }
+        if mode != .none, expiry?.action == .report { found.append(.reportOnExpiryWithoutTrust) }
+        let keys = requirements.keysThatNeedAChain
+        if mode != .certificate, !keys.isEmpty { found.append(.requirementsWithoutChain(keys)) }
         return found
     }
 }

@@ -18,6 +18,9 @@ package struct Verdict: Sendable {
     package let matchedDepth: Int?
     /// Set where the connection goes on only because `enforcement` is `report`: what would have been said.
     package let report: Refusal?
+    /// The first instant at which it no longer holds: a certificate of the chain has ended, or the pins
+    /// have and deny. What was accepted without a chain holds forever.
+    package let validUntil: UnixTime
 
     package var isAccepted: Bool {
         if case .accepted = outcome { true } else { false }

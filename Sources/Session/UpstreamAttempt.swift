@@ -129,7 +129,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
         do {
             let connection = try stream.withDescriptor { descriptor in
                 try TLSConnection(
-                    client: connector.tls, descriptor: descriptor, serverName: name,
+                    client: target.tls?.context ?? connector.tls, descriptor: descriptor, serverName: name,
                     session: judgement.resumed?.session,
                     verify: { presented in
                         let verdict = policy.evaluate(presented, host: name, anchors: anchors, at: now)
@@ -222,10 +222,4 @@ package final class UpstreamAttempt: ByteStreamOwner {
         defer { stepBegan = now }
         return now - stepBegan
     }
-}
-
-extension Verdict {
-    /// Unix time from which something in the chain is no longer valid; never, where the policy asked
-    /// for no chain.
-    var validUntil: Int64 { chain?.certificates.map(\.notAfter).min() ?? .max }
 }

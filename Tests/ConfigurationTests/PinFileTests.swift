@@ -1,5 +1,6 @@
 import Foundation
 import Security
+import Session
 import TLS
 import TestAuthority
 import Testing
@@ -89,8 +90,8 @@ import Testing
         ("# only a comment\n", ": error: the file is empty; write \"hosts: []\" if nothing is to be pinned"),
         ("hosts: {a: b}\n", ":1:8: error: \"hosts\" takes a list of entries (\"- match: …\"), not a mapping"),
         ("host: []\n", ":1:1: error: unknown key \"host\"; did you mean \"hosts\"?"),
-        ("defaults: {action: allow}\n", ":1:20: error: action: unknown value \"allow\"; write intercept, tunnel or deny"),
-        ("defaults: {pinning: none}\n", ":1:12: error: unknown key \"pinning\" in \"defaults\"; known here: action"),
+        ("defaults: {action: allow}\n", ":1:20: error: action: unknown value \"allow\"; write intercept, tunnel, verify-tunnel or deny"),
+        ("defaults: {pinning: none}\n", ":1:12: error: unknown key \"pinning\" in \"defaults\"; known here: action, min_tls, ocsp, max_leaf_lifetime, report_uri"),
         ("hosts: [api.example.com]\n", ":1:9: error: \"hosts\" must be a mapping (key: value), not \"api.example.com\""),
         ("hosts: [{action: deny}]\n", ":1:9: error: the entry has no \"match\""),
         ("hosts: [{match: }]\n", ":1:17: error: \"match\" has no value; write one, or leave the line out"),
@@ -170,10 +171,6 @@ import Testing
             ":1:106: warning: pins: this is the same pin as one above it"
         ),
         (
-            "hosts: [{match: a.test, action: tunnel, pinning: public-key, pins: [\(pin)]}]\n",
-            ":1:50: error: pinning can't be enforced with action: tunnel, where the proxy sees no certificate; remove it, or write action: intercept\nhosts.yaml:1:68: error: pins can't be enforced with action: tunnel, where the proxy sees no certificate; remove it, or write action: intercept"
-        ),
-        (
             "hosts: [{match: a.test, action: deny, pins: [\(pin)]}]\n",
             ":1:45: warning: pins has no effect: the host is denied"
         ),
@@ -195,15 +192,67 @@ import Testing
         ),
         (
             "hosts: [{match: a.test, expires: 2027-06-30}]\n",
-            ":1:34: error: expires: the expiry of pins is not built yet in this version; leave the line out"
+            ":1:34: error: expires: there are no pins that could expire (on_expiry: deny would deny the host)"
+        ),
+        (
+            "hosts: [{match: a.test, pinning: public-key, pins: [\(pin)], expires: 2027-02-30}]\n",
+            ":1:116: error: expires: \"2027-02-30\" is not a date; write it as 2027-06-30 (from the beginning of that day, UTC)"
         ),
         (
             "hosts: [{match: a.test, on_expiry: deny}]\n",
-            ":1:36: error: on_expiry: the expiry of pins is not built yet in this version; leave the line out"
+            ":1:36: error: on_expiry: deny without \"expires\": write the date, e.g. expires: 2027-06-30"
         ),
         (
-            "hosts: [{match: a.test, client_certificate: {certificate: a, private_key: b}}]\n",
-            ":1:45: error: client_certificate: the client certificate is not built yet in this version; leave the line out"
+            "hosts: [{match: a.test, on_expiry: allow}]\n",
+            ":1:36: error: on_expiry: unknown value \"allow\"; write enforce, report or deny"
+        ),
+        (
+            "hosts: [{match: a.test, pinning: public-key, pins: [\(pin)], allow_invalid_certificates: true, expires: 2027-06-30, on_expiry: report}]\n",
+            ":1:135: warning: insecure: allow_invalid_certificates is true: the pins are all that tells this server from another\nhosts.yaml:1:173: error: on_expiry is report, but with allow_invalid_certificates the pins are all that authenticates the server; write on_expiry: enforce or deny"
+        ),
+        (
+            "hosts: [{match: a.test, action: tunnel, pinning: public-key, pins: [\(pin)]}]\n",
+            ":1:50: error: pinning can't be enforced with action: tunnel, where the proxy looks at no certificate; write action: verify-tunnel to have it checked all the same, action: intercept, or remove it\nhosts.yaml:1:68: error: pins can't be enforced with action: tunnel, where the proxy looks at no certificate; write action: verify-tunnel to have it checked all the same, action: intercept, or remove it"
+        ),
+        (
+            "hosts: [{match: a.test, action: tunnel, min_tls: 1.3}]\n",
+            ":1:50: error: min_tls can't be enforced with action: tunnel, where the proxy looks at no certificate; write action: verify-tunnel to have it checked all the same, action: intercept, or remove it"
+        ),
+        (
+            "hosts: [{match: a.test, min_tls: 1.1}]\n",
+            ":1:34: error: min_tls: TLS 1.1 is never spoken; write 1.2 or 1.3"
+        ),
+        (
+            "hosts: [{match: a.test, min_tls: tls13}]\n",
+            ":1:34: error: min_tls: \"tls13\" is no version of TLS; write 1.2 or 1.3"
+        ),
+        (
+            "hosts: [{match: a.test, ocsp: if-staple}]\n",
+            ":1:31: error: ocsp: unknown value \"if-staple\"; did you mean \"if-stapled\"?"
+        ),
+        (
+            "hosts: [{match: a.test, max_leaf_lifetime: 398}]\n",
+            ":1:44: error: max_leaf_lifetime: \"398\" has no unit; write 398s if seconds are meant"
+        ),
+        (
+            "hosts: [{match: a.test, validates_domain_name: false, allow_invalid_certificates: true, ocsp: require}]\n",
+            ":1:83: warning: insecure: accepts any certificate of anyone: allow_invalid_certificates is true, validates_domain_name is false and there is no pinning\nhosts.yaml:1:95: error: ocsp can't be looked at: with allow_invalid_certificates no chain is verified; write pinning: certificate, or take it back for this host"
+        ),
+        (
+            "hosts: [{match: a.test, report_uri: ftp://reports.test/}]\n",
+            ":1:37: error: report_uri: reports can't be sent to ftp:; write a URL such as https://reports.example.com/pins"
+        ),
+        (
+            "hosts: [{match: a.test, report_uri: 'https://me:secret@reports.test/'}]\n",
+            ":1:37: error: report_uri: credentials in the URL are not sent; leave them out"
+        ),
+        (
+            "hosts: [{match: a.test, client_certificate: {certificate: certs/ca.pem}}]\n",
+            ":1:45: error: client_certificate: \"private_key\" is missing"
+        ),
+        (
+            "hosts: [{match: a.test, action: verify-tunnel, client_certificate: {certificate: a, private_key: b}}]\n",
+            ":1:68: error: client_certificate can't be shown with action: verify-tunnel, where TLS is the client's own; write action: intercept"
         ),
         (
             "hosts: [{match: a.test, request: {headers: {}}}]\n",
@@ -216,6 +265,70 @@ import Testing
     ]) func explainsProblems(_ text: String, _ expected: String) throws {
         let problems = try problems(text).map { $0.replacingOccurrences(of: "pins/hosts.yaml", with: "hosts.yaml") }
         #expect(problems.joined(separator: "\n") == "hosts.yaml" + expected)
+    }
+
+    @Test func readsWhatIsAskedBesidesPins() throws {
+        let snapshot = try load(
+            """
+            defaults: {min_tls: 1.3, ocsp: require, max_leaf_lifetime: 398d, report_uri: "http://[::1]:8080/r?a=b"}
+            hosts:
+              - match: a.test
+              - match: b.test
+                action: verify-tunnel
+                pinning: public-key
+                pins: [\(Self.pin)]
+                min_tls: 1.2
+                ocsp: ignore
+                max_leaf_lifetime: null
+                report_uri: null
+                record: true
+                expires: 2027-06-30
+                on_expiry: deny
+              - match: c.test
+                min_tls: 1.3
+                report_uri: HTTPS://Reports.TEST
+            """)
+        let inherited = try #require(snapshot.entry(for: "a.test", port: 443))
+        #expect(inherited.policy.requirements.minimumTLS == .tls13)
+        #expect(inherited.policy.requirements.stapling == .require)
+        #expect(inherited.policy.requirements.maximumLeafLifetime == Int64(398 * 86_400))
+        let uri = try #require(inherited.reportURI)
+        #expect((uri.isSecure, uri.host, uri.port, uri.target) == (false, "::1", 8080, "/r?a=b"))
+        #expect(!inherited.records)
+        let own = try #require(snapshot.entry(for: "b.test", port: 443))
+        #expect(own.action == .verifyTunnel)
+        #expect(own.policy.requirements.minimumTLS == .tls12)
+        #expect(own.policy.requirements.stapling == .ignore)
+        #expect(own.policy.requirements.maximumLeafLifetime == nil)
+        #expect(own.reportURI == nil)
+        #expect(own.records)
+        #expect(own.policy.expiry == PinExpiry(date: 1_814_313_600, action: .deny))
+        let third = try #require(snapshot.entry(for: "c.test", port: 443)?.reportURI)
+        #expect((third.isSecure, third.host, third.port, third.target) == (true, "reports.test", 443, "/"))
+        // A context is not small: hosts that agree share one, also with those that have no entry.
+        #expect(inherited.tls === snapshot.defaultTLS)
+        #expect(inherited.tls !== own.tls)
+        #expect(snapshot.defaultPolicy.digest == inherited.policy.digest)
+        #expect(snapshot.defaultPolicy.digest != own.policy.digest)
+    }
+
+    @Test func readsAClientCertificateWhoseKeyIsPrivate() throws {
+        let authority = try HeldCertificate.root("Client Root")
+        let held = try authority.issue(.intermediate("Client Issuer")).issue(.leaf("client.test"))
+        let text = "hosts: [{match: a.test, client_certificate: {certificate: c.pem, private_key: k.pem}}]\n"
+        let bed = try bed(
+            text, ["pins/c.pem": try held.chain.map(\.pem).joined(), "pins/k.pem": try held.key.privateKeyPEM])
+        let key = bed.path("pins/k.pem")
+        #expect(chmod(key, 0o640) == 0)
+        #expect(
+            bed.problems() == [
+                "pins/hosts.yaml:1:79: error: private_key: \(key): it is open to other users (mode 640): chmod 600"
+                    .replacingOccurrences(of: bed.directory + "/", with: "")
+            ])
+        #expect(chmod(key, 0o600) == 0)
+        let entry = try #require(try bed.load().entry(for: "a.test", port: 443))
+        #expect(entry.tls?.identity?.leaf.subject == "CN=client.test")
+        #expect(entry.tls?.identity?.chain.count == held.chain.count)
     }
 
     @Test func sharesPinsThroughAnchors() throws {

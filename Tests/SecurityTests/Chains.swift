@@ -52,6 +52,7 @@ extension Refusal {
         case .pinnedAnchors(let failure): "pinnedAnchors: \(failure.reason)"
         case .pinMismatch: "pinMismatch"
         case .contradiction(let contradiction): "contradiction: \(contradiction)"
+        case .expired: "expired"
         }
     }
 }

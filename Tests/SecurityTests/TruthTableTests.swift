@@ -74,33 +74,43 @@ import Testing
         return cells
     }()
 
+    /// The servers, and the authority that is trusted.
+    static func servers() throws -> (trusted: HeldCertificate, [Server: HeldCertificate]) {
+        let trusted = try HeldCertificate.root("Trusted")
+        let untrusted = try HeldCertificate.root("Untrusted")
+        let expired = CertificateTemplate.leaf("api.test").with {
+            $0.notAfter = CertificateTemplate.now - CertificateTemplate.day
+        }
+        return (
+            trusted,
+            [
+                .good: try trusted.issue(.leaf("api.test")),
+                .otherName: try trusted.issue(.leaf("other.test")),
+                .expired: try trusted.issue(expired),
+                .untrusted: try untrusted.issue(.leaf("api.test")),
+                .untrustedOtherName: try untrusted.issue(.leaf("other.test")),
+                .untrustedExpired: try untrusted.issue(expired),
+                .unpinned: try trusted.issue(.leaf("api.test")),
+                .stranger: try HeldCertificate.root("Stranger").issue(.leaf("other.test")),
+            ]
+        )
+    }
+
+    /// A pin for each server that is to be pinned.
+    static func pins(of servers: [Server: HeldCertificate], for mode: PinningMode) throws -> [Pin] {
+        try servers.filter { $0.key != .unpinned && $0.key != .stranger }.values.map {
+            mode == .certificate ? try $0.certificatePin() : try $0.keyPin()
+        }
+    }
+
     @Test func theTableIsWhole() {
         #expect(Self.cells.count == 3 * 2 * 2 * 2)
     }
 
     @Test(arguments: cells)
     func cell(_ cell: Cell) throws {
-        let trusted = try HeldCertificate.root("Trusted")
-        let untrusted = try HeldCertificate.root("Untrusted")
-        let expired = CertificateTemplate.leaf("api.test").with {
-            $0.notAfter = CertificateTemplate.now - CertificateTemplate.day
-        }
-        let servers: [Server: HeldCertificate] = [
-            .good: try trusted.issue(.leaf("api.test")),
-            .otherName: try trusted.issue(.leaf("other.test")),
-            .expired: try trusted.issue(expired),
-            .untrusted: try untrusted.issue(.leaf("api.test")),
-            .untrustedOtherName: try untrusted.issue(.leaf("other.test")),
-            .untrustedExpired: try untrusted.issue(expired),
-            .unpinned: try trusted.issue(.leaf("api.test")),
-            .stranger: try HeldCertificate.root("Stranger").issue(.leaf("other.test")),
-        ]
-        var pins: [Pin] = []
-        if cell.hasPins {
-            pins = try servers.filter { $0.key != .unpinned && $0.key != .stranger }.values.map {
-                cell.mode == .certificate ? try $0.certificatePin() : try $0.keyPin()
-            }
-        }
+        let (trusted, servers) = try Self.servers()
+        let pins = try cell.hasPins ? Self.pins(of: servers, for: cell.mode) : []
         let policy = SecurityPolicy(
             mode: cell.mode, pins: PinSet(pins), allowsInvalidCertificates: cell.allowsInvalid,
             validatesDomainName: cell.validatesName)

@@ -1,13 +1,20 @@
 internal import Security
+internal import Session
+internal import TLS
 
 /// Reads one entry of the pin file.
 struct PinEntryReader {
     let section: Section
     let file: String
 
-    init(_ section: Section, file: String) {
+    private let defaults: PinDefaults
+    private let factory: ClientTLSFactory
+
+    init(_ section: Section, file: String, defaults: PinDefaults, factory: ClientTLSFactory) {
         self.section = section
         self.file = file
+        self.defaults = defaults
+        self.factory = factory
     }
 
     /// The pattern and where it is written; nil (with an error) if there is none.
@@ -24,27 +31,39 @@ struct PinEntryReader {
 
     func entry(for pattern: HostPattern, line: Int) -> HostEntry {
         let action = section.read("action", .action) ?? .intercept
-        let policy = action == .intercept ? policy() : withoutPolicy(action)
-        finish()
-        return HostEntry(action: action, policy: policy, pattern: pattern.description, file: file, line: line)
+        defer { finish() }
+        guard action == .intercept || action == .verifyTunnel else {
+            refuseKeys(of: action)
+            return HostEntry(
+                action: action, policy: SecurityPolicy(), pattern: pattern.description, file: file, line: line)
+        }
+        let policy = policy()
+        let identity = clientIdentity(action)
+        let tls = factory.settings(policy.requirements, identity: identity) { problem in
+            section.start.map { section.error($0, problem) }
+        }
+        let reportURI =
+            section.value("report_uri") == nil
+            ? defaults.reportURI : section.readOptional("report_uri", Form(read: ReportURI.parse))
+        return HostEntry(
+            action: action, policy: policy, tls: tls, reportURI: reportURI,
+            records: section.read("record", .bool) ?? false, pattern: pattern.description, file: file, line: line)
     }
 
     /// The rest of the keys of the contract, and then those that are none.
     func finish() {
-        for key in ["match", "action"] + Self.policyKeys { _ = section.value(key) }
-        section.notBuilt("expires", "the expiry of pins is")
-        section.notBuilt("on_expiry", "the expiry of pins is") { value in
-            if case .scalar("enforce") = value.content { true } else { false }
-        }
-        section.notBuilt("client_certificate", "the client certificate is")
+        for key in ["match", "action"] + Self.checkingKeys { _ = section.value(key) }
         section.notBuilt("request", "request serializer rules are")
         section.notBuilt("response", "response serializer rules are")
         section.finish()
     }
 
-    private static let policyKeys = [
-        "pinning", "pins", "enforcement", "position", "allow_invalid_certificates", "validates_domain_name",
-    ]
+    /// The keys that say how a certificate is judged, or what follows from it.
+    private static let checkingKeys =
+        [
+            "pinning", "pins", "enforcement", "position", "allow_invalid_certificates", "validates_domain_name",
+            "expires", "on_expiry",
+        ] + RequirementsReader.keys + ["report_uri", "record", "client_certificate"]
 
     private func policy() -> SecurityPolicy {
         let written = section.value("pinning")
@@ -56,11 +75,26 @@ struct PinEntryReader {
             allowsInvalidCertificates: section.read("allow_invalid_certificates", .bool) ?? false,
             validatesDomainName: section.read("validates_domain_name", .bool) ?? true,
             position: section.read("position", .word(PinPosition.allCases.map { ($0.rawValue, $0) })) ?? .any,
-            enforcement: section.read("enforcement", .word(Enforcement.allCases.map { ($0.rawValue, $0) })) ?? .enforce)
+            enforcement: section.read("enforcement", .word(Enforcement.allCases.map { ($0.rawValue, $0) })) ?? .enforce,
+            requirements: RequirementsReader(section: section, inherited: defaults.requirements).read(),
+            expiry: expiry(pins: pins?.isEmpty == false))
         let isComplete = (mode != nil || written == nil) && pins?.contains { $0.pin == nil } != true
         if isComplete { judge(policy, isModeWritten: written != nil) }
         warnOfDuplicates(pins ?? [])
         return policy
+    }
+
+    private func expiry(pins: Bool) -> PinExpiry? {
+        let date = section.readOptional("expires", .date)
+        let action = section.read("on_expiry", .word(OnExpiry.allCases.map { ($0.rawValue, $0) })) ?? .enforce
+        if let value = section.nonNull("on_expiry"), section.nonNull("expires") == nil, action != .enforce {
+            section.error(value, "on_expiry: \(action.rawValue) without \"expires\": write the date, e.g. expires: 2027-06-30")
+        }
+        guard let date else { return nil }
+        if let value = section.value("expires"), !pins, action != .deny {
+            section.error(value, "expires: there are no pins that could expire (on_expiry: deny would deny the host)")
+        }
+        return PinExpiry(date: date, action: action)
     }
 
     /// What the settings mean together.
@@ -78,6 +112,9 @@ struct PinEntryReader {
                 section.error(section.value("allow_invalid_certificates") ?? entry, "\(contradiction)")
             case .positionNeverMatches: section.error(section.value("position") ?? entry, "\(contradiction)")
             case .reportWithoutTrust: section.error(section.value("enforcement") ?? entry, "\(contradiction)")
+            case .reportOnExpiryWithoutTrust: section.error(section.value("on_expiry") ?? entry, "\(contradiction)")
+            case .requirementsWithoutChain(let keys):
+                section.error(keys.compactMap(section.value).first ?? entry, "\(contradiction)")
             }
         }
         for unsafeSwitch in policy.unsafeSwitches {
@@ -96,19 +133,27 @@ struct PinEntryReader {
     }
 
     /// Tunnelled and denied hosts have no policy, and must not look as if they had.
-    private func withoutPolicy(_ action: HostAction) -> SecurityPolicy {
-        for key in Self.policyKeys {
-            guard let value = section.value(key) else { continue }
+    private func refuseKeys(of action: HostAction) {
+        for key in Self.checkingKeys {
+            guard let value = section.nonNull(key) else { continue }
             if key == "pinning", case .scalar("none") = value.content { continue }
-            switch action {
-            case .tunnel:
+            if action == .deny {
+                section.warning(value, "\(key) has no effect: the host is denied")
+            } else {
                 section.error(
                     value,
-                    "\(key) can't be enforced with action: tunnel, where the proxy sees no certificate; "
-                        + "remove it, or write action: intercept")
-            default: section.warning(value, "\(key) has no effect: the host is denied")
+                    "\(key) can't be enforced with action: tunnel, where the proxy looks at no certificate; write "
+                        + "action: verify-tunnel to have it checked all the same, action: intercept, or remove it")
             }
         }
-        return SecurityPolicy()
+    }
+}
+
+extension Form where Value == UnixTime {
+    static var date: Form {
+        Form { text in
+            DateText.parse(text).map { .success($0) }
+                ?? .failure(Reason("\"\(text)\" is not a date; write it as 2027-06-30 (from the beginning of that day, UTC)"))
+        }
     }
 }

@@ -1,8 +1,11 @@
 internal import Security
+internal import Session
 
 /// pins.yaml, read: which hosts are pinned to what.
 struct PinFile {
-    var defaultAction: HostAction
+    var defaults: PinDefaults
+    /// How TLS is spoken with hosts that have no entry.
+    var defaultTLS: ClientTLS?
     var hosts: HostTable<HostEntry>
 
     /// Reads the file. Whatever is wrong is among the findings.
@@ -26,15 +29,17 @@ struct PinFile {
             return nil
         }
         let root = Section("", value, file: file, findings: findings)
-        let defaults = root.section("defaults")
-        let action = defaults.read("action", .action)
-        defaults.finish()
-        let hosts = hosts(root, file: file)
+        let defaults = PinDefaults(root.section("defaults"))
+        let factory = ClientTLSFactory()
+        let defaultTLS = factory.settings(defaults.requirements, identity: nil) { root.error(value, $0) }
+        let hosts = hosts(root, file: file, defaults: defaults, factory: factory)
         root.finish()
-        return PinFile(defaultAction: action ?? .intercept, hosts: hosts)
+        return PinFile(defaults: defaults, defaultTLS: defaultTLS, hosts: hosts)
     }
 
-    private static func hosts(_ root: Section, file: String) -> HostTable<HostEntry> {
+    private static func hosts(
+        _ root: Section, file: String, defaults: PinDefaults, factory: ClientTLSFactory
+    ) -> HostTable<HostEntry> {
         guard let value = root.nonNull("hosts") else { return HostTable() }
         guard case .sequence(let list) = value.content else {
             root.error(value, "\"hosts\" takes a list of entries (\"- match: …\"), not \(value.kind)")
@@ -44,7 +49,8 @@ struct PinFile {
         var places: [YAMLValue] = []
         entries.reserveCapacity(list.count)
         for element in list {
-            let reader = PinEntryReader(root.element("hosts", element), file: file)
+            let reader = PinEntryReader(
+                root.element("hosts", element), file: file, defaults: defaults, factory: factory)
             guard let match = reader.match(of: element) else {
                 reader.finish()
                 continue

@@ -33,38 +33,8 @@ extension DaemonFileReader {
     private func identity(_ section: Section) -> Identity? {
         guard let value = section.nonNull("tls") else { return nil }
         let tls = section.section("tls")
-        let certificate = file(tls, "certificate", of: value) { bytes in
-            Result { () throws(CertificateError) in try Certificate.all(inPEM: bytes) }.mapError { Reason("\($0)") }
-        }
-        let key = file(tls, "private_key", of: value) { bytes in
-            Result { () throws(KeyError) in try PrivateKey(pem: bytes) }.mapError { Reason("\($0)") }
-        }
-        tls.finish()
-        guard let certificate, let key else { return nil }
-        do {
-            return try Identity(chain: certificate, key: key)
-        } catch {
-            section.error(value, "tls: \(error)")
-            return nil
-        }
-    }
-
-    /// A PEM file that is named by a key which must be there.
-    private func file<Value>(
-        _ section: Section, _ key: String, of parent: YAMLValue, _ parse: ([UInt8]) -> Result<Value, Reason>
-    ) -> Value? {
-        guard let value = section.value(key) else {
-            section.error(parent, "tls: \"\(key)\" is missing")
-            return nil
-        }
-        guard let written = section.scalar(value, key, .path) else { return nil }
-        let path = FileContents.resolve(written, relativeTo: file)
-        switch FileContents.read(path, limit: 1 << 20).flatMap(parse) {
-        case .success(let value): return value
-        case .failure(let reason):
-            section.error(value, "\(key): \(path): \(reason.text)")
-            return nil
-        }
+        defer { tls.finish() }
+        return IdentityReader(section: tls, file: file, parent: value, name: "tls", isKeyPrivate: false).identity()
     }
 
     private func allowClients(_ section: Section) -> [AddressRange] {

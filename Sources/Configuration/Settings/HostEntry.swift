@@ -1,4 +1,6 @@
 package import Security
+package import Session
+package import TLS
 
 /// What is done with a host (`action` in pins.yaml).
 package enum HostAction: String, Sendable, CaseIterable {
@@ -6,6 +8,8 @@ package enum HostAction: String, Sendable, CaseIterable {
     case intercept
     /// Bytes pass through untouched; the client's own TLS decides.
     case tunnel
+    /// Bytes pass through untouched, once the policy has accepted what the server shows.
+    case verifyTunnel = "verify-tunnel"
     /// Refused.
     case deny
 }
@@ -13,8 +17,14 @@ package enum HostAction: String, Sendable, CaseIterable {
 /// One entry of the pin file. A class, so that a look-up hands out a reference and copies nothing.
 package final class HostEntry: Sendable {
     package let action: HostAction
-    /// What decides where the action is to intercept; without pins elsewhere.
+    /// What decides where the action looks at certificates; without pins elsewhere.
     package let policy: SecurityPolicy
+    /// How TLS is spoken with the host; nil where the action doesn't speak it.
+    package let tls: ClientTLS?
+    /// Who is told of pins that don't match.
+    package let reportURI: ReportURI?
+    /// The chains seen are recorded, to make pins of them (`record: true`).
+    package let records: Bool
     /// As it was written, for people.
     package let pattern: String
     package let file: String
@@ -23,9 +33,15 @@ package final class HostEntry: Sendable {
     /// `FILE:LINE`.
     package var location: String { "\(file):\(line)" }
 
-    package init(action: HostAction, policy: SecurityPolicy, pattern: String, file: String, line: Int) {
+    package init(
+        action: HostAction, policy: SecurityPolicy, tls: ClientTLS? = nil, reportURI: ReportURI? = nil,
+        records: Bool = false, pattern: String, file: String, line: Int
+    ) {
         self.action = action
         self.policy = policy
+        self.tls = tls
+        self.reportURI = reportURI
+        self.records = records
         self.pattern = pattern
         self.file = file
         self.line = line

@@ -1,0 +1,63 @@
+internal import Security
+internal import TLS
+
+/// Reads a certificate with its issuers and its key, as two files that a section names.
+struct IdentityReader {
+    let section: Section
+    /// The file that the section is in; paths are relative to it.
+    let file: String
+    /// The section itself, to be blamed for what is missing in it.
+    let parent: YAMLValue
+    let name: String
+    /// Refuse a key that others may read.
+    let isKeyPrivate: Bool
+
+    /// nil, with an error, if something is missing or wrong.
+    func identity() -> Identity? {
+        let certificates = read("certificate", FileContents.small) { bytes in
+            Result { () throws(CertificateError) in try Certificate.all(inPEM: bytes) }.mapError { Reason("\($0)") }
+        }
+        let key = read("private_key", isKeyPrivate ? FileContents.private : FileContents.small) { bytes in
+            Result { () throws(KeyError) in try PrivateKey(pem: bytes) }.mapError { Reason("\($0)") }
+        }
+        guard let certificates, let key else { return nil }
+        return made { () throws(IdentityError) in try Identity(chain: certificates, key: key) }
+    }
+
+    func made(_ make: () throws(IdentityError) -> Identity) -> Identity? {
+        do {
+            return try make()
+        } catch {
+            section.error(parent, "\(name): \(error)")
+            return nil
+        }
+    }
+
+    /// What a file holds that is named by a key which must be there.
+    func read<Value>(
+        _ key: String, _ contents: (String) -> Result<[UInt8], Reason>, _ parse: ([UInt8]) -> Result<Value, Reason>
+    ) -> Value? {
+        guard let value = section.value(key) else {
+            section.error(parent, "\(name): \"\(key)\" is missing")
+            return nil
+        }
+        guard let written = section.scalar(value, key, .path) else { return nil }
+        let path = FileContents.resolve(written, relativeTo: file)
+        switch contents(path).flatMap(parse) {
+        case .success(let value): return value
+        case .failure(let reason):
+            section.error(value, "\(key): \(path): \(reason.text)")
+            return nil
+        }
+    }
+}
+
+extension FileContents {
+    /// The contents of a file of certificates or keys.
+    static func small(_ path: String) -> Result<[UInt8], Reason> { read(path, limit: 1 << 20) }
+
+    /// The same of one that nobody else may read.
+    static func `private`(_ path: String) -> Result<[UInt8], Reason> {
+        Result { () throws(PrivateFileProblem) in try PrivateFile.read(path) }.mapError { Reason("\($0)") }
+    }
+}

@@ -1,0 +1,195 @@
+package import TLS
+
+extension SecurityPolicy {
+    /// Judges a server's chain as ``evaluate(_:host:anchors:at:)`` does, and tells what was compared with
+    /// what. The verdict is that function's own; the checks ask again, one by one, also those that the
+    /// verdict did not come to.
+    package func explain(
+        _ presented: PresentedChain, host: ServerName?, anchors: TrustAnchors, at time: UnixTime
+    ) -> Explanation {
+        let verdict = evaluate(presented, host: host, anchors: anchors, at: time)
+        let checks = Explainer(
+            policy: self, verdict: verdict, presented: presented, host: host, anchors: anchors, time: time
+        ).checks()
+        return Explanation(verdict: verdict, checks: checks)
+    }
+}
+
+private struct Explainer {
+    let policy: SecurityPolicy
+    let verdict: Verdict
+    let presented: PresentedChain
+    let host: ServerName?
+    let anchors: TrustAnchors
+    let time: UnixTime
+
+    func checks() -> [Check] {
+        if let contradiction = settings() { return [contradiction] }
+        var checks: [Check] = []
+        if let expiry = policy.expiry { checks.append(self.expiry(expiry)) }
+        // Without the name, so that a wrong name and a chain to nowhere are told apart.
+        let options = policy.verificationOptions(name: nil, time: time)
+        let trusted = policy.allowsInvalidCertificates ? nil : anchors.verify(presented, options: options)
+        checks.append(chain(trusted))
+        checks.append(name())
+        checks.append(dates(trusted))
+        checks.append(lifetime(trusted))
+        if policy.mode == .certificate { checks.append(pinnedAnchors()) }
+        checks.append(pins(trusted))
+        return checks
+    }
+
+    // MARK: Settings
+
+    private func settings() -> Check? {
+        if case .refused(let refusal) = verdict.outcome, case .contradiction(let contradiction) = refusal.reason {
+            return Check(.settings, .failed, "\(contradiction)")
+        }
+        return nil
+    }
+
+    private func expiry(_ expiry: PinExpiry) -> Check {
+        let date = CalendarDate(expiry.date)
+        let action = "on_expiry: \(expiry.action.rawValue)"
+        guard expiry.hasPassed(at: time) else {
+            return Check(.expiry, .passed, "the pins expire \(date) (\(action)); today is \(CalendarDate(time))")
+        }
+        let text = "the pins expired \(date); today is \(CalendarDate(time)); \(action)"
+        return switch expiry.action {
+        case .enforce: Check(.expiry, .passed, "\(text), so they are enforced as before")
+        case .report: Check(.expiry, .passed, "\(text), so a pin that doesn't match is only reported")
+        case .deny: Check(.expiry, .failed, "\(text), so the host is refused")
+        }
+    }
+
+    // MARK: Trust
+
+    private func chain(_ trusted: Result<VerifiedChain, VerificationFailure>?) -> Check {
+        switch trusted {
+        case nil:
+            Check(.anchors, .skipped, "allow_invalid_certificates is true: the trust anchors are not asked")
+        case .success(let chain):
+            Check(
+                .anchors, .passed,
+                ["the chain leads to a trust anchor:"] + chain.certificates.enumerated().map { depth, certificate in
+                    "\(role(depth, in: chain)): \(text(certificate))"
+                })
+        case .failure(let failure):
+            Check(
+                .anchors, .failed,
+                ["no chain to one of the \(anchors.certificates.count) trust anchors: \(failure.message)"]
+                    + presented.certificates.prefix(Self.shown).enumerated().map { index, certificate in
+                        "sent \(index + 1): \(text(certificate)), issued by \(certificate.issuer)"
+                    })
+        }
+    }
+
+    private func name() -> Check {
+        guard let host else { return Check(.name, .skipped, "there is no name to compare") }
+        let names = presented.leaf.dnsNames + presented.leaf.ipAddresses
+        let listed = names.isEmpty ? "no name" : names.prefix(Self.shown).joined(separator: ", ")
+        let more = names.count > Self.shown ? " and \(names.count - Self.shown) more" : ""
+        let compared = "\(host) against the certificate's \(listed)\(more)"
+        guard policy.validatesDomainName else {
+            return Check(.name, .skipped, "validates_domain_name is false: not compared: \(compared)")
+        }
+        return Check(.name, presented.leaf.mismatch(with: host) == nil ? .passed : .failed, compared)
+    }
+
+    private func dates(_ trusted: Result<VerifiedChain, VerificationFailure>?) -> Check {
+        let chain = (try? trusted?.get()) ?? verdict.chain
+        if chain == nil, policy.mode == .publicKey, policy.allowsInvalidCertificates {
+            return Check(.dates, .skipped, "allow_invalid_certificates is true: dates are not looked at")
+        }
+        let certificates = chain?.certificates ?? presented.certificates
+        let lines = certificates.prefix(Self.shown).map { certificate in
+            "\(CalendarDate(certificate.notBefore)) to \(CalendarDate(certificate.notAfter)): \(subject(certificate))"
+        }
+        let isWrong = chain == nil && certificates.contains { time < $0.notBefore || time >= $0.notAfter }
+        let outcome: Check.Outcome =
+            chain != nil ? .passed : !isWrong || verdict.isAccepted ? .skipped : .failed
+        return Check(.dates, outcome, ["\(CalendarDate(time)) against the validity of each certificate:"] + lines)
+    }
+
+    private func lifetime(_ trusted: Result<VerifiedChain, VerificationFailure>?) -> Check {
+        let days = (presented.leaf.notAfter - presented.leaf.notBefore + 1 + 86_399) / 86_400
+        guard let maximum = policy.requirements.maximumLeafLifetime else {
+            return Check(.lifetime, .skipped, "max_leaf_lifetime is not set; the leaf is valid for \(days) days")
+        }
+        let isShort = presented.leaf.notAfter - presented.leaf.notBefore + 1 <= maximum
+        return Check(
+            .lifetime, isShort ? .passed : .failed,
+            "the leaf is valid for \(days) days; max_leaf_lifetime allows \(maximum / 86_400)")
+    }
+
+    // MARK: Pins
+
+    private func pinnedAnchors() -> Check {
+        switch policy.verifyToPins(presented, name: nil, time: time) {
+        case .success(let chain):
+            Check(.pinnedAnchors, .passed, "the pinned certificates alone vouch for it: \(text(chain.anchor))")
+        case .failure(let failure):
+            Check(
+                .pinnedAnchors, failed, "the pinned certificates alone do not vouch for it: \(failure.message)")
+        }
+    }
+
+    /// How a pin that doesn't match shows.
+    private var failed: Check.Outcome { verdict.report == nil ? .failed : .reported }
+
+    private func pins(_ trusted: Result<VerifiedChain, VerificationFailure>?) -> Check {
+        guard policy.mode != .none else { return Check(.pins, .skipped, "pinning is none: no pins are compared") }
+        let chain = verdict.chain ?? (try? trusted?.get())
+        let onlyLeaf = policy.mode == .publicKey && policy.allowsInvalidCertificates
+        guard chain != nil || onlyLeaf else {
+            return Check(.pins, .skipped, "no chain was verified, and pins are compared with no other")
+        }
+        let certificates = chain?.certificates ?? [presented.leaf]
+        let place = policy.position == .any ? "" : " (position: \(policy.position.rawValue))"
+        let head = onlyLeaf ? "each pin against the leaf's key" : "each pin against the verified chain\(place)"
+        let lines = policy.pins.pins.map { pin in "\(written(pin)): \(result(of: pin, certificates, chain))" }
+        let isMatched = verdict.matchedPin != nil
+        let outcome: Check.Outcome =
+            isMatched ? .passed : verdict.report != nil ? .reported : isPinsFault ? .failed : .skipped
+        return Check(.pins, outcome, ["\(head):"] + lines)
+    }
+
+    /// False where something else refused before the pins were asked.
+    private var isPinsFault: Bool {
+        if case .pinMismatch? = verdict.refusal?.reason { true } else { false }
+    }
+
+    private func result(of pin: Pin, _ certificates: [Certificate], _ chain: VerifiedChain?) -> String {
+        let set = PinSet([pin])
+        guard let depth = certificates.indices.first(where: { set.pin(for: certificates[$0], depth: $0) != nil }) else {
+            return "not in the chain"
+        }
+        let role = chain.map { self.role(depth, in: $0) } ?? "leaf"
+        let isAdmitted = chain.map { policy.position.admits(depth: depth, of: $0) } ?? true
+        return isAdmitted
+            ? "matches the \(role) (\(subject(certificates[depth])))"
+            : "is the \(role)'s, where position: \(policy.position.rawValue) doesn't let it match"
+    }
+
+    private func written(_ pin: Pin) -> String {
+        pin.origin == pin.description ? "\(pin)" : "\(pin) (\(pin.origin))"
+    }
+
+    // MARK: Words
+
+    /// Names and certificates listed at most.
+    private static let shown = 10
+
+    private func role(_ depth: Int, in chain: VerifiedChain) -> String {
+        if depth == 0 { return "leaf" }
+        return depth == chain.certificates.count - 1 ? "anchor" : "issuer"
+    }
+
+    private func subject(_ certificate: Certificate) -> String {
+        certificate.subject.isEmpty ? "no subject" : certificate.subject
+    }
+
+    private func text(_ certificate: Certificate) -> String {
+        "\(subject(certificate)), \(certificate.keyDescription), sha256/\(certificate.spkiSHA256.base64)"
+    }
+}

@@ -1,0 +1,30 @@
+import Glibc
+
+/// A file that its owner alone may read: a private key, or a password.
+package enum PrivateFile {
+    /// Reads it whole, if it is this process's or root's and closed to everybody else.
+    package static func read(_ path: String) throws(PrivateFileProblem) -> [UInt8] {
+        let file: SmallFile
+        do { file = try SmallFile.read(path) } catch { throw .unreadable(error) }
+        guard file.owner == geteuid() || file.owner == 0 else { throw .foreign(owner: file.owner) }
+        guard file.mode & 0o077 == 0 else { throw .exposed(mode: file.mode) }
+        return file.bytes
+    }
+}
+
+/// Why a private file can't be used.
+package enum PrivateFileProblem: Error, Sendable, Hashable, CustomStringConvertible {
+    case unreadable(FileProblem)
+    /// Others than its owner may read or write it.
+    case exposed(mode: UInt32)
+    /// It belongs to somebody else.
+    case foreign(owner: UInt32)
+
+    package var description: String {
+        switch self {
+        case .unreadable(let problem): "\(problem)"
+        case .exposed(let mode): "it is open to other users (mode \(String(mode & 0o777, radix: 8))): chmod 600"
+        case .foreign(let owner): "it belongs to user \(owner), who is neither root nor the user that runs this: chown it"
+        }
+    }
+}

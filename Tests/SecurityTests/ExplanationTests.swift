@@ -1,0 +1,80 @@
+import TLS
+import TestAuthority
+import Testing
+
+@testable import Security
+
+/// What `explain` prints comes from the verdict that the proxy would give, and never contradicts it.
+@Suite struct ExplanationTests {
+    private func explain(
+        _ policy: SecurityPolicy, _ presented: PresentedChain, _ chains: Chains, at time: UnixTime = Chains.now
+    ) throws -> Explanation {
+        policy.explain(presented, host: Chains.host, anchors: try chains.anchors, at: time)
+    }
+
+    /// Every cell of the truth table against every server: a check failed if and only if it was refused.
+    @Test(arguments: TruthTableTests.cells)
+    func `a check fails exactly where the verdict refuses`(_ cell: TruthTableTests.Cell) throws {
+        let (trusted, servers) = try TruthTableTests.servers()
+        let pins = try cell.hasPins ? TruthTableTests.pins(of: servers, for: cell.mode) : []
+        let anchors = TrustAnchors([try trusted.parsed])
+        for enforcement in Enforcement.allCases {
+            let policy = SecurityPolicy(
+                mode: cell.mode, pins: PinSet(pins), allowsInvalidCertificates: cell.allowsInvalid,
+                validatesDomainName: cell.validatesName, enforcement: enforcement)
+            for (server, held) in servers {
+                let presented = try held.presented()
+                let verdict = policy.evaluate(presented, host: Chains.host, anchors: anchors, at: Chains.now)
+                let explanation = policy.explain(presented, host: Chains.host, anchors: anchors, at: Chains.now)
+                let summary = explanation.checks.map { "\($0.name) \($0.outcome)" }.joined(separator: ", ")
+                #expect(explanation.verdict.isAccepted == verdict.isAccepted)
+                #expect(
+                    explanation.checks.contains { $0.outcome == .failed } == !verdict.isAccepted,
+                    "\(server), \(enforcement): \(summary)")
+                #expect(
+                    explanation.checks.contains { $0.outcome == .reported } == (verdict.report != nil),
+                    "\(server), \(enforcement): \(summary)")
+                #expect(explanation.verdict.refusal?.details == verdict.refusal?.details)
+            }
+        }
+    }
+
+    @Test func `each pin says where it matches`() throws {
+        let chains = try Chains()
+        let policy = SecurityPolicy(
+            mode: .publicKey,
+            pins: PinSet([try Pin(text: wrongPin, for: .publicKey), try chains.intermediate.keyPin()]))
+        let pins = try #require(try explain(policy, try chains.presented, chains).checks.last)
+        #expect(pins.name == .pins)
+        #expect(pins.outcome == .passed)
+        #expect(pins.lines[1] == "\(wrongPin): not in the chain")
+        #expect(pins.lines[2].hasSuffix("matches the issuer (CN=Test Intermediate)"))
+    }
+
+    @Test func `a pin in the wrong place is seen there`() throws {
+        let chains = try Chains()
+        let policy = SecurityPolicy(mode: .publicKey, pins: PinSet([try chains.leaf.keyPin()]), position: .root)
+        let pins = try #require(try explain(policy, try chains.presented, chains).checks.last)
+        #expect(pins.outcome == .failed)
+        #expect(pins.lines[1].hasSuffix("is the leaf's, where position: root doesn't let it match"))
+    }
+
+    @Test func `the chain and the names that were compared are listed`() throws {
+        let chains = try Chains()
+        let checks = try explain(SecurityPolicy(), try chains.presented, chains).checks
+        let anchors = try #require(checks.first { $0.name == .anchors })
+        #expect(anchors.lines.count == 4)
+        #expect(anchors.lines[1].hasPrefix("leaf: CN=api.test, EC P-256, sha256/"))
+        #expect(anchors.lines[3].hasPrefix("anchor: CN=Test Root"))
+        #expect(checks.first { $0.name == .name }?.lines == ["api.test against the certificate's api.test"])
+    }
+
+    @Test func `another day is explained by that day`() throws {
+        let chains = try Chains()
+        let later = Chains.now + 40 * CertificateTemplate.day
+        let explanation = try explain(SecurityPolicy(), try chains.presented, chains, at: later)
+        #expect(explanation.verdict.refusal?.kind == "trust: expired")
+        #expect(explanation.checks.first { $0.name == .dates }?.outcome == .failed)
+        #expect(explanation.checks.first { $0.name == .dates }?.lines[0].hasPrefix("2030-02-10") == true)
+    }
+}
