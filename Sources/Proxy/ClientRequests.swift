@@ -123,7 +123,7 @@ extension ClientConnection {
     private func beginExchange(_ route: Route) {
         phase = .exchanging
         headIsPending = false
-        exchange.record.entry = route.entry
+        exchange.record.entry = route.entry?.pattern
         exchange.begin(to: route, leased: takeLeased(for: route))
     }
 

@@ -10,7 +10,7 @@ import Transport
 extension ClientConnection {
     func connect(_ route: Route) {
         self.route = route
-        exchange.record.entry = route.entry
+        exchange.record.entry = route.entry?.pattern
         skipHead()
         phase = .connecting
         if case .tls = route.target.layer, let idle = route.origin.takeIdle(at: worker.unixTime()) {

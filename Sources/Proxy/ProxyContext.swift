@@ -13,20 +13,22 @@ final class ProxyContext: Sendable {
     let names = ResolverCache()
     let clientTLS: TLSClientContext
     let serverTLS: TLSServerContext
+    let ledger: PinLedger
     let logger: Logger
     let logOutput: LogOutput
     /// The wall clock in Unix seconds.
     let unixTime: @Sendable () -> Int64
 
     init(
-        authority: LocalAuthority, leafLifetime: Duration, logger: Logger, logOutput: LogOutput,
-        unixTime: @escaping @Sendable () -> Int64
+        authority: LocalAuthority, leafLifetime: Duration, stateDirectory: String, logger: Logger,
+        logOutput: LogOutput, unixTime: @escaping @Sendable () -> Int64
     ) throws {
         self.authority = authority
         self.unixTime = unixTime
         leaves = LeafCache(authority: authority, lifetime: leafLifetime.components.seconds)
         clientTLS = try TLSClientContext()
         serverTLS = try TLSServerContext()
+        ledger = PinLedger(directory: stateDirectory, logger: logger)
         self.logger = logger
         self.logOutput = logOutput
     }

@@ -38,6 +38,7 @@ package final class ProxyDaemon {
     private var authority: LocalAuthority?
     private var workers: [WorkerThread] = []
     private var acceptor: LoopBound<Acceptor>?
+    private var upkeep: PinUpkeep?
     private var workersUnderWay = 0
     private var isStopping = false
     private var drainTimer: Timer?
@@ -76,14 +77,17 @@ package final class ProxyDaemon {
         self.authority = authority
         for warning in snapshot.warnings { logger.warning("config.warning", metadata: ["cause": "\(warning)"]) }
         let context = try ProxyContext(
-            authority: authority, leafLifetime: snapshot.authority.leafLifetime, logger: logger,
-            logOutput: output, unixTime: unixTime)
+            authority: authority, leafLifetime: snapshot.authority.leafLifetime,
+            stateDirectory: snapshot.stateDirectory, logger: logger, logOutput: output, unixTime: unixTime)
         let configuration = try ActiveConfiguration(snapshot, authority: authority)
         let clientEnded = EndedClients()
         for number in 1...(snapshot.proxy.workers ?? Self.availableProcessors) {
             workers.append(
                 try .start(number: number, context: context, configuration: configuration) { clientEnded.report() })
         }
+        let upkeep = PinUpkeep(loop: loop, context: context, snapshot: snapshot)
+        upkeep.start()
+        self.upkeep = upkeep
         try listen(clientEnded)
     }
 
@@ -125,6 +129,8 @@ package final class ProxyDaemon {
         guard !isStopping, let authority else { return }
         notices.reloading()
         defer { notices.ready() }
+        // Whoever asks for a reload may want to read what was counted until then.
+        upkeep?.save()
         do throws(ConfigurationProblems) {
             let fresh = try load()
             let configuration: ActiveConfiguration
@@ -136,6 +142,7 @@ package final class ProxyDaemon {
             }
             warnOfRestart(fresh)
             snapshot = fresh
+            upkeep?.replace(with: fresh)
             for worker in workers { worker.perform { $0.replace(with: configuration) } }
             let clients = fresh.limits.clients
             if let acceptor { workers[0].perform { acceptor.value(on: $0.loop).limit(clients: clients) } }
@@ -191,6 +198,7 @@ package final class ProxyDaemon {
         workersUnderWay -= 1
         guard workersUnderWay == 0 else { return }
         drainTimer = nil
+        upkeep?.stop()
         for worker in workers { worker.stop() }
         loop.stop()
     }

@@ -8,12 +8,12 @@ import TLS
 final class Route {
     let snapshot: Snapshot
     let authority: Authority
-    /// The pattern of the entry that decided; nil: the defaults.
-    let entry: String?
+    /// What decided; nil: the defaults.
+    let entry: HostEntry?
     let target: UpstreamTarget
     let origin: Origin
 
-    init(snapshot: Snapshot, authority: Authority, entry: String?, target: UpstreamTarget, origin: Origin) {
+    init(snapshot: Snapshot, authority: Authority, entry: HostEntry?, target: UpstreamTarget, origin: Origin) {
         self.snapshot = snapshot
         self.authority = authority
         self.entry = entry
@@ -76,7 +76,7 @@ extension Worker {
             host: authority.host, port: authority.port, layer: layer, upstream: configuration.upstream,
             tls: entry == nil ? snapshot.defaultTLS : entry?.tls)
         let route = Route(
-            snapshot: snapshot, authority: authority, entry: entry?.pattern, target: target,
+            snapshot: snapshot, authority: authority, entry: entry, target: target,
             origin: pool.origin(for: target.key))
         if case .tunnel = layer { return .tunnel(route) }
         return .relay(route)

@@ -2,9 +2,9 @@ import Glibc
 
 /// Writing a file that others may be looking for: whole or not at all, and closed to them from its
 /// first byte on.
-enum NewFile {
+package enum NewFile {
     /// Writes under a temporary name beside the path, syncs, and moves it into place.
-    static func write(_ bytes: [UInt8], to path: String, mode: mode_t) throws(AuthorityError) {
+    package static func write(_ bytes: [UInt8], to path: String, mode: UInt32) throws(AuthorityError) {
         let temporary = "\(path).\(getpid()).new"
         unlink(temporary)
         let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)

@@ -1,0 +1,57 @@
+import Foundation
+import Security
+
+/// A JSON file in the state directory: written by the running proxy, or by a command for it, and read
+/// by the others. A reader sees it whole, the old one or the new one.
+package struct StateFile<Value: Codable & Sendable>: Sendable {
+    package let path: String
+    /// Permission bits, less what the umask takes.
+    private let mode: UInt32
+
+    package init(_ name: String, in directory: String, mode: UInt32 = 0o644) {
+        path = "\(directory)/\(name)"
+        self.mode = mode
+    }
+
+    /// Nil if there is no such file.
+    package func read() throws(StateFileProblem) -> Value? {
+        let data: Data
+        do {
+            data = try Data(contentsOf: URL(fileURLWithPath: path))
+        } catch {
+            if access(path, F_OK) != 0, errno == ENOENT { return nil }
+            throw StateFileProblem(path: path, isBroken: false, cause: "it can't be read")
+        }
+        do {
+            return try JSONDecoder().decode(Value.self, from: data)
+        } catch {
+            throw StateFileProblem(path: path, isBroken: true, cause: "it is not what it should be: \(error)")
+        }
+    }
+
+    package func write(_ value: Value) throws(StateFileProblem) {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        do {
+            try NewFile.write([UInt8](try encoder.encode(value)), to: path, mode: mode)
+        } catch {
+            throw StateFileProblem(path: path, isBroken: false, cause: "\(error)")
+        }
+    }
+
+    /// Keeps a broken file for whoever wants to look at it, out of the way. The new path; nil if that fails.
+    func moveAside() -> String? {
+        let aside = path + ".broken"
+        return rename(path, aside) == 0 ? aside : nil
+    }
+}
+
+/// Why a file of the state directory couldn't be read or written.
+package struct StateFileProblem: Error, Sendable, CustomStringConvertible {
+    package let path: String
+    /// It was read, and makes no sense.
+    package let isBroken: Bool
+    package let cause: String
+
+    package var description: String { "\(path): \(cause)" }
+}

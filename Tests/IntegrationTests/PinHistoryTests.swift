@@ -1,0 +1,100 @@
+import Foundation
+import TestAuthority
+import Testing
+
+/// What the daemon counts of the pins, and keeps.
+@Suite(.timeLimit(.minutes(1)))
+struct PinHistoryTests {
+    private struct History: Decodable {
+        struct Entry: Decodable {
+            struct Pin: Decodable {
+                let matches: Int
+                let first: Int64?
+                let last: Int64?
+                let removed: Int64?
+            }
+            let accepted: Int
+            let misses: Int
+            let lastMiss: Int64?
+            let matchesSinceMiss: Int
+            let pins: [String: Pin]
+        }
+        let entries: [String: Entry]
+    }
+
+    private func history(_ bed: TestBed) throws -> History {
+        try JSONDecoder().decode(History.self, from: Data(bed.contents("proxy/state/pinproxy/pins.json").utf8))
+    }
+
+    private func entry(_ host: String, _ pins: [String], enforcement: String = "enforce") -> String {
+        """
+          - match: \(host)
+            pinning: public-key
+            pins: [\(pins.joined(separator: ", "))]
+            enforcement: \(enforcement)
+
+        """
+    }
+
+    @Test func countsVerificationsAndKeepsThemOverARestart() async throws {
+        try await withTestBed { bed in
+            let roots = try TestRoots()
+            let leaf = try roots.leaf("right.test", "wrong.test", "report.test")
+            let origin = try await PythonPeer.origin(in: bed, chain: ServedChain(leaf))
+            let pin = try await leaf.pin(bed)
+            let pins = "hosts:\n" + entry("right.test", [.wrongPin, pin]) + entry("wrong.test", [.wrongPin])
+                + entry("report.test", [.wrongPin], enforcement: "report")
+            let hosts = ["right.test", "wrong.test", "report.test"].reduce(into: [:]) { $0[$1] = "127.0.0.1" }
+            let trust = try roots.write(to: bed)
+            var proxy = try await ProxyProcess(in: bed, pins: pins, trust: trust, hosts: hosts)
+            func get(_ host: String) async throws -> Run {
+                // Three requests over one connection are one verification.
+                try await bed.curl(via: proxy, (1...3).map { "https://\(host):\(origin.port)/echo/\($0)" })
+            }
+            #expect(try await get("right.test").succeeded)
+            #expect(try await !get("wrong.test").succeeded)
+            #expect(try await get("report.test").succeeded)
+            // A reload writes what was counted until then.
+            try await proxy.reload()
+            var entries = try history(bed).entries
+            let right = try #require(entries["right.test"])
+            #expect(right.accepted == 1)
+            #expect(right.misses == 0)
+            #expect(right.pins[pin]?.matches == 1)
+            #expect(abs((right.pins[pin]?.first ?? 0) - TestRoots.now) < 60)
+            #expect(right.pins[.wrongPin]?.matches == 0)
+            #expect(right.pins[.wrongPin]?.last == nil)
+            // curl asks for each URL again after a refusal.
+            #expect(entries["wrong.test"]?.misses == 3)
+            #expect(entries["wrong.test"]?.accepted == 0)
+            #expect(entries["report.test"]?.misses == 1)
+            #expect(entries["report.test"]?.accepted == 1)
+
+            // A pin that is taken out keeps its count, and says since when it is out.
+            try bed.file("proxy/pins.yaml", "hosts:\n" + entry("right.test", [pin]))
+            try await proxy.reload()
+            #expect(try await get("right.test").succeeded)
+            proxy.process.send(signal: SIGTERM)
+            _ = try await proxy.process.ending()
+            entries = try history(bed).entries
+            #expect(entries["right.test"]?.pins[.wrongPin]?.removed != nil)
+            #expect(entries["right.test"]?.pins[pin]?.removed == nil)
+
+            proxy = try await ProxyProcess(in: bed, pins: "hosts:\n" + entry("right.test", [pin]), trust: trust, hosts: hosts)
+            #expect(try await get("right.test").succeeded)
+            try await proxy.reload()
+            let matches = try #require(try history(bed).entries["right.test"]?.pins[pin]?.matches)
+            #expect(matches == entries["right.test"]!.pins[pin]!.matches + 1)
+        }
+    }
+
+    @Test func aBrokenFileIsMovedAsideAndTheProxyStarts() async throws {
+        try await withTestBed { bed in
+            try bed.file("proxy/state/pinproxy/pins.json", "{\"entries\": 7")
+            let proxy = try await ProxyProcess(in: bed, trust: nil)
+            let event = try await proxy.events.first("state.broken")
+            #expect(event["file"] == bed.path("proxy/state/pinproxy/pins.json"))
+            #expect(try bed.contents("proxy/state/pinproxy/pins.json.broken") == "{\"entries\": 7")
+        }
+    }
+}
