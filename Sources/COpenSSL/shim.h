@@ -7,6 +7,10 @@
 #include <openssl/x509v3.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/pem.h>
+#include <openssl/conf.h>
+#include <openssl/ct.h>
+#include <openssl/ocsp.h>
+#include <openssl/pkcs12.h>
 #include <openssl/evp.h>
 #include <openssl/ec.h>
 #include <openssl/rsa.h>

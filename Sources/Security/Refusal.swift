@@ -83,6 +83,8 @@ extension VerificationFailure.Reason {
         case .wrongPurpose: "not a server certificate"
         case .nameConstraint: "excluded by name constraints"
         case .distrusted: "distrusted"
+        case .revoked: "revoked"
+        case .revocationUnknown: "revocation unknown"
         case .malformed: "malformed certificate"
         case .other: "invalid certificate"
         }
@@ -111,6 +113,10 @@ extension VerificationFailure.Reason {
             "The certificate was issued for something else (extendedKeyUsage without serverAuth); the server's "
                 + "operator has to get one for servers."
         case .distrusted: "The owner of the trust anchors has withdrawn its trust; don't work around it."
+        case .revoked:
+            "Its authority has withdrawn it, perhaps because the key was stolen: the server's operator has to replace "
+                + "it. Don't work around it."
+        case .revocationUnknown: "Fetch the authority's current list into the file that crl_files names."
         case .other: "The line above names the fault; the server's operator has to correct the chain."
         }
     }

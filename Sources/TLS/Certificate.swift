@@ -80,11 +80,11 @@ package final class Certificate: @unchecked Sendable {
     }
 
     /// First second of validity. A date that can't be read counts as never reached.
-    package var notBefore: UnixTime { Self.time(X509_get0_notBefore(pointer)) ?? .max }
+    package var notBefore: UnixTime { ASN1Time.seconds(X509_get0_notBefore(pointer)) ?? .max }
 
     /// Last second of validity by RFC 5280; OpenSSL's verification takes it as the first one after it.
     /// A date that can't be read counts as long past.
-    package var notAfter: UnixTime { Self.time(X509_get0_notAfter(pointer)) ?? .min }
+    package var notAfter: UnixTime { ASN1Time.seconds(X509_get0_notAfter(pointer)) ?? .min }
 
     /// True if basicConstraints says that this is a certification authority.
     package var isAuthority: Bool { X509_get_extension_flags(pointer) & UInt32(EXFLAG_CA) != 0 }
@@ -118,12 +118,6 @@ package final class Certificate: @unchecked Sendable {
         return bio.text
     }
 
-    private static func time(_ value: UnsafePointer<ASN1_TIME>?) -> UnixTime? {
-        var parts = tm()
-        guard ASN1_TIME_to_tm(value, &parts) == 1 else { return nil }
-        return UnixTime(timegm(&parts))
-    }
-
     static func bytes(of string: UnsafePointer<ASN1_STRING>) -> [UInt8] {
         let count = Int(ASN1_STRING_length(string))
         return [UInt8](UnsafeRawBufferPointer(start: ASN1_STRING_get0_data(string), count: count))
@@ -137,6 +131,17 @@ extension Certificate: Hashable {
     }
 
     package func hash(into hasher: inout Hasher) { hasher.combine(sha256) }
+}
+
+/// Dates of certificates, revocation lists and status responses.
+enum ASN1Time {
+    /// nil for a missing date, and for one that can't be read.
+    static func seconds(_ value: UnsafePointer<ASN1_STRING>?) -> UnixTime? {
+        guard let value else { return nil }
+        var parts = tm()
+        guard ASN1_TIME_to_tm(value, &parts) == 1 else { return nil }
+        return UnixTime(timegm(&parts))
+    }
 }
 
 /// Encoding into memory of OpenSSL's own, copied out and freed.

@@ -4,6 +4,8 @@ import COpenSSL
 final class ConnectionState {
     let ssl: OpaquePointer
     private let verifyPeer: ((PresentedChain) -> PeerVerdict)?
+    private let confirmPeer: ((PeerEvidence) -> PeerVerdict)?
+    private let asksForEvidence: Bool
     private let onSession: ((TLSSession) -> Void)?
     let server: TLSServerContext?
     private(set) var presented: PresentedChain?
@@ -12,23 +14,30 @@ final class ConnectionState {
 
     convenience init(
         client: TLSClientContext, descriptor: CInt, verify: @escaping (PresentedChain) -> PeerVerdict,
-        onSession: ((TLSSession) -> Void)?
+        confirm: ((PeerEvidence) -> PeerVerdict)?, onSession: ((TLSSession) -> Void)?
     ) throws(TLSError) {
-        try self.init(client.handle, descriptor: descriptor, verify: verify, onSession: onSession, server: nil)
+        try self.init(
+            client.handle, descriptor: descriptor, verify: verify, confirm: confirm,
+            asksForEvidence: client.asksForEvidence, onSession: onSession, server: nil)
     }
 
     convenience init(server: TLSServerContext, descriptor: CInt) throws(TLSError) {
-        try self.init(server.handle, descriptor: descriptor, verify: nil, onSession: nil, server: server)
+        try self.init(
+            server.handle, descriptor: descriptor, verify: nil, confirm: nil, asksForEvidence: false, onSession: nil,
+            server: server)
     }
 
     private init(
         _ context: ContextHandle, descriptor: CInt, verify: ((PresentedChain) -> PeerVerdict)?,
-        onSession: ((TLSSession) -> Void)?, server: TLSServerContext?
+        confirm: ((PeerEvidence) -> PeerVerdict)?, asksForEvidence: Bool, onSession: ((TLSSession) -> Void)?,
+        server: TLSServerContext?
     ) throws(TLSError) {
         OpenSSLErrorQueue.clear()
         guard let ssl = SSL_new(context.pointer) else { throw .setup("no TLS connection") }
         self.ssl = ssl
         verifyPeer = verify
+        confirmPeer = confirm
+        self.asksForEvidence = asksForEvidence
         self.onSession = onSession
         self.server = server
         let state = Unmanaged.passUnretained(self).toOpaque()
@@ -85,7 +94,10 @@ final class ConnectionState {
         let sent = CertificateStack.certificates(of: X509_STORE_CTX_get0_untrusted(store))
         let chain = PresentedChain(leaf: Certificate(sharing: leaf), rest: Array(sent.dropFirst()))
         presented = chain
-        switch verifyPeer(chain) {
+        var verdict = verifyPeer(chain)
+        // Nothing more will come where nothing was asked for.
+        if case .accept = verdict, !asksForEvidence, let confirmPeer { verdict = confirmPeer(PeerEvidence()) }
+        switch verdict {
         case .accept:
             X509_STORE_CTX_set_error(store, X509_V_OK)
             return 1
@@ -94,6 +106,17 @@ final class ConnectionState {
             X509_STORE_CTX_set_error(store, code == X509_V_OK ? X509_V_ERR_APPLICATION_VERIFICATION : code)
             return 0
         }
+    }
+
+    /// Called once a handshake if evidence was asked for, after `verify` and when all of the server's
+    /// first flight has arrived, whether evidence came or not; by TLS 1.3 on a resumed one too, which
+    /// brings no certificate. 1 accepts, 0 ends the handshake.
+    static func receivedEvidence(_ connection: OpaquePointer?) -> CInt {
+        guard let connection, let state = of(connection) else { return 0 }
+        guard SSL_session_reused(connection) == 0, let confirm = state.confirmPeer else { return 1 }
+        if case .accept = confirm(PeerEvidence(of: connection)) { return 1 }
+        state.rejected = true
+        return 0
     }
 
     /// Called when a session can be resumed later: by TLS 1.3 after the handshake, within a read, once

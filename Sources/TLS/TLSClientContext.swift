@@ -14,14 +14,22 @@ package final class TLSClientContext: Sendable {
         package var applicationProtocols = ["http/1.1"]
         /// Shown to servers that ask for a client certificate.
         package var clientIdentity: Identity?
+        /// True to ask servers to staple an OCSP response (status_request, RFC 6066 section 8).
+        package var requestsStatus = false
+        /// True to ask for certificate timestamps (RFC 6962 section 3.3.1), and for an OCSP response,
+        /// which may carry some too.
+        package var requestsTimestamps = false
 
         package init() {}
     }
 
     let handle: ContextHandle
+    /// True if servers are asked for more than their chain.
+    let asksForEvidence: Bool
 
     package init(options: Options = Options()) throws(TLSError) {
         handle = try ContextHandle(TLS_client_method(), versions: options.versions)
+        asksForEvidence = options.requestsStatus || options.requestsTimestamps
         let context = handle.pointer
         let protocols = try ApplicationProtocols(options.applicationProtocols)
         if !protocols.wire.isEmpty {
@@ -33,10 +41,25 @@ package final class TLSClientContext: Sendable {
         if let identity = options.clientIdentity { try handle.use(identity) }
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
         SSL_CTX_set_cert_verify_callback(context, { store, _ in ConnectionState.verify(store) }, nil)
+        if asksForEvidence { try askForEvidence(timestamps: options.requestsTimestamps) }
         // Sessions go to their connection's own closure; OpenSSL keeps none.
         shim_SSL_CTX_set_session_cache_mode(context, Int(SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL))
         SSL_CTX_sess_set_new_cb(context) { connection, session in
             ConnectionState.received(session, on: connection)
+        }
+    }
+
+    private func askForEvidence(timestamps: Bool) throws(TLSError) {
+        let context = handle.pointer
+        guard shim_SSL_CTX_request_status(context) == 1,
+            shim_SSL_CTX_set_status_callback(context, { connection, _ in ConnectionState.receivedEvidence(connection) })
+                == 1
+        else { throw .setup("OCSP responses can't be asked for") }
+        guard timestamps else { return }
+        // The callback only makes OpenSSL ask: it would be called with a chain that OpenSSL had verified,
+        // and here verification is our own.
+        guard SSL_CTX_set_ct_validation_callback(context, { _, _, _ in 1 }, nil) == 1 else {
+            throw .setup("certificate timestamps can't be asked for")
         }
     }
 }

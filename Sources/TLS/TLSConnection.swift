@@ -21,13 +21,19 @@ package struct TLSConnection: ~Copyable {
     ///   - session: to be resumed if the server still wants it.
     ///   - verify: called within `handshake()`, once, when the server's certificates have arrived, and
     ///     not at all if the session is resumed: it decides alone. It must not touch the connection.
+    ///   - confirm: called within `handshake()`, once after each `verify` that accepted, with what the
+    ///     context's options asked for and the server sent: before the handshake ends, and so before any
+    ///     data of ours. Rejecting fails the handshake with the alert bad_certificate_status_response,
+    ///     whatever the code. It must not touch the connection.
     ///   - onSession: called within `handshake()` or `read(into:)`, once for each session that can be
     ///     resumed later. It must not touch the connection.
     package init(
         client context: TLSClientContext, descriptor: CInt, serverName: ServerName, session: TLSSession? = nil,
-        verify: @escaping (PresentedChain) -> PeerVerdict, onSession: ((TLSSession) -> Void)? = nil
+        verify: @escaping (PresentedChain) -> PeerVerdict, confirm: ((PeerEvidence) -> PeerVerdict)? = nil,
+        onSession: ((TLSSession) -> Void)? = nil
     ) throws(TLSError) {
-        let state = try ConnectionState(client: context, descriptor: descriptor, verify: verify, onSession: onSession)
+        let state = try ConnectionState(
+            client: context, descriptor: descriptor, verify: verify, confirm: confirm, onSession: onSession)
         let ssl = state.ssl
         if case .dns(let name) = serverName, shim_SSL_set_server_name(ssl, name) != 1 {
             throw .setup("\(name) can't be sent as SNI")

@@ -51,7 +51,8 @@ package final class TrustAnchors: @unchecked Sendable {
     package static func load(system: Bool, files: [String]) throws(AnchorsError) -> TrustAnchors {
         var certificates = system ? try Self.system().certificates : []
         for path in files {
-            let bytes = try contents(of: path)
+            let bytes: [UInt8]
+            do { bytes = try WholeFile.read(path) } catch { throw .unreadable(path: path, errno: error.code) }
             do { certificates += try Certificate.all(inPEM: bytes) } catch { throw .broken(path: path, error) }
         }
         return TrustAnchors(certificates)
@@ -63,21 +64,6 @@ package final class TrustAnchors: @unchecked Sendable {
         let key = certificate.publicKeyDER
         guard certificates.contains(where: { $0.publicKeyDER == key }) else { return self }
         return TrustAnchors(certificates.filter { $0.publicKeyDER != key })
-    }
-
-    private static func contents(of path: String) throws(AnchorsError) -> [UInt8] {
-        guard let file = fopen(path, "re") else { throw .unreadable(path: path, errno: errno) }
-        defer { fclose(file) }
-        var bytes: [UInt8] = []
-        while true {
-            let part = [UInt8](unsafeUninitializedCapacity: 1 << 16) { buffer, count in
-                count = fread(buffer.baseAddress, 1, buffer.count, file)
-            }
-            if part.isEmpty { break }
-            bytes += part
-        }
-        guard ferror(file) == 0 else { throw .unreadable(path: path, errno: errno) }
-        return bytes
     }
 }
 

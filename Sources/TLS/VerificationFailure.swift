@@ -45,6 +45,10 @@ package struct VerificationFailure: Error, Sendable, CustomStringConvertible {
         case nameConstraint
         /// An anchor's owner has distrusted it for TLS.
         case distrusted
+        /// Its issuer's revocation list has it.
+        case revoked
+        /// Its issuer's revocation list is stale, or can't be relied on for another reason.
+        case revocationUnknown
         /// Breaks RFC 5280 in another way; the message says how.
         case malformed
         /// Anything else; the message has OpenSSL's words.
@@ -88,6 +92,9 @@ extension VerificationFailure {
         case .wrongPurpose: "\(role) is not for TLS servers: \(openSSLText(code)) (\(who))"
         case .nameConstraint: "\(role) breaks an issuer's name constraints: \(openSSLText(code)) (\(who))"
         case .distrusted: "\(role) is marked as distrusted: \(openSSLText(code)) (\(who))"
+        case .revoked: revocation(of: certificate, role: role, options.revocationLists)
+        case .revocationUnknown:
+            "the revocation list for the \(role) can't be relied on: \(openSSLText(code)) (\(who), serial \(certificate.serialNumber))"
         case .malformed: "\(role) breaks RFC 5280: \(openSSLText(code)) (\(who))"
         case .other: "\(openSSLText(code)) (\(who))"
         }
@@ -102,6 +109,14 @@ extension VerificationFailure {
         let listed = names.prefix(8).joined(separator: ", ")
         let more = names.count > 8 ? " and \(names.count - 8) more" : ""
         return "certificate\(wanted); it is for \(listed)\(more)"
+    }
+
+    private static func revocation(of certificate: Certificate, role: String, _ lists: RevocationLists?) -> String {
+        let entry = lists?.entry(for: certificate)
+        let date = entry?.date.map { " on \(CalendarDate($0))" } ?? ""
+        let reason = entry?.reason.map { " (\($0))" } ?? ""
+        let subject = certificate.subject.isEmpty ? "no subject" : certificate.subject
+        return "\(role) was revoked\(date)\(reason) (\(subject), serial \(certificate.serialNumber))"
     }
 
     private static func openSSLText(_ code: CInt) -> String {
@@ -131,6 +146,8 @@ extension VerificationFailure.Reason {
             case X509_V_ERR_INVALID_PURPOSE: .wrongPurpose
             case X509_V_ERR_PERMITTED_VIOLATION, X509_V_ERR_EXCLUDED_VIOLATION: .nameConstraint
             case X509_V_ERR_CERT_REJECTED, X509_V_ERR_CERT_UNTRUSTED: .distrusted
+            case X509_V_ERR_CERT_REVOKED: .revoked
+            case _ where RevocationLists.staleListCodes.contains(code): .revocationUnknown
             default: Self.malformedCodes.contains(code) ? .malformed : .other
             }
     }

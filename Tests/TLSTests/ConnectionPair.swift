@@ -15,13 +15,13 @@ struct ConnectionPair {
         client clientContext: TLSClientContext, server serverContext: TLSServerContext, identity: Identity? = nil,
         ticketContext: [UInt8] = Array("test".utf8), serverName: ServerName = .dns("api.test"),
         session: TLSSession? = nil, verify: ((PresentedChain) -> PeerVerdict)? = nil,
-        onSession: ((TLSSession) -> Void)? = nil
+        confirm: ((PeerEvidence) -> PeerVerdict)? = nil, onSession: ((TLSSession) -> Void)? = nil
     ) throws {
         sockets = try SocketPair()
         client = Endpoint(
             try TLSConnection(
                 client: clientContext, descriptor: sockets.client, serverName: serverName, session: session,
-                verify: verify ?? { _ in .accept }, onSession: onSession))
+                verify: verify ?? { _ in .accept }, confirm: confirm, onSession: onSession))
         server = Endpoint(
             try TLSConnection(
                 server: serverContext, descriptor: sockets.server, identity: identity, ticketContext: ticketContext))

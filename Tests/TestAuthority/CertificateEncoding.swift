@@ -7,12 +7,21 @@ enum CertificateEncoding {
         _ template: CertificateTemplate, key: TestKey, issuerName: [UInt8], issuerKey: TestKey
     ) throws -> [UInt8] {
         let algorithm = issuerKey.signatureAlgorithm(template.digest)
-        let body = DERWriter.sequence(
-            DERWriter.value(0xA0, DERWriter.integer(2)), DERWriter.integer(template.serial ?? randomSerial()),
-            algorithm,
-            issuerName, DERWriter.sequence(DERWriter.time(template.notBefore), DERWriter.time(template.notAfter)),
-            name(template.subject), key.publicKeyDER,
-            DERWriter.value(0xA3, DERWriter.sequence(extensions(template, key: key, issuerKey: issuerKey))))
+        let serial = template.serial ?? randomSerial()
+        func body(with timestamps: [UInt8]) -> [UInt8] {
+            DERWriter.sequence(
+                DERWriter.value(0xA0, DERWriter.integer(2)), DERWriter.integer(serial), algorithm, issuerName,
+                DERWriter.sequence(DERWriter.time(template.notBefore), DERWriter.time(template.notAfter)),
+                name(template.subject), key.publicKeyDER,
+                DERWriter.value(
+                    0xA3, DERWriter.sequence(extensions(template, key: key, issuerKey: issuerKey), timestamps)))
+        }
+        // Logs sign what the certificate is without their timestamps.
+        let bare = body(with: [])
+        let body =
+            template.timestamps.isEmpty
+            ? bare
+            : body(with: try TestLog.certificateExtension(template.timestamps, body: bare, issuerKey: issuerKey))
         var signature = try issuerKey.sign(body, digest: template.digest)
         if template.breaksSignature { signature[signature.count - 1] ^= 1 }
         return DERWriter.sequence(body, algorithm, DERWriter.bits(signature))
@@ -82,13 +91,16 @@ enum CertificateEncoding {
         switch kind {
         case .none: return nil
         case .wrong: return [UInt8](repeating: 0xEE, count: 20)
-        case .right:
-            // Of the whole SubjectPublicKeyInfo: RFC 5280 section 4.2.1.2 leaves the method open.
-            let bytes = key.publicKeyDER
-            var digest = [UInt8](repeating: 0, count: 20)
-            SHA1(bytes, bytes.count, &digest)
-            return digest
+        case .right: return keyIdentifier(of: key)
         }
+    }
+
+    /// Of the whole SubjectPublicKeyInfo: RFC 5280 section 4.2.1.2 leaves the method open.
+    static func keyIdentifier(of key: TestKey) -> [UInt8] {
+        let bytes = key.publicKeyDER
+        var digest = [UInt8](repeating: 0, count: 20)
+        SHA1(bytes, bytes.count, &digest)
+        return digest
     }
 
     private static func randomSerial() -> [UInt8] {

@@ -27,6 +27,8 @@ public struct CertificateTemplate: Sendable {
     public var subjectAltName: [UInt8]?
     /// More extensions: object identifier, critical or not, contents.
     public var extensions: [(identifier: String, isCritical: Bool, contents: [UInt8])] = []
+    /// Timestamps of logs to be put into the certificate (RFC 6962 section 3.3), made for it.
+    public var timestamps: [TestLog.Promise] = []
     /// If true, the signature's last byte is wrong.
     public var breaksSignature = false
 

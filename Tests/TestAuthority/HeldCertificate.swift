@@ -13,7 +13,8 @@ public final class HeldCertificate: Sendable {
     public let key: TestKey
     /// The issuers above, nearest first; the last one is the root. Empty if self-signed.
     public let issuers: [HeldCertificate]
-    private let subjectName: [UInt8]
+    /// The subject as DER.
+    let subjectName: [UInt8]
 
     private init(der: [UInt8], key: TestKey, issuers: [HeldCertificate], subjectName: [UInt8]) {
         self.der = der

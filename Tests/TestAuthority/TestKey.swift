@@ -4,7 +4,7 @@ import CShims
 /// A key pair for tests.
 public final class TestKey: @unchecked Sendable {
     // Not changed after init.
-    private let pointer: OpaquePointer
+    let pointer: OpaquePointer
     public let kind: Kind
 
     public enum Kind: Sendable, Hashable {

@@ -3,6 +3,7 @@
 
 #include <openssl/ec.h>
 #include <openssl/evp.h>
+#include <openssl/ocsp.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -41,6 +42,28 @@ static inline int shim_SSL_CTX_set_ticket_key_callback(
 }
 static inline int shim_SSL_set_server_name(SSL *connection, const char *name) {
     return (int)SSL_set_tlsext_host_name(connection, name);
+}
+static inline int shim_SSL_CTX_set_status_callback(SSL_CTX *context, int (*callback)(SSL *, void *)) {
+    return (int)SSL_CTX_set_tlsext_status_cb(context, callback);
+}
+static inline int shim_SSL_CTX_request_status(SSL_CTX *context) {
+    return (int)SSL_CTX_set_tlsext_status_type(context, TLSEXT_STATUSTYPE_ocsp);
+}
+static inline long shim_SSL_get_status_response(SSL *connection, const unsigned char **bytes) {
+    return SSL_get_tlsext_status_ocsp_resp(connection, bytes);
+}
+static inline int shim_SSL_CTX_set_status_argument(SSL_CTX *context, void *argument) {
+    return (int)SSL_CTX_set_tlsext_status_arg(context, argument);
+}
+// Takes over the bytes, which must come from OPENSSL_malloc.
+static inline int shim_SSL_set_status_response(SSL *connection, unsigned char *bytes, long count) {
+    return (int)SSL_set_tlsext_status_ocsp_resp(connection, bytes, count);
+}
+// The digest that an OCSP CertID is made with; NULL if it isn't known.
+static inline const EVP_MD *shim_OCSP_id_digest(const OCSP_CERTID *identifier) {
+    ASN1_OBJECT *digest = NULL;
+    OCSP_id_get0_info(NULL, &digest, NULL, NULL, (OCSP_CERTID *)identifier);
+    return digest ? EVP_get_digestbyobj(digest) : NULL;
 }
 static inline int shim_BIO_get_mem_data(BIO *bio, char **bytes) {
     return (int)BIO_get_mem_data(bio, bytes);

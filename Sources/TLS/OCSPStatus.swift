@@ -1,0 +1,50 @@
+/// What an OCSP response that holds says of a certificate that is good (RFC 6960).
+package struct OCSPStatus: Sendable, Hashable, CustomStringConvertible {
+    /// From when the responder knew.
+    package let thisUpdate: UnixTime
+    /// Until when its word counts: its nextUpdate, or the end of the week that one without is given.
+    package let validUntil: UnixTime
+
+    package var description: String { "good, as of \(CalendarDate(thisUpdate)), until \(CalendarDate(validUntil))" }
+}
+
+/// Why an OCSP response doesn't show that a certificate is good.
+package enum OCSPFailure: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The authority has revoked the certificate.
+    case revoked(date: UnixTime?, reason: RevocationReason?)
+    /// The responder doesn't know the certificate.
+    case unknown
+    /// The response is older than it says that it may be, or than a week if it doesn't say.
+    case expired(since: UnixTime)
+    /// The response is from the future.
+    case notYetValid(until: UnixTime)
+    /// No OCSP response, or one that lacks what is needed.
+    case malformed(String)
+    /// The response speaks of other certificates only.
+    case wrongCertificate
+    /// Not signed by the issuer, nor by a responder that the issuer has delegated.
+    case badSignature(String)
+    /// No answer but an error of the responder, e.g. `trylater`.
+    case errorStatus(String)
+    /// The chain has no issuer that could have signed: the leaf is its own anchor.
+    case noIssuer
+
+    /// True if the authority itself says that the certificate isn't good.
+    package var isRevocation: Bool { if case .revoked = self { true } else { false } }
+
+    package var description: String {
+        switch self {
+        case .revoked(let date, let reason):
+            "the OCSP response says that the certificate was revoked"
+                + (date.map { " on \(CalendarDate($0))" } ?? "") + (reason.map { " (\($0))" } ?? "")
+        case .unknown: "the OCSP responder does not know the certificate"
+        case .expired(let date): "the OCSP response is out of date since \(CalendarDate(date))"
+        case .notYetValid(let date): "the OCSP response is not valid before \(CalendarDate(date))"
+        case .malformed(let reason): "the OCSP response is broken: \(reason)"
+        case .wrongCertificate: "the OCSP response is about another certificate"
+        case .badSignature(let reason): "the OCSP response's signature doesn't hold: \(reason)"
+        case .errorStatus(let status): "the OCSP responder gave no answer but an error: \(status)"
+        case .noIssuer: "an OCSP response can't be checked: the chain has no issuer above the certificate"
+        }
+    }
+}

@@ -1,0 +1,40 @@
+import COpenSSL
+import CShims
+
+/// What a server brings to a handshake beside its chain: claims, verified by nobody yet.
+/// `VerifiedChain.checkStatus` and `VerifiedChain.checkTransparency` judge them.
+package struct PeerEvidence: Sendable, Hashable {
+    /// A stapled OCSP response (RFC 6066 section 8) as DER.
+    package let ocspResponse: [UInt8]?
+    /// The signed certificate timestamps of the TLS extension (RFC 6962 section 3.3.1), each as encoded
+    /// there. Those inside of the certificate and of the OCSP response are not repeated here.
+    package let timestamps: [[UInt8]]
+
+    package init(ocspResponse: [UInt8]? = nil, timestamps: [[UInt8]] = []) {
+        self.ocspResponse = ocspResponse
+        self.timestamps = timestamps
+    }
+
+    /// What has arrived on a connection whose server has shown its certificate.
+    init(of connection: OpaquePointer) {
+        var start: UnsafePointer<UInt8>?
+        let count = shim_SSL_get_status_response(connection, &start)
+        ocspResponse = count > 0 ? start.map { [UInt8](UnsafeBufferPointer(start: $0, count: count)) } : nil
+        timestamps = Self.timestamps(of: connection)
+    }
+
+    private static func timestamps(of connection: OpaquePointer) -> [[UInt8]] {
+        guard SSL_ct_is_enabled(connection) == 1 else { return [] }
+        // Parsed together with those of the certificate and of the response; the connection owns them.
+        // A list that can't be parsed is as good as none.
+        defer { OpenSSLErrorQueue.clear() }
+        guard let list = SSL_get0_peer_scts(connection) else { return [] }
+        // OpenSSL has them in reverse order.
+        return (0..<max(OPENSSL_sk_num(list), 0)).reversed().compactMap { index in
+            guard let timestamp = OPENSSL_sk_value(list, index).map({ OpaquePointer($0) }),
+                SCT_get_source(timestamp) == SCT_SOURCE_TLS_EXTENSION
+            else { return nil }
+            return DER.bytes { i2o_SCT(timestamp, $0) }
+        }
+    }
+}
