@@ -56,7 +56,7 @@ enum ProxyError {
 
     // MARK: What each says
 
-    private var report: RefusalReport {
+    var report: RefusalReport {
         switch self {
         case .badRequest(let error):
             Self.clientError(400, "Bad request", "http_request_error", error.message)

@@ -1,18 +1,18 @@
 import Glibc
 
 /// A file of keys or certificates, read whole, with what its owner let others do to it.
-struct SmallFile {
+package struct SmallFile {
     /// More than any bundle of certificates in use; a log or a disk image given by mistake ends here.
-    static let limit = 4 << 20
+    package static let limit = 4 << 20
 
-    let bytes: [UInt8]
+    package let bytes: [UInt8]
     /// The owner's user number.
-    let owner: UInt32
+    package let owner: UInt32
     /// Permission bits, e.g. 0o600.
-    let mode: UInt32
+    package let mode: UInt32
 
     /// Reads through one descriptor, so that owner and mode are those of the bytes.
-    static func read(_ path: String) throws(FileProblem) -> SmallFile {
+    package static func read(_ path: String) throws(FileProblem) -> SmallFile {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw .system(errno) }
         defer { close(descriptor) }

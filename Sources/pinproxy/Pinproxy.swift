@@ -41,7 +41,9 @@ struct Pinproxy: ParsableCommand {
             78 the configuration is wrong.
             """,
         version: "pinproxy \(version)",
-        subcommands: [Run.self, Check.self, CA.self, Env.self, Exec.self, Reload.self])
+        subcommands: [
+            Run.self, Check.self, PinCommand.self, CA.self, Env.self, Exec.self, Reload.self,
+        ])
 
     static let version = "0.1.0"
 }

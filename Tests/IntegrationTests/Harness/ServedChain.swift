@@ -11,6 +11,11 @@ struct ServedChain: Sendable {
         keyPEM = leaf.keyPEM
     }
 
+    init(pem: String, keyPEM: String) {
+        self.pem = pem
+        self.keyPEM = keyPEM
+    }
+
     /// - Parameter certificates: what is shown after the leaf, right or wrong.
     init(_ leaf: HeldCertificate, followedBy certificates: [HeldCertificate]) {
         pem = ([leaf] + certificates).map(\.pem).joined()

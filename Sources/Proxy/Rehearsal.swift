@@ -1,0 +1,121 @@
+import EventLoop
+package import Security
+package import Session
+package import TLS
+import Transport
+
+/// Does once, from the command line, what the proxy does for a host: look up, keep off the blocked
+/// addresses, dial (or ask the parent proxy), shake hands, and let the policy judge.
+///
+/// The connections are made by the proxy's own ``UpstreamConnector``, so that a rehearsal can't come out
+/// differently. It runs on the calling thread and returns when all is done; each step has the deadline
+/// that it has in the proxy. Nothing is sent over a connection but its handshake.
+package struct Rehearsal {
+    /// What a connection has to stand up to.
+    package enum Act: Sendable {
+        case secure(SecurityPolicy)
+        /// A connection and no look at what it carries.
+        case tunnel
+    }
+
+    /// A connection that came to be.
+    package struct Connection: Sendable {
+        /// Where to, `192.0.2.1:443`; the parent proxy's, if there is one.
+        package let address: String
+        /// Nil in a tunnel.
+        package let verdict: Verdict?
+        /// E.g. `TLS 1.3`; nil in a tunnel.
+        package let version: TLSVersion?
+        /// OpenSSL's name of the cipher suite.
+        package let cipher: String?
+    }
+
+    package typealias Ending = Result<Connection, UpstreamFailure>
+
+    /// How origins are reached, without the local authority among the anchors.
+    package let upstream: UpstreamSettings
+    private let timeouts: Timeouts
+    private let unixTime: @Sendable () -> UnixTime
+    /// Connections tried at one time.
+    private static let atOnce = 16
+
+    /// - Parameters:
+    ///   - ownAuthority: the local authority's certificate, where it exists already: as in the proxy it
+    ///     vouches for no origin.
+    ///   - unixTime: the clock that certificates are judged by.
+    package init(
+        upstream: UpstreamSettings, timeouts: Timeouts, ownAuthority: Certificate?,
+        unixTime: @escaping @Sendable () -> UnixTime
+    ) {
+        var upstream = upstream
+        if let ownAuthority { upstream.anchors = upstream.anchors.excluding(ownAuthority) }
+        self.upstream = upstream
+        self.timeouts = timeouts
+        self.unixTime = unixTime
+    }
+
+    /// Makes several connections, some at a time.
+    /// - Returns: how each ended, in their order.
+    package func run(_ parts: [(host: Host, act: Act)]) throws -> [Ending] {
+        try Run(self, parts).endings()
+    }
+
+    fileprivate func target(_ host: Host, _ act: Act) -> UpstreamTarget {
+        let layer: UpstreamTarget.Layer =
+            switch act {
+            case .tunnel: .tunnel
+            case .secure(let policy): .tls(policy, upstream.anchors, ServerName(host: host.name))
+            }
+        return UpstreamTarget(host: host.name, port: host.port, layer: layer, upstream: upstream)
+    }
+
+    /// One loop, from the first connection to the last.
+    private final class Run {
+        private let rehearsal: Rehearsal
+        private let parts: [(host: Host, act: Act)]
+        private let loop: EventLoop
+        private let connector: UpstreamConnector
+        private var attempts: [Int: UpstreamAttempt] = [:]
+        private var results: [Int: Ending] = [:]
+        private var begun = 0
+
+        init(_ rehearsal: Rehearsal, _ parts: [(host: Host, act: Act)]) throws {
+            self.rehearsal = rehearsal
+            self.parts = parts
+            loop = try EventLoop()
+            connector = UpstreamConnector(
+                loop: loop, resolver: try Resolver(loop: loop, cache: ResolverCache()), slabs: SlabPool(),
+                pool: UpstreamPool(), sessions: UpstreamSessionCache(), tls: try TLSClientContext(),
+                unixTime: rehearsal.unixTime)
+        }
+
+        func endings() -> [Ending] {
+            guard !parts.isEmpty else { return [] }
+            while begun < parts.count, begun < Rehearsal.atOnce { beginNext() }
+            loop.run()
+            return parts.indices.map { results[$0] ?? .failure(.local("the rehearsal ended too early")) }
+        }
+
+        private func beginNext() {
+            let index = begun
+            begun += 1
+            let target = rehearsal.target(parts[index].host, parts[index].act)
+            attempts[index] = connector.connect(to: target, timeouts: rehearsal.timeouts) { [unowned self] result in
+                results[index] = result.map(Connection.init)
+                attempts[index] = nil
+                if begun < parts.count { beginNext() } else if results.count == parts.count { loop.stop() }
+            }
+        }
+    }
+}
+
+extension Rehearsal.Connection {
+    /// Takes note of a connection and closes it.
+    fileprivate init(_ connection: UpstreamConnection) {
+        address = "\(connection.address)"
+        verdict = connection.verdict
+        version = connection.stream.withTLS { $0.version }
+        cipher = connection.stream.withTLS { $0.cipherName }
+        connection.close()
+    }
+}

@@ -1,0 +1,32 @@
+package import Session
+
+extension Rehearsal {
+    /// What a client gets in place of its connection: the words of the proxy's own response.
+    package struct Answer: Sendable, CustomStringConvertible {
+        package let status: Int
+        /// One line, as in the reason phrase.
+        package let title: String
+        /// Everything, as in the body.
+        package let text: String
+
+        /// The answer where no connection came to be.
+        package init(_ failure: UpstreamFailure, for host: Host) {
+            self.init(failure.report(for: host.authority))
+        }
+
+        /// The answer where the policy denies the host.
+        /// - Parameter entry: where that is written; nil: in the defaults.
+        package init(deniedBy entry: String?, for host: Host) {
+            self.init(ProxyError.denied(host: host.description, entry: entry).report)
+        }
+
+        /// For a terminal: the text, which begins with the title where it is long.
+        package var description: String { text.hasPrefix(title) ? text : "\(title): \(text)" }
+
+        private init(_ report: RefusalReport) {
+            status = report.status
+            title = report.title
+            text = report.text
+        }
+    }
+}

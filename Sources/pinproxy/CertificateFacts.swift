@@ -1,0 +1,80 @@
+internal import Foundation
+internal import TLS
+
+/// What people and programs are told about one certificate of a chain.
+struct CertificateFacts: Encodable {
+    /// 0 is the leaf.
+    let depth: Int
+    /// `leaf`, `issuer` or `root` of a verified chain; what was merely sent after the leaf is `sent`.
+    let role: String
+    let subject: String
+    let issuer: String
+    let serial: String
+    let notBefore: String
+    let notAfter: String
+    let daysLeft: Int
+    let key: String
+    /// `sha256/…` of the key.
+    let pin: String
+    /// The SHA-256 of the whole certificate, as browsers and `openssl x509 -fingerprint` show it.
+    let fingerprint: String
+
+    private init(_ certificate: Certificate, depth: Int, role: String, at now: UnixTime) {
+        self.depth = depth
+        self.role = role
+        subject = certificate.subject.isEmpty ? "(no subject)" : certificate.subject.printable
+        issuer = certificate.issuer.printable
+        serial = certificate.serialNumber
+        notBefore = Day.text(certificate.notBefore)
+        notAfter = Day.text(certificate.notAfter)
+        daysLeft = Day.count(from: now, to: certificate.notAfter)
+        key = certificate.keyDescription
+        pin = "sha256/\(certificate.spkiSHA256.base64)"
+        fingerprint = certificate.sha256.bytes.map { String(format: "%02X", $0) }.joined(separator: ":")
+    }
+
+    static func of(_ chain: VerifiedChain, at now: UnixTime) -> [CertificateFacts] {
+        chain.certificates.enumerated().map { depth, certificate in
+            let isRoot = depth == chain.certificates.count - 1 && certificate.isSelfIssued
+            return CertificateFacts(
+                certificate, depth: depth, role: depth == 0 ? "leaf" : isRoot ? "root" : "issuer", at: now)
+        }
+    }
+
+    /// Of the first certificates: a server may send hundreds.
+    static func of(_ chain: PresentedChain, at now: UnixTime) -> [CertificateFacts] {
+        chain.certificates.prefix(10).enumerated().map { depth, certificate in
+            CertificateFacts(certificate, depth: depth, role: depth == 0 ? "leaf" : "sent", at: now)
+        }
+    }
+
+    /// Lines for people.
+    var lines: [String] {
+        let left =
+            daysLeft < 0 ? "expired \(daysLeft.magnitude) days ago" : daysLeft == 1 ? "1 day left" : "\(daysLeft) days left"
+        return [
+            "\(depth) \(role.padding(toLength: 7, withPad: " ", startingAt: 0))\(subject)",
+            "  issued by   \(issuer)",
+            "  valid       \(notBefore) to \(notAfter) (\(left))",
+            "  key         \(key)",
+            "  pin         \(pin)",
+            "  SHA-256     \(fingerprint)",
+        ]
+    }
+}
+
+/// Dates as files and people write them: `2027-06-30`, in UTC.
+enum Day {
+    static func text(_ time: UnixTime) -> String {
+        // What lies beyond the calendar is a date that couldn't be read.
+        guard abs(time) < 253_402_300_800 else { return "(unreadable)" }
+        return Date(timeIntervalSince1970: TimeInterval(time)).formatted(.iso8601.year().month().day())
+    }
+
+    /// Whole days from one instant to another, negative once the other is past.
+    static func count(from now: UnixTime, to then: UnixTime) -> Int {
+        let (seconds, overflow) = then.subtractingReportingOverflow(now)
+        if overflow { return then < now ? .min : .max }
+        return Int((Double(seconds) / 86_400).rounded(.down))
+    }
+}

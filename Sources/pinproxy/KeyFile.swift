@@ -1,0 +1,76 @@
+internal import Foundation
+internal import Security
+internal import TLS
+
+/// A file that a pin can be made from: certificates, a public key, or a private key, of which only the
+/// public half is looked at.
+enum KeyFile {
+    /// At least one, in the file's order; verified by nobody.
+    case certificates([Certificate])
+    case publicKey(PublicKey)
+    /// The public half of a private key, and whether other users can read the file.
+    case privateKey(PublicKey, isOpen: Bool)
+
+    static func read(_ path: String) throws -> KeyFile {
+        let file: SmallFile
+        do { file = try SmallFile.read(path) } catch { throw CommandFailure("\(path): \(error)") }
+        guard file.bytes.contains(where: { $0 > 0x20 }) else { throw CommandFailure("\(path): the file is empty") }
+        do {
+            let labels = labels(of: file.bytes)
+            return labels.isEmpty ? try der(file) : try pem(file, labels)
+        } catch let error as CommandFailure {
+            throw error
+        } catch {
+            throw CommandFailure("\(path): \(error)")
+        }
+    }
+
+    private static func pem(_ file: SmallFile, _ labels: [String]) throws -> KeyFile {
+        // Servers often keep the key beside the certificates: they say more than the key does.
+        if labels.contains(where: { $0.hasSuffix("CERTIFICATE") }) {
+            return .certificates(try Certificate.all(inPEM: file.bytes))
+        }
+        if labels.contains(where: { $0.hasSuffix("PRIVATE KEY") }) {
+            return .privateKey(try PrivateKey(pem: file.bytes).publicKey, isOpen: file.isOpen)
+        }
+        if labels.contains("PUBLIC KEY") { return .publicKey(try PublicKey(pem: file.bytes)) }
+        throw Unusable("it holds \(labels[0].printable), and a pin is made from a certificate or a key")
+    }
+
+    private static func der(_ file: SmallFile) throws -> KeyFile {
+        if let certificate = try? Certificate(der: file.bytes) { return .certificates([certificate]) }
+        if let key = try? PublicKey(der: file.bytes) { return .publicKey(key) }
+        for label in ["PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY", "ENCRYPTED PRIVATE KEY"] {
+            do throws(KeyError) {
+                let key = try PrivateKey(pem: armored(file.bytes, as: label))
+                return .privateKey(key.publicKey, isOpen: file.isOpen)
+            } catch {
+                if case .encrypted = error { throw error }
+            }
+        }
+        throw Unusable("it is neither PEM nor the DER of a certificate or of a key")
+    }
+
+    private static func armored(_ der: [UInt8], as label: String) -> [UInt8] {
+        let body = Data(der).base64EncodedString(options: [.lineLength64Characters, .endLineWithLineFeed])
+        return Array("-----BEGIN \(label)-----\n\(body)\n-----END \(label)-----\n".utf8)
+    }
+
+    /// What stands behind each BEGIN.
+    private static func labels(of bytes: [UInt8]) -> [String] {
+        let begin = Array("-----BEGIN ".utf8)
+        return bytes.split(whereSeparator: { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") })
+            .filter { $0.starts(with: begin) && $0.count <= 80 }
+            .map { String(decoding: $0.dropFirst(begin.count).prefix { $0 != UInt8(ascii: "-") }, as: UTF8.self) }
+    }
+
+    private struct Unusable: Error, CustomStringConvertible {
+        let description: String
+        init(_ description: String) { self.description = description }
+    }
+}
+
+extension SmallFile {
+    /// Other users can read it.
+    fileprivate var isOpen: Bool { mode & 0o077 != 0 }
+}

@@ -1,0 +1,79 @@
+internal import ArgumentParser
+internal import Configuration
+internal import Foundation
+internal import Proxy
+internal import Security
+internal import TLS
+
+struct PinCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "pin",
+        abstract: "Show the keys of a host's chain, as an entry for the pin file.",
+        discussion: """
+            Connects as the proxy would, with the configuration's trust and without pins, and prints \
+            an entry to be pasted below hosts: in pins.yaml: the leaf's key, and its issuer's as the \
+            backup. The chain stands above it in comments. Nothing is printed on standard output if \
+            the chain doesn't verify; the exit code is then 1.
+
+            Compare the keys with a second source before you trust them (another network, the people \
+            who run the host): if somebody is between you and the host, the keys that you see are \
+            theirs.
+
+            With --from nothing is connected to: the pins are those of a certificate, a public key, or a \
+            private key (only its public half is used), in PEM or DER. Without a \
+            HOST a certificate's own name is taken; a key gives the line of its pin alone.
+
+            --json prints one object: host, port, verified, address, tls_version, cipher; chain, a \
+            list with depth, role, subject, issuer, serial, not_before, not_after, days_left, key, \
+            pin, fingerprint; pins, a list with pin, remark; error and details where there is no \
+            verified chain.
+
+            Examples:
+              pinproxy pin api.example.com
+              pinproxy pin api.example.com >> config/pins.yaml
+              pinproxy pin api.example.com:8443 --json
+              pinproxy pin --from backup.key
+            """)
+
+    @OptionGroup var options: ConfigurationOptions
+
+    @Argument(help: ArgumentHelp("The host; the port is 443 if none is given.", valueName: "host[:port]"))
+    var host: String?
+
+    @Option(help: ArgumentHelp("Take the keys from a file instead.", valueName: "file"))
+    var from: String?
+
+    @Flag(help: "Print JSON.") var json = false
+
+    func validate() throws {
+        if host == nil, from == nil { throw ValidationError("A host is missing: pinproxy pin HOST[:PORT]") }
+        if let host { _ = try Rehearsal.Host(argument: host) }
+    }
+
+    func run() throws {
+        let host = try host.map { try Rehearsal.Host(argument: $0) }
+        if let from {
+            try show(PinFindings(file: from, contents: try KeyFile.read(from), host: host, at: Clock.now))
+        } else if let host {
+            try show(try live(host))
+        }
+    }
+
+    private func live(_ host: Rehearsal.Host) throws -> PinFindings {
+        let snapshot = try options.loadIfPresent()
+        let ending = try Rehearsal(snapshot).play([(host, .secure(SecurityPolicy()))])[0]
+        return PinFindings(host: host, ending, at: Clock.now)
+    }
+
+    private func show(_ findings: PinFindings) throws {
+        for warning in findings.warnings { Standard.error("pinproxy: \(warning)") }
+        if json {
+            Standard.output(findings.json)
+            if findings.problem != nil { throw CommandFailure(code: 1) }
+        } else if let problem = findings.problem {
+            throw CommandFailure((["\(problem)"] + findings.unverified).joined(separator: "\n"))
+        } else {
+            Standard.output(findings.entry.yaml)
+        }
+    }
+}

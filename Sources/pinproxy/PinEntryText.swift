@@ -1,0 +1,32 @@
+internal import Security
+
+/// An entry for pins.yaml that a person is to look at and paste below `hosts:`.
+struct PinEntryText {
+    struct Line: Encodable {
+        /// `sha256/…`
+        let pin: String
+        /// What it is the pin of.
+        let remark: String
+    }
+
+    /// Nil where nobody said which host it is for: then only the lines of the pins are given.
+    var pattern: String?
+    /// What was seen where, and what to think of it; each a line of a comment.
+    var remarks: [String]
+    var pins: [Line]
+
+    /// Indented as the entries of `hosts:` are in the file that comes with the proxy.
+    var yaml: String {
+        var lines = remarks.map { $0.isEmpty ? "  #" : "  # \($0)" }
+        if let pattern {
+            lines += ["  - match: \(Self.quoted(pattern))", "    pinning: public-key", "    pins:"]
+        }
+        lines += pins.map { "      - \($0.pin)   # \($0.remark)" }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// A wildcard would be an alias in YAML, and a bracket a list.
+    private static func quoted(_ pattern: String) -> String {
+        pattern.hasPrefix("*") || pattern.hasPrefix("[") || pattern.contains("::") ? "\"\(pattern)\"" : pattern
+    }
+}

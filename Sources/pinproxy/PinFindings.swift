@@ -1,0 +1,168 @@
+internal import Foundation
+internal import Proxy
+internal import Security
+internal import Session
+internal import TLS
+
+/// What `pinproxy pin` found out: a chain or a key, and the pins that follow from it.
+struct PinFindings {
+    /// Why nothing is to be pasted, as the proxy would say it.
+    private(set) var problem: Rehearsal.Answer?
+    /// For standard error.
+    private(set) var warnings: [String] = []
+
+    private let host: Rehearsal.Host?
+    /// Where the keys are from; nil: a connection.
+    private let file: String?
+    private let isVerified: Bool
+    private var connection: Rehearsal.Connection?
+    private var chain: [CertificateFacts] = []
+    private var pattern: String?
+    private var pins: [PinEntryText.Line] = []
+    private let now: UnixTime
+
+    // MARK: A host
+
+    init(host: Rehearsal.Host, _ ending: Rehearsal.Ending, at now: UnixTime) {
+        self.host = host
+        self.now = now
+        file = nil
+        pattern = Self.pattern(for: host)
+        var verified: VerifiedChain?
+        switch ending {
+        case .success(let connection):
+            self.connection = connection
+            verified = connection.verdict?.chain
+        case .failure(let failure):
+            problem = Rehearsal.Answer(failure, for: host)
+            if case .refused(let verdict) = failure {
+                chain = CertificateFacts.of(verdict.presented, at: now)
+            }
+        }
+        isVerified = verified != nil
+        if let verified {
+            chain = CertificateFacts.of(verified, at: now)
+            pins = Self.pins(of: chain)
+        }
+    }
+
+    /// The port is left out where it is the usual one: the entry then speaks for all of them.
+    private static func pattern(for host: Rehearsal.Host) -> String {
+        host.port == 443 ? host.name : "\(host)"
+    }
+
+    /// The leaf's key, and the issuer's as what goes on to match when the leaf's is changed.
+    private static func pins(of chain: [CertificateFacts]) -> [PinEntryText.Line] {
+        guard let leaf = chain.first else { return [] }
+        var pins = [PinEntryText.Line(pin: leaf.pin, remark: "in use: the leaf's key, \(leaf.key) (\(leaf.subject))")]
+        if chain.count > 1, chain[1].pin != leaf.pin {
+            pins.append(
+                .init(pin: chain[1].pin, remark: "backup: its issuer's key, \(chain[1].key) (\(chain[1].subject))"))
+        }
+        return pins
+    }
+
+    // MARK: A file
+
+    init(file path: String, contents: KeyFile, host: Rehearsal.Host?, at now: UnixTime) {
+        self.host = host
+        self.now = now
+        file = path
+        isVerified = false
+        pattern = host.map(Self.pattern)
+        switch contents {
+        case .certificates(let certificates):
+            chain = CertificateFacts.of(
+                PresentedChain(leaf: certificates[0], rest: Array(certificates.dropFirst())), at: now)
+            pins = Self.pins(of: chain)
+            if host == nil {
+                pattern = certificates[0].dnsNames.first { (try? HostPattern($0)) != nil }
+                if pattern == nil { warnings.append("\(path) names no host: name it, or paste the pins alone") }
+            }
+            if let leaf = chain.first, leaf.daysLeft < 0 { warnings.append("\(path): expired \(leaf.notAfter)") }
+        case .publicKey(let key): pins = [Self.pin(of: key, "the public key")]
+        case .privateKey(let key, let isOpen):
+            pins = [Self.pin(of: key, "the public half of a private key")]
+            if isOpen {
+                warnings.append("\(path): the private key can be read by other users; chmod 600 \(path)")
+            }
+        }
+    }
+
+    private static func pin(of key: PublicKey, _ what: String) -> PinEntryText.Line {
+        .init(pin: "sha256/\(key.spkiSHA256.base64)", remark: "\(what), \(key.keyDescription)")
+    }
+
+    // MARK: For people
+
+    var entry: PinEntryText { PinEntryText(pattern: pattern, remarks: remarks, pins: pins) }
+
+    private var remarks: [String] {
+        let source = file.map { "\($0.printable), read" } ?? "\(host?.description ?? ""), seen"
+        var lines = ["\(source) \(Day.text(now))\(over)"]
+        if !chain.isEmpty {
+            lines += ["", isVerified ? "The verified chain:" : "As it stands in the file, NOT VERIFIED:"]
+            lines += chain.flatMap { $0.lines }.map { "  " + $0 }
+        }
+        lines += ["", isVerified ? Self.advice : Self.fileAdvice]
+        if pins.count < 2, pattern != nil { lines.append(Self.noBackup) }
+        return lines + [""]
+    }
+
+    private var over: String {
+        guard let connection, let version = connection.version else { return "" }
+        return " at \(connection.address), \(version) \(connection.cipher ?? "")"
+    }
+
+    private static let advice =
+        "Compare the pins with a second source (another network, the people who run the host) before you trust them."
+    private static let fileAdvice = "A pin says which key is accepted, whoever holds it: make sure that the file is the right one."
+    private static let noBackup =
+        "There is no backup pin: keep a spare key (openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256) "
+        + "and add its pin (pinproxy pin --from FILE)."
+
+    /// What a server that wasn't verified sent, so that a person can see what is wrong with it.
+    var unverified: [String] {
+        guard !chain.isEmpty else { return [] }
+        return ["", "What the server sent, NOT VERIFIED (don't pin it without a second source):"]
+            + chain.flatMap { $0.lines }.map { "  " + $0 }
+    }
+
+    // MARK: For programs
+
+    var json: String {
+        JSONText.of(
+            Report(
+                host: host?.name, port: host?.port, file: file,
+                verified: isVerified, address: connection?.address, tlsVersion: connection?.version?.description,
+                cipher: connection?.cipher, match: pattern, chain: chain,
+                pins: pins, error: problem?.title,
+                details: problem?.text))
+    }
+
+    private struct Report: Encodable {
+        let host: String?
+        let port: UInt16?
+        let file: String?
+        let verified: Bool
+        let address: String?
+        let tlsVersion: String?
+        let cipher: String?
+        let match: String?
+        let chain: [CertificateFacts]
+        let pins: [PinEntryText.Line]
+        let error: String?
+        let details: String?
+    }
+}
+
+/// What programs read.
+enum JSONText {
+    static func of(_ value: some Encodable) -> String {
+        let encoder = JSONEncoder()
+        encoder.keyEncodingStrategy = .convertToSnakeCase
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        guard let data = try? encoder.encode(value) else { return "{}" }
+        return String(decoding: data, as: UTF8.self)
+    }
+}

@@ -1,0 +1,55 @@
+internal import ArgumentParser
+internal import Configuration
+internal import Foundation
+internal import Proxy
+internal import Security
+internal import Session
+internal import TLS
+
+extension ConfigurationOptions {
+    /// The configuration; nil, and a word on standard error, if none was named and there is none.
+    func loadIfPresent() throws -> Snapshot? {
+        if config == nil, access(Self.systemFile, F_OK) != 0, access(Self.localFile, F_OK) != 0 {
+            Standard.error("pinproxy: there is no configuration: the system's trust is used, and no parent proxy")
+            return nil
+        }
+        return try load()
+    }
+}
+
+extension Rehearsal {
+    /// As the proxy with this configuration would connect; nil: as one with the defaults would.
+    /// - Parameter at: the clock for certificates; nil: the machine's.
+    init(_ snapshot: Snapshot?, at instant: UnixTime? = nil) throws {
+        let clock: @Sendable () -> UnixTime = { instant ?? Clock.now }
+        guard let snapshot else {
+            do throws(AnchorsError) {
+                let upstream = UpstreamSettings(anchors: try TrustAnchors.system())
+                self.init(upstream: upstream, timeouts: Timeouts(), ownAuthority: nil, unixTime: clock)
+            } catch {
+                throw CommandFailure("\(error)")
+            }
+            return
+        }
+        let own = (try? SmallFile.read(snapshot.authority.certificatePath))
+            .flatMap { try? Certificate(derOrPEM: $0.bytes) }
+        self.init(upstream: snapshot.upstream, timeouts: snapshot.timeouts, ownAuthority: own, unixTime: clock)
+    }
+
+    /// Connects, or says what this machine lacks to try it.
+    func play(_ parts: [(host: Host, act: Act)]) throws -> [Ending] {
+        do { return try run(parts) } catch { throw CommandFailure("\(error)") }
+    }
+}
+
+extension Rehearsal.Host {
+    /// - Throws: wrong usage.
+    init(argument: String) throws {
+        do { try self.init(argument) } catch { throw ValidationError("\(error)") }
+    }
+}
+
+/// The machine's clock.
+enum Clock {
+    static var now: UnixTime { UnixTime(time(nil)) }
+}
