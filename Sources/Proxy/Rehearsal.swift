@@ -13,7 +13,8 @@ import Transport
 package struct Rehearsal {
     /// What a connection has to stand up to.
     package enum Act: Sendable {
-        case secure(SecurityPolicy)
+        /// - Parameter tls: how TLS is spoken with the host, where that isn't as with most.
+        case secure(SecurityPolicy, ClientTLS?)
         /// A connection and no look at what it carries.
         case tunnel
     }
@@ -61,12 +62,13 @@ package struct Rehearsal {
     }
 
     fileprivate func target(_ host: Host, _ act: Act) -> UpstreamTarget {
-        let layer: UpstreamTarget.Layer =
-            switch act {
-            case .tunnel: .tunnel
-            case .secure(let policy): .tls(policy, upstream.anchors, ServerName(host: host.name))
-            }
-        return UpstreamTarget(host: host.name, port: host.port, layer: layer, upstream: upstream)
+        switch act {
+        case .tunnel: UpstreamTarget(host: host.name, port: host.port, layer: .tunnel, upstream: upstream)
+        case .secure(let policy, let tls):
+            UpstreamTarget(
+                host: host.name, port: host.port, layer: .tls(policy, upstream.anchors, host.serverName),
+                upstream: upstream, tls: tls)
+        }
     }
 
     /// One loop, from the first connection to the last.

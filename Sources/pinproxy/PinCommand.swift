@@ -10,7 +10,7 @@ struct PinCommand: ParsableCommand {
         commandName: "pin",
         abstract: "Show the keys of a host's chain, as an entry for the pin file.",
         discussion: """
-            Connects as the proxy would, with the configuration's trust and without pins, and prints \
+            Connects as the proxy would, with the configuration's trust but without pins, and prints \
             an entry to be pasted below hosts: in pins.yaml: the leaf's key, and its issuer's as the \
             backup. The chain stands above it in comments. Nothing is printed on standard output if \
             the chain doesn't verify; the exit code is then 1.
@@ -61,7 +61,10 @@ struct PinCommand: ParsableCommand {
 
     private func live(_ host: Rehearsal.Host) throws -> PinFindings {
         let snapshot = try options.loadIfPresent()
-        let ending = try Rehearsal(snapshot).play([(host, .secure(SecurityPolicy()))])[0]
+        let entry = snapshot?.entry(for: host.name, port: host.port)
+        let requirements = (entry?.policy ?? snapshot?.defaultPolicy)?.requirements ?? TrustRequirements()
+        let act = Rehearsal.Act.secure(SecurityPolicy(requirements: requirements), entry?.tls ?? snapshot?.defaultTLS)
+        let ending = try Rehearsal(snapshot).play([(host, act)])[0]
         return PinFindings(host: host, ending, at: Clock.now)
     }
 

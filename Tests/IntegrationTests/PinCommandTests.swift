@@ -40,7 +40,7 @@ struct PinCommandTests {
         try await withTestBed { bed in
             let roots = try TestRoots()
             let leaf = try roots.leaf("two.test")
-            let server = try await OpenSSLServer(in: bed, chain: ServedChain(leaf), ["-quiet"])
+            let server = try await OpenSSLServer(in: bed, chain: ServedChain(leaf), ["-www"])
             try ProxyProcess.write(to: bed, folder: "proxy", pins: "hosts: []\n", trust: roots.write(to: bed))
             try bed.file("proxy/hosts", "127.0.0.1 two.test\n")
             let run = try await bed.run(
@@ -92,7 +92,7 @@ struct PinCommandTests {
         let key = try bed.contents("proxy/state/pinproxy/authority.key")
         try await withTestBed { inner in
             let server = try await OpenSSLServer(
-                in: inner, chain: ServedChain(pem: chain, keyPEM: key), ["-quiet"])
+                in: inner, chain: ServedChain(pem: chain, keyPEM: key), ["-www"])
             let run = try await pin("\(OriginBed.name):\(server.port)", folder: "own")
             #expect(run.ending == .exited(1), "\(run)")
             #expect(run.errors.contains("Certificate verification failure"), "\(run)")
@@ -112,10 +112,20 @@ struct PinCommandTests {
         #expect(run.errors.contains(words), "\(run)")
     }
 
-    @Test func saysThatAServerSpeaksNoTLS() async throws {
-        let shared = try sharedBed()
-        let run = try await pin("\(OriginBed.name):\(shared.secondOriginPort)")
+    @Test func saysThatAServerIsTooOld() async throws {
+        try await withTestBed { inner in
+            let old = try await OpenSSLServer(
+                in: inner, chain: try TestRoots().chain(OriginBed.name),
+                ["-www", "-tls1_1", "-cipher", "DEFAULT:@SECLEVEL=0"])
+            let run = try await pin("\(OriginBed.name):\(old.port)")
+            #expect(run.ending == .exited(1), "\(run)")
+            #expect(run.errors.contains("TLS with \(OriginBed.name) failed"), "\(run)")
+        }
+    }
+
+    @Test func takesANameInAnyLanguage() async throws {
+        let run = try await pin("Bücher.test")
         #expect(run.ending == .exited(1), "\(run)")
-        #expect(run.errors.contains("TLS with \(OriginBed.name) failed"), "\(run)")
+        #expect(run.errors.contains("xn--bcher-kva.test: no such host"), "\(run)")
     }
 }
