@@ -4,7 +4,7 @@ import Logging
 import Security
 import Session
 
-/// What the policy found on new upstream connections, as events of the log and counts of the pins.
+/// What the policy found on new upstream connections, as events of the log, counts and reports.
 /// Connections that are used again carry a verdict that was reported when it was made.
 extension Worker {
     func report(_ result: Result<UpstreamConnection, UpstreamFailure>, of route: Route) {
@@ -28,8 +28,8 @@ extension Worker {
 
     /// Tells those who keep count.
     private func note(_ verdict: Verdict, of route: Route) {
-        guard let entry = route.entry else { return }
-        context.ledger.count(verdict, of: entry, at: unixTime())
+        context.pins.saw(
+            verdict, of: route.authority.host, port: route.authority.port, entry: route.entry, at: unixTime())
     }
 
     private func warn(_ event: Logger.Message, _ refusal: Refusal, _ route: Route) {

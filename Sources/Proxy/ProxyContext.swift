@@ -13,14 +13,14 @@ final class ProxyContext: Sendable {
     let names = ResolverCache()
     let clientTLS: TLSClientContext
     let serverTLS: TLSServerContext
-    let ledger: PinLedger
+    let pins: PinWatch
     let logger: Logger
     let logOutput: LogOutput
     /// The wall clock in Unix seconds.
     let unixTime: @Sendable () -> Int64
 
     init(
-        authority: LocalAuthority, leafLifetime: Duration, stateDirectory: String, logger: Logger,
+        authority: LocalAuthority, leafLifetime: Duration, pins: PinWatch, logger: Logger,
         logOutput: LogOutput, unixTime: @escaping @Sendable () -> Int64
     ) throws {
         self.authority = authority
@@ -28,7 +28,7 @@ final class ProxyContext: Sendable {
         leaves = LeafCache(authority: authority, lifetime: leafLifetime.components.seconds)
         clientTLS = try TLSClientContext()
         serverTLS = try TLSServerContext()
-        ledger = PinLedger(directory: stateDirectory, logger: logger)
+        self.pins = pins
         self.logger = logger
         self.logOutput = logOutput
     }

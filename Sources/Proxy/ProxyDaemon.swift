@@ -76,16 +76,16 @@ package final class ProxyDaemon {
         if isNew { logger.notice("authority.created", metadata: ["certificate": "\(files.certificate)"]) }
         self.authority = authority
         for warning in snapshot.warnings { logger.warning("config.warning", metadata: ["cause": "\(warning)"]) }
-        let context = try ProxyContext(
-            authority: authority, leafLifetime: snapshot.authority.leafLifetime,
-            stateDirectory: snapshot.stateDirectory, logger: logger, logOutput: output, unixTime: unixTime)
         let configuration = try ActiveConfiguration(snapshot, authority: authority)
+        let upkeep = try PinUpkeep(loop: loop, configuration: configuration, logger: logger, unixTime: unixTime)
+        let context = try ProxyContext(
+            authority: authority, leafLifetime: snapshot.authority.leafLifetime, pins: upkeep.watch,
+            logger: logger, logOutput: output, unixTime: unixTime)
         let clientEnded = EndedClients()
         for number in 1...(snapshot.proxy.workers ?? Self.availableProcessors) {
             workers.append(
                 try .start(number: number, context: context, configuration: configuration) { clientEnded.report() })
         }
-        let upkeep = PinUpkeep(loop: loop, context: context, snapshot: snapshot)
         upkeep.start()
         self.upkeep = upkeep
         try listen(clientEnded)
@@ -142,7 +142,7 @@ package final class ProxyDaemon {
             }
             warnOfRestart(fresh)
             snapshot = fresh
-            upkeep?.replace(with: fresh)
+            upkeep?.replace(with: configuration)
             for worker in workers { worker.perform { $0.replace(with: configuration) } }
             let clients = fresh.limits.clients
             if let acceptor { workers[0].perform { acceptor.value(on: $0.loop).limit(clients: clients) } }

@@ -1,23 +1,38 @@
 import Configuration
 import EventLoop
 import Logging
+import Session
+import TLS
 
-/// What the daemon does about pins by itself, on its main loop: the counts are written, and what no
-/// longer counts is forgotten.
+/// What the daemon does about pins by itself, on its main loop: reports are sent, counts are written,
+/// what no longer counts is forgotten, and what ends soon is said.
 final class PinUpkeep {
     private static let minute: UInt64 = 60_000_000_000
     private static let day: UInt64 = 24 * 60 * minute
 
+    /// What the workers are given.
+    let watch: PinWatch
     private let loop: EventLoop
-    private let context: ProxyContext
+    private let logger: Logger
+    private let unixTime: @Sendable () -> UnixTime
+    private let delivery: ReportDelivery
     private var snapshot: Snapshot
     private var saving: RepeatingTimer?
     private var daily: RepeatingTimer?
 
-    init(loop: EventLoop, context: ProxyContext, snapshot: Snapshot) {
+    init(
+        loop: EventLoop, configuration: ActiveConfiguration, logger: Logger,
+        unixTime: @escaping @Sendable () -> UnixTime
+    ) throws {
         self.loop = loop
-        self.context = context
-        self.snapshot = snapshot
+        self.logger = logger
+        self.unixTime = unixTime
+        snapshot = configuration.snapshot
+        delivery = try ReportDelivery(
+            loop: loop, upstream: configuration.upstream, logger: logger, unixTime: unixTime)
+        watch = PinWatch(
+            ledger: PinLedger(directory: snapshot.stateDirectory, logger: logger),
+            reporter: PinReporter(delivery, on: loop, logger: logger))
     }
 
     func start() {
@@ -28,23 +43,26 @@ final class PinUpkeep {
     }
 
     /// Goes on under a fresh configuration.
-    func replace(with fresh: Snapshot) {
-        snapshot = fresh
+    func replace(with fresh: ActiveConfiguration) {
+        snapshot = fresh.snapshot
+        delivery.replace(with: fresh.upstream)
         review()
     }
 
     /// Writes what has changed.
     func save() {
-        context.ledger.save()
+        watch.ledger.save()
     }
 
     func stop() {
         saving = nil
         daily = nil
+        delivery.stop()
         save()
     }
 
     private func review() {
-        context.ledger.settle(snapshot, at: context.unixTime())
+        let now = unixTime()
+        watch.ledger.settle(snapshot, at: now)
     }
 }

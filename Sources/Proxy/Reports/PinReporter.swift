@@ -1,0 +1,47 @@
+import Configuration
+import EventLoop
+import Logging
+import Security
+import Synchronization
+import TLS
+
+/// Takes what workers have to report, and hands the little of it that is to be sent to the main loop.
+/// A worker waits for nothing here.
+final class PinReporter: Sendable {
+    private let limiter = Mutex(ReportLimiter())
+    private let delivery: LoopBound<ReportDelivery>
+    private let handle: EventLoop.Handle
+    private let logger: Logger
+
+    init(_ delivery: ReportDelivery, on loop: EventLoop, logger: Logger) {
+        self.delivery = LoopBound(delivery, on: loop)
+        handle = loop.handle
+        self.logger = logger
+    }
+
+    /// Reports a pin failure, enforced or not, to the entry's `report_uri`, if it has one. Any thread.
+    func report(_ refusal: Refusal, host: String, port: UInt16, entry: HostEntry, at time: UnixTime) {
+        guard let destination = entry.reportURI, refusal.isPinFailure else { return }
+        let fingerprint = SHA256Digest.of(
+            Array("\(entry.pattern)\n\(host)\n\(port)\n\(destination)\n".utf8)
+                + refusal.presented.certificates.flatMap(\.sha256.bytes))
+        let (decision, dropped) = limiter.withLock { limiter in
+            (limiter.decide(fingerprint, at: .now()), limiter.dropped)
+        }
+        switch decision {
+        case .repeat: return
+        case .drop(let isNews):
+            guard isNews else { return }
+            logger.warning(
+                "pin.report.dropped",
+                metadata: [
+                    "cause": "more than \(ReportLimiter.perMinute) reports in a minute", "dropped": "\(dropped)",
+                ])
+        case .send:
+            guard let report = PinReport(refusal, host: host, port: port, entry: entry, at: time) else { return }
+            let letter = ReportDelivery.Letter(body: report.json, destination: destination, host: host)
+            let delivery = delivery
+            handle.post { loop in delivery.value(on: loop).deliver(letter) }
+        }
+    }
+}

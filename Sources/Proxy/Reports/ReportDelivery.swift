@@ -1,0 +1,116 @@
+import Configuration
+import EventLoop
+import Logging
+import Security
+import Session
+import TLS
+import Transport
+
+/// Sends reports over connections of its own, on the main loop: a few at a time, each tried twice.
+///
+/// The collector is verified as any server without an entry is, by the trust anchors alone: a report
+/// must not be kept back by the very pins that it is about, also where they are the collector's.
+final class ReportDelivery {
+    struct Letter: Sendable {
+        let body: [UInt8]
+        let destination: ReportURI
+        /// Whose pins it is about, for the log.
+        let host: String
+        fileprivate(set) var tries = 0
+
+        init(body: [UInt8], destination: ReportURI, host: String) {
+            self.body = body
+            self.destination = destination
+            self.host = host
+        }
+    }
+
+    private static let atOnce = 4
+    private static let waitingAtMost = 64
+    private static let tries = 2
+    private static let pauseNanoseconds: UInt64 = 1_000_000_000
+
+    private let loop: EventLoop
+    private let connector: UpstreamConnector
+    private let slabs = SlabPool()
+    private let resolver: Resolver
+    private let logger: Logger
+    private var upstream: UpstreamSettings
+    private var waiting: [Letter] = []
+    private var underWay: [ObjectIdentifier: ReportPost] = [:]
+    /// Letters whose second try is due in a moment.
+    private var pauses: [ObjectIdentifier: Timer] = [:]
+
+    init(
+        loop: EventLoop, upstream: UpstreamSettings, logger: Logger, unixTime: @escaping @Sendable () -> UnixTime
+    ) throws {
+        self.loop = loop
+        self.upstream = upstream
+        self.logger = logger
+        resolver = try Resolver(loop: loop, cache: ResolverCache())
+        connector = UpstreamConnector(
+            loop: loop, resolver: resolver, slabs: slabs, pool: UpstreamPool(), sessions: UpstreamSessionCache(),
+            tls: try TLSClientContext(), unixTime: unixTime)
+    }
+
+    /// From now on reached as a fresh configuration says.
+    func replace(with fresh: UpstreamSettings) {
+        upstream = fresh
+        try? resolver.reload()
+    }
+
+    func deliver(_ letter: Letter) {
+        guard waiting.count < Self.waitingAtMost else {
+            return failed(letter, "\(Self.waitingAtMost) reports are waiting already")
+        }
+        waiting.append(letter)
+        send()
+    }
+
+    /// Gives up what is under way: the proxy stops.
+    func stop() {
+        waiting = []
+        pauses = [:]
+        for post in underWay.values { post.cancel() }
+        underWay = [:]
+    }
+
+    private func send() {
+        while underWay.count + pauses.count < Self.atOnce, !waiting.isEmpty { send(waiting.removeFirst()) }
+    }
+
+    private func send(_ letter: Letter) {
+        var letter = letter
+        letter.tries += 1
+        let post = ReportPost(
+            loop: loop, slabs: slabs, request: ReportRequest(letter.destination, letter.body, upstream: upstream))
+        let number = ObjectIdentifier(post)
+        underWay[number] = post
+        post.start(with: connector) { [unowned self] failure in
+            underWay[number] = nil
+            if let failure, letter.tries < Self.tries {
+                logger.debug("pin.report.again", metadata: fields(letter, ["cause": "\(failure)"]))
+                return pause(letter)
+            }
+            if let failure { failed(letter, failure) } else { logger.info("pin.report.sent", metadata: fields(letter)) }
+            send()
+        }
+    }
+
+    private func pause(_ letter: Letter) {
+        final class Key {}
+        let key = Key()
+        pauses[ObjectIdentifier(key)] = Timer(loop: loop, afterNanoseconds: Self.pauseNanoseconds) { [unowned self] in
+            pauses[ObjectIdentifier(key)] = nil
+            send(letter)
+        }
+    }
+
+    private func failed(_ letter: Letter, _ cause: String) {
+        logger.warning("pin.report.failed", metadata: fields(letter, ["cause": "\(cause)"]))
+    }
+
+    private func fields(_ letter: Letter, _ more: Logger.Metadata = [:]) -> Logger.Metadata {
+        more.merging(["host": "\(letter.host)", "report_uri": "\(letter.destination)"]) { $1 }
+    }
+}
