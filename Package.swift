@@ -76,7 +76,7 @@ let package = Package(
         tests("Transport", ["EventLoop", "TLS", "TestAuthority"]),
         tests("Session", ["Transport", "Security", "HTTPWire", "EventLoop", "TLS", "TestAuthority"]),
         tests("Configuration", ["Security", "Session", "HTTPWire", "TLS", "TestAuthority"]),
-        tests("Proxy", ["Configuration", "Session", "Security", "HTTPWire", "TLS", "EventLoop"]),
+        tests("Proxy", ["Configuration", "Session", "Security", "HTTPWire", "TLS", "EventLoop", "TestAuthority"]),
         .testTarget(
             name: "CommandTests", dependencies: ["pinproxy", "Configuration", "TLS", "TestAuthority"],
             swiftSettings: settings),

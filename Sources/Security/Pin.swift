@@ -56,10 +56,14 @@ package struct Pin: Sendable, CustomStringConvertible {
     package let kind: Kind
     /// The pin as its owner wrote it: `sha256/…`, `file: certs/backup.pem`.
     package let origin: String
+    /// The end of the certificate that the pin was read from, also where only its key is pinned; nil if
+    /// it was read from no certificate. No pin stops to match then: it is a date to look after it.
+    package let notAfter: UnixTime?
 
-    package init(_ kind: Kind, origin: String) {
+    package init(_ kind: Kind, origin: String, notAfter: UnixTime? = nil) {
         self.kind = kind
         self.origin = origin
+        self.notAfter = notAfter
     }
 
     /// The pinned certificate itself, where it is at hand.

@@ -17,9 +17,10 @@ extension Pin {
         let written = "file: \(origin)"
         switch (contents, mode) {
         case (.certificate(let certificate), .certificate):
-            self.init(.certificate(certificate.sha256, certificate), origin: written)
+            self.init(
+                .certificate(certificate.sha256, certificate), origin: written, notAfter: certificate.notAfter)
         case (.certificate(let certificate), _):
-            self.init(.spki(certificate.spkiSHA256), origin: written)
+            self.init(.spki(certificate.spkiSHA256), origin: written, notAfter: certificate.notAfter)
         case (.publicKey, .certificate):
             throw PinError(.keyInCertificateMode, in: origin)
         case (.publicKey(let key), _):

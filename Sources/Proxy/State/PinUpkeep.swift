@@ -64,5 +64,24 @@ final class PinUpkeep {
     private func review() {
         let now = unixTime()
         watch.ledger.settle(snapshot, at: now)
+        warnOfExpiry(at: now)
+    }
+
+    /// Findings logged one by one; those beyond are counted.
+    private static let warnedOf = 50
+
+    private func warnOfExpiry(at now: UnixTime) {
+        let findings = ExpiryWatch.findings(in: snapshot, at: now)
+        for finding in findings.prefix(Self.warnedOf) {
+            var fields: Logger.Metadata = [
+                "entry": "\(finding.entry)", "location": "\(finding.location)", "what": "\(finding.subject.rawValue)",
+                "date": "\(CalendarDate(finding.date))", "days_left": .stringConvertible(finding.daysLeft),
+            ]
+            if let name = finding.name { fields[finding.subject == .pin ? "pin" : "subject"] = "\(name)" }
+            logger.warning("pin.expiring", metadata: fields)
+        }
+        if findings.count > Self.warnedOf {
+            logger.warning("pin.expiring", metadata: ["cause": "and \(findings.count - Self.warnedOf) more"])
+        }
     }
 }
