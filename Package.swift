@@ -78,7 +78,7 @@ let package = Package(
         tests("Configuration", ["Security", "Session", "HTTPWire", "TLS", "TestAuthority"]),
         tests("Proxy", ["Configuration", "Session", "Security", "HTTPWire", "TLS", "EventLoop", "TestAuthority"]),
         .testTarget(
-            name: "CommandTests", dependencies: ["pinproxy", "Configuration", "TLS", "TestAuthority"],
+            name: "CommandTests", dependencies: ["pinproxy", "Configuration", "Security", "TLS", "TestAuthority"],
             swiftSettings: settings),
         .testTarget(
             name: "IntegrationTests", dependencies: ["pinproxy", "TestAuthority"], exclude: ["Peers"],

@@ -25,9 +25,9 @@ struct CertificateFacts: Encodable {
         subject = certificate.subject.isEmpty ? "(no subject)" : certificate.subject.printable
         issuer = certificate.issuer.printable
         serial = certificate.serialNumber
-        notBefore = Day.text(certificate.notBefore)
-        notAfter = Day.text(certificate.notAfter)
-        daysLeft = Day.count(from: now, to: certificate.notAfter)
+        notBefore = "\(CalendarDate(certificate.notBefore))"
+        notAfter = "\(CalendarDate(certificate.notAfter))"
+        daysLeft = now.days(until: certificate.notAfter)
         key = certificate.keyDescription
         pin = "sha256/\(certificate.spkiSHA256.base64)"
         fingerprint = certificate.sha256.bytes.map { String(format: "%02X", $0) }.joined(separator: ":")
@@ -63,18 +63,11 @@ struct CertificateFacts: Encodable {
     }
 }
 
-/// Dates as files and people write them: `2027-06-30`, in UTC.
-enum Day {
-    static func text(_ time: UnixTime) -> String {
-        // What lies beyond the calendar is a date that couldn't be read.
-        guard abs(time) < 253_402_300_800 else { return "(unreadable)" }
-        return Date(timeIntervalSince1970: TimeInterval(time)).formatted(.iso8601.year().month().day())
-    }
-
-    /// Whole days from one instant to another, negative once the other is past.
-    static func count(from now: UnixTime, to then: UnixTime) -> Int {
-        let (seconds, overflow) = then.subtractingReportingOverflow(now)
-        if overflow { return then < now ? .min : .max }
+extension UnixTime {
+    /// Whole days until another instant, negative once that is past.
+    func days(until then: UnixTime) -> Int {
+        let (seconds, overflow) = then.subtractingReportingOverflow(self)
+        if overflow { return then < self ? .min : .max }
         return Int((Double(seconds) / 86_400).rounded(.down))
     }
 }

@@ -61,9 +61,8 @@ struct PinCommand: ParsableCommand {
 
     private func live(_ host: Rehearsal.Host) throws -> PinFindings {
         let snapshot = try options.loadIfPresent()
-        let entry = snapshot?.entry(for: host.name, port: host.port)
-        let requirements = (entry?.policy ?? snapshot?.defaultPolicy)?.requirements ?? TrustRequirements()
-        let act = Rehearsal.Act.secure(SecurityPolicy(requirements: requirements), entry?.tls ?? snapshot?.defaultTLS)
+        let act =
+            snapshot.map { Rehearsal.Decision(host, in: $0).actWithoutPins } ?? .secure(SecurityPolicy(), nil)
         let ending = try Rehearsal(snapshot).play([(host, act)])[0]
         return PinFindings(host: host, ending, at: Clock.now)
     }

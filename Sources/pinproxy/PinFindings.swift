@@ -99,7 +99,7 @@ struct PinFindings {
 
     private var remarks: [String] {
         let source = file.map { "\($0.printable), read" } ?? "\(host?.description ?? ""), seen"
-        var lines = ["\(source) \(Day.text(now))\(over)"]
+        var lines = ["\(source) \(CalendarDate(now))\(over)"]
         if !chain.isEmpty {
             lines += ["", isVerified ? "The verified chain:" : "As it stands in the file, NOT VERIFIED:"]
             lines += chain.flatMap { $0.lines }.map { "  " + $0 }
@@ -153,16 +153,5 @@ struct PinFindings {
         let pins: [PinEntryText.Line]
         let error: String?
         let details: String?
-    }
-}
-
-/// What programs read.
-enum JSONText {
-    static func of(_ value: some Encodable) -> String {
-        let encoder = JSONEncoder()
-        encoder.keyEncodingStrategy = .convertToSnakeCase
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        guard let data = try? encoder.encode(value) else { return "{}" }
-        return String(decoding: data, as: UTF8.self)
     }
 }

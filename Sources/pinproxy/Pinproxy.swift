@@ -42,7 +42,7 @@ struct Pinproxy: ParsableCommand {
             """,
         version: "pinproxy \(version)",
         subcommands: [
-            Run.self, Check.self, PinCommand.self, CA.self, Env.self, Exec.self, Reload.self,
+            Run.self, Check.self, PinCommand.self, ExplainCommand.self, CA.self, Env.self, Exec.self, Reload.self,
         ])
 
     static let version = "0.1.0"

@@ -4,17 +4,23 @@ extension String {
     /// A certificate's subject is chosen by the one who made it. A line break in it (YAML knows U+0085,
     /// U+2028 and U+2029 too) would end a comment and begin an entry, and control or direction marks would
     /// show a person something else than what is there: they are written as `\u{…}`.
-    var printable: String {
+    var printable: String { printable(longest: 200) }
+
+    /// - Parameter longest: how many scalars are shown.
+    func printable(longest: Int) -> String {
         var text = ""
-        for scalar in unicodeScalars.prefix(Self.longestPrintable) {
+        for scalar in unicodeScalars.prefix(longest) {
             switch scalar.properties.generalCategory {
             case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned:
                 text += "\\u{\(String(scalar.value, radix: 16))}"
             default: text.unicodeScalars.append(scalar)
             }
         }
-        return unicodeScalars.count > Self.longestPrintable ? text + "…" : text
+        return unicodeScalars.count > longest ? text + "…" : text
     }
 
-    private static var longestPrintable: Int { 200 }
+    /// Several lines, each of them printable; none is cut.
+    var printableLines: [String] {
+        split(separator: "\n", omittingEmptySubsequences: false).map { String($0).printable(longest: .max) }
+    }
 }

@@ -10,8 +10,9 @@ enum OriginBed {
 
     static func prepare(
         _ bed: TestBed, pins: String = "hosts: []\n", sections: ProxyProcess.Sections = [:],
-        hosts: [String: String] = [:]
+        hosts: [String: String] = [:], files: [String: String] = [:]
     ) async throws -> SharedBed {
+        for (name, text) in files { try bed.file(name, text) }
         let roots = try TestRoots()
         let names = [name] + hosts.keys.sorted()
         let leaf = try roots.intermediate.issue(TestRoots.template(names))

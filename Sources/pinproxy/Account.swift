@@ -1,0 +1,79 @@
+internal import Configuration
+internal import Proxy
+internal import Security
+internal import Session
+internal import TLS
+
+/// What a policy did for a host and why: what `pinproxy explain` prints.
+struct Account {
+    /// How it came out.
+    enum Ending {
+        case denied
+        /// By a connection.
+        case tried(Rehearsal.Ending)
+        /// By a chain on disk; nil where the action looks at none.
+        case given(Explanation?, file: String)
+    }
+
+    let decision: Rehearsal.Decision
+    let others: [HostEntry]
+    let now: UnixTime
+    /// The clock is not the machine's.
+    let isClockSet: Bool
+    /// The file of the chain, where it isn't the host's.
+    let file: String?
+    let connection: Rehearsal.Connection?
+    let explanation: Explanation?
+    /// What a client is told; nil if the host is let through.
+    let answer: Rehearsal.Answer?
+
+    init(
+        _ decision: Rehearsal.Decision, _ ending: Ending, others: [HostEntry], anchors: TrustAnchors,
+        at now: UnixTime, isClockSet: Bool
+    ) {
+        self.decision = decision
+        self.others = others
+        self.now = now
+        self.isClockSet = isClockSet
+        switch ending {
+        case .denied:
+            (file, connection, explanation, answer) = (nil, nil, nil, decision.denial)
+        case .given(let given, let file):
+            (self.file, connection, explanation) = (file, nil, given)
+            answer =
+                decision.action == .deny
+                ? decision.denial
+                : given.flatMap {
+                    $0.verdict.isAccepted ? nil : Rehearsal.Answer(.refused($0.verdict), for: decision.host)
+                }
+        case .tried(.success(let connection)):
+            (file, self.connection, answer) = (nil, connection, nil)
+            explanation = connection.verdict.flatMap { decision.explain($0.presented, anchors: anchors, at: now) }
+        case .tried(.failure(let failure)):
+            (file, connection) = (nil, nil)
+            answer = Rehearsal.Answer(failure, for: decision.host)
+            if case .refused(let verdict) = failure {
+                explanation = decision.explain(verdict.presented, anchors: anchors, at: now)
+            } else {
+                explanation = nil
+            }
+        }
+    }
+
+    var isLetThrough: Bool { answer == nil }
+
+    /// The chain that was verified, else the one that was shown.
+    var chain: (facts: [CertificateFacts], isVerified: Bool) {
+        guard let verdict = explanation?.verdict else { return ([], false) }
+        return verdict.chain.map { (CertificateFacts.of($0, at: now), true) }
+            ?? (CertificateFacts.of(verdict.presented, at: now), false)
+    }
+}
+
+extension Rehearsal.Decision {
+    /// What the policy makes of a chain; nil where the action looks at none.
+    func explain(_ presented: PresentedChain, anchors: TrustAnchors, at now: UnixTime) -> Explanation? {
+        guard action == .intercept || action == .verifyTunnel else { return nil }
+        return policy.explain(presented, host: host.serverName, anchors: anchors, at: now)
+    }
+}

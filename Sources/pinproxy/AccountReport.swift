@@ -1,0 +1,62 @@
+internal import Configuration
+internal import Proxy
+internal import Security
+internal import TLS
+
+extension Account {
+    /// The account for programs.
+    var json: String {
+        let verdict = explanation?.verdict
+        return JSONText.of(
+            Report(
+                host: decision.host.name, port: decision.host.port, at: "\(CalendarDate(now))",
+                entry: decision.entry.map(Report.Entry.init), alsoMatching: others.map(Report.Entry.init),
+                action: decision.action.rawValue, address: connection?.address,
+                tlsVersion: connection?.version?.description, cipher: connection?.cipher,
+                verified: chain.isVerified, chain: chain.facts,
+                checks: (explanation?.checks ?? []).map {
+                    Report.Check(name: $0.name.rawValue, outcome: $0.outcome.rawValue, lines: $0.lines)
+                },
+                matchedPin: verdict?.matchedPin?.description, matchedDepth: verdict?.matchedDepth,
+                letThrough: isLetThrough, reported: verdict?.report != nil,
+                refusal: answer.map { Report.Refusal(status: $0.status, title: $0.title, details: $0.text) }))
+    }
+
+    private struct Report: Encodable {
+        struct Entry: Encodable {
+            let pattern: String
+            let file: String
+            let line: Int
+
+            init(_ entry: HostEntry) { (pattern, file, line) = (entry.pattern, entry.file, entry.line) }
+        }
+        struct Check: Encodable {
+            let name: String
+            let outcome: String
+            let lines: [String]
+        }
+        struct Refusal: Encodable {
+            let status: Int
+            let title: String
+            let details: String
+        }
+
+        let host: String
+        let port: UInt16
+        let at: String
+        let entry: Entry?
+        let alsoMatching: [Entry]
+        let action: String
+        let address: String?
+        let tlsVersion: String?
+        let cipher: String?
+        let verified: Bool
+        let chain: [CertificateFacts]
+        let checks: [Check]
+        let matchedPin: String?
+        let matchedDepth: Int?
+        let letThrough: Bool
+        let reported: Bool
+        let refusal: Refusal?
+    }
+}

@@ -1,0 +1,93 @@
+internal import Configuration
+internal import Foundation
+internal import Proxy
+internal import Security
+internal import TLS
+
+extension Account {
+    /// The account for people.
+    func text(_ palette: Palette) -> String {
+        var lines = [row("host", "\(decision.host)")]
+        lines += [row("entry", deciding)] + others.map { row("", "\($0.location): \($0.pattern) matches too, less specific") }
+        lines.append(row("action", "\(decision.action.rawValue): \(meaning)"))
+        if let connection {
+            let version = connection.version.map { ", \($0) \(connection.cipher ?? "")" } ?? ""
+            lines.append(row("connected", "\(connection.address)\(version)"))
+        }
+        if let file { lines.append(row("chain", "of \(file.printable); no connection was made")) }
+        if isClockSet { lines.append(row("date", "\(CalendarDate(now)), as asked for by --at")) }
+        lines += chainLines + checkLines(palette) + outcome(palette)
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private func row(_ label: String, _ text: String) -> String {
+        label.padding(toLength: 10, withPad: " ", startingAt: 0) + text
+    }
+
+    private var deciding: String {
+        guard let entry = decision.entry else { return "none matches: the defaults of the pin file decide" }
+        return "\(entry.location): match: \(entry.pattern)" + (others.isEmpty ? "" : ", the most specific of \(others.count + 1)")
+    }
+
+    private var meaning: String {
+        switch decision.action {
+        case .intercept: "the proxy ends TLS on both sides, and the policy judges the server"
+        case .tunnel: "bytes pass untouched, and no certificate is looked at"
+        case .verifyTunnel: "bytes pass untouched, once the policy has accepted what the server shows"
+        case .deny: "refused"
+        }
+    }
+
+    private var chainLines: [String] {
+        let (facts, isVerified) = chain
+        guard !facts.isEmpty else { return [] }
+        return ["", isVerified ? "The chain that was verified:" : "The chain as it was shown, NOT VERIFIED:"]
+            + facts.flatMap(\.lines).map { "  " + $0 }
+    }
+
+    private func checkLines(_ palette: Palette) -> [String] {
+        guard let checks = explanation?.checks, !checks.isEmpty else { return [] }
+        return ["", "Checks:"]
+            + checks.flatMap { check in
+                let lines = check.lines.map { $0.printable(longest: 1000) }
+                let name = check.name.rawValue.padding(toLength: 16, withPad: " ", startingAt: 0)
+                let outcome = check.outcome.rawValue.padding(toLength: 9, withPad: " ", startingAt: 0)
+                let first = "  \(palette.paint(outcome, check.outcome))\(name)\(lines.first ?? "")"
+                return [first] + lines.dropFirst().map { String(repeating: " ", count: 29) + $0 }
+            }
+    }
+
+    private func outcome(_ palette: Palette) -> [String] {
+        if let answer {
+            let head = palette.paint("Refused", .failed) + ": a client is told \(answer.status) \(answer.title.printable)"
+            return ["", head, ""] + answer.text.printableLines
+        }
+        guard let report = explanation?.verdict.report else { return ["", palette.paint("Let through", .passed)] }
+        return ["", palette.paint("Let through", .reported) + ", and reported:", ""]
+            + (report.details.hasSuffix("\n") ? String(report.details.dropLast()) : report.details).printableLines
+    }
+}
+
+/// Colours, where they are wanted.
+struct Palette {
+    let isColoured: Bool
+
+    /// On a terminal that can, unless NO_COLOR (no-color.org) is set.
+    static var standardOutput: Palette {
+        let environment = ProcessInfo.processInfo.environment
+        let isUnwanted = environment["NO_COLOR"]?.isEmpty == false || environment["TERM"] == "dumb"
+        return Palette(isColoured: isatty(STDOUT_FILENO) == 1 && !isUnwanted)
+    }
+
+    func paint(_ text: String, _ outcome: Security.Check.Outcome) -> String {
+        guard isColoured else { return text }
+        let code =
+            switch outcome {
+            case .passed: 32
+            case .failed: 31
+            case .reported: 33
+            case .skipped: 2
+            }
+        return "\u{1B}[\(code)m\(text)\u{1B}[0m"
+    }
+}

@@ -1,0 +1,105 @@
+internal import ArgumentParser
+internal import Configuration
+internal import Foundation
+internal import Proxy
+internal import Security
+internal import Session
+internal import TLS
+
+struct ExplainCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "explain",
+        abstract: "Say what the policy does for a host, and why.",
+        discussion: """
+            Connects as the proxy would and prints the entry and the line that decide, the chain, each \
+            check with what was compared with what, each pin and where it matches, and what a client \
+            is told if it is refused: the text that the proxy answers with. Exits 0 if a request would \
+            be let through, 1 if not.
+
+            A rotation can be rehearsed: --chain evaluates a chain on disk in the place of what the \
+            host shows (no connection is made), --at another day. The evidence that only a handshake \
+            brings (the TLS version, a stapled OCSP response, timestamps sent beside the chain) is \
+            then not looked at.
+
+            --json prints one object: host, port, at; entry (pattern, file, line; null: the defaults); \
+            also_matching, a list of entries; action; address, tls_version, cipher; verified; chain \
+            (as pinproxy pin --json has it); checks, a list with name, outcome (passed, failed, \
+            reported, skipped) and lines; matched_pin, matched_depth; let_through; reported; refusal \
+            (status, title, details; null if let through).
+
+            Examples:
+              pinproxy explain api.example.com
+              pinproxy explain api.example.com --chain new.pem --at 2027-06-30
+              pinproxy explain api.example.com:8443 --json
+            """)
+
+    @OptionGroup var options: ConfigurationOptions
+
+    @Argument(help: ArgumentHelp("The host; the port is 443 if none is given.", valueName: "host[:port]"))
+    var host: String
+
+    @Option(help: ArgumentHelp("Evaluate the chain of a PEM file, leaf first, and don't connect.", valueName: "file"))
+    var chain: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Evaluate as on that day: 2027-06-30 or 2027-06-30T12:00:00Z.", valueName: "date"))
+    var at: String?
+
+    @Flag(help: "Print JSON.") var json = false
+
+    func validate() throws {
+        _ = try Rehearsal.Host(argument: host)
+        _ = try instant()
+    }
+
+    private func instant() throws -> UnixTime? {
+        guard let at else { return nil }
+        guard let instant = DateText.parse(at) else {
+            throw ValidationError(
+                "--at: \(at.debugDescription) is not a date; write 2027-06-30 or 2027-06-30T12:00:00Z")
+        }
+        return instant
+    }
+
+    func run() throws {
+        let snapshot = try options.load()
+        let instant = try instant()
+        let host = try Rehearsal.Host(argument: host)
+        let decision = Rehearsal.Decision(host, in: snapshot)
+        let rehearsal = try Rehearsal(snapshot, at: instant)
+        let now = instant ?? Clock.now
+        let ending: Account.Ending
+        if let chain {
+            let presented = try PresentedChain(file: chain)
+            ending = .given(decision.explain(presented, anchors: rehearsal.upstream.anchors, at: now), file: chain)
+        } else if let act = decision.act {
+            ending = .tried(try rehearsal.play([(host, act)])[0])
+        } else {
+            ending = .denied
+        }
+        let account = Account(
+            decision, ending, others: snapshot.hosts.others(matching: host, than: decision.entry),
+            anchors: rehearsal.upstream.anchors, at: now, isClockSet: instant != nil)
+        Standard.output(json ? account.json : account.text(Palette.standardOutput))
+        if !account.isLetThrough { throw CommandFailure(code: 1) }
+    }
+}
+
+extension PresentedChain {
+    /// A chain on disk: PEM with the leaf first, or one certificate in DER.
+    fileprivate init(file path: String) throws {
+        switch try KeyFile.read(path) {
+        case .certificates(let certificates):
+            self.init(leaf: certificates[0], rest: Array(certificates.dropFirst()))
+        case .publicKey, .privateKey: throw CommandFailure("\(path): there is no certificate in it")
+        }
+    }
+}
+
+extension HostTable<HostEntry> {
+    /// Entries that would decide for the host if the one that does weren't there, in their order.
+    fileprivate func others(matching host: Rehearsal.Host, than entry: HostEntry?) -> [HostEntry] {
+        entries.filter { $0.pattern.matches(host: host.name, port: host.port) && $0.value !== entry }.map(\.value)
+    }
+}
