@@ -49,7 +49,8 @@ final class AccessLog {
         if let sent = record.sentAt { line.field("request", nanoseconds: sent - record.began) }
         if let first = record.firstByteAt { line.field("first_byte", nanoseconds: first - record.began) }
         if let entry = record.entry { line.field("entry", entry) }
-        if let pin = record.upstream?.verdict?.matchedPin { line.field("pin", pin.origin) }
+        if let check = record.verdict?.check { line.field("verification", check.rawValue) }
+        if let pin = (record.verdict?.verdict ?? record.upstream?.verdict)?.matchedPin { line.field("pin", pin.origin) }
         if let type = record.errorType { line.field("error", type) }
         if let failure = record.failure { line.field("cause", failure) }
         line.end()

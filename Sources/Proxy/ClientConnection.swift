@@ -22,6 +22,8 @@ final class ClientConnection: ByteStreamOwner {
         case answering(then: AfterAnswer)
         /// The client's TLS handshake with a minted leaf.
         case securing
+        /// A tunnel's TLS handshake passes by and is judged.
+        case verifying
         /// An exchange is under way.
         case exchanging
         case relaying
@@ -61,6 +63,9 @@ final class ClientConnection: ByteStreamOwner {
     /// The upstream connection made for CONNECT, until the first request takes it.
     var leased: UpstreamConnection?
     var attempt: UpstreamAttempt?
+    /// Asks about the origin of a tunnel before it is promised.
+    var probe: UpstreamProbe?
+    var verification: VerifiedTunnel?
     var relay: Relay?
     private var answer: ByteBuffer
     /// The client's SNI isn't the authority of CONNECT: its first request is answered 421.
@@ -102,7 +107,7 @@ final class ClientConnection: ByteStreamOwner {
         case .exchanging: exchange.clientIsReadable()
         case .authenticating, .connecting: receiveAhead()
         case .lingering: discard()
-        case .answering, .securing, .relaying, .closed: stream.wantsRead = false
+        case .answering, .securing, .verifying, .relaying, .closed: stream.wantsRead = false
         }
     }
 
@@ -119,6 +124,7 @@ final class ClientConnection: ByteStreamOwner {
         case .awaitingRequest where !requests.unread.isEmpty && !isIntercepted:
             refuse(.requestStalled(after: worker.snapshot.timeouts.idleClient))
         case .awaitingRequest: close()
+        case .verifying: fail("the TLS handshake in the tunnel took too long")
         default: abort()
         }
     }
@@ -232,6 +238,10 @@ final class ClientConnection: ByteStreamOwner {
     private func releaseUpstream() {
         attempt?.cancel()
         attempt = nil
+        probe?.cancel()
+        probe = nil
+        verification?.cancel()
+        verification = nil
         if let leased {
             self.leased = nil
             worker.pool.giveBack(leased, idleNanoseconds: worker.upstreamIdleNanoseconds)

@@ -17,6 +17,8 @@ struct ExchangeRecord {
     /// RFC 9209's name of it.
     var errorType: String?
     var acceptsHTML = false
+    /// What a verified tunnel's bytes flow by.
+    var verdict: TunnelVerdict?
 
     private(set) var method = Method.other
     private(set) var otherMethod: [UInt8] = []
@@ -69,6 +71,7 @@ struct ExchangeRecord {
         failure = nil
         errorType = nil
         acceptsHTML = false
+        verdict = nil
         method = .other
         otherMethod.removeAll(keepingCapacity: true)
         path.removeAll(keepingCapacity: true)
@@ -100,6 +103,18 @@ struct ExchangeRecord {
 
     mutating func failed(_ cause: String) { failure = cause }
 
+    /// Success was said, and these bytes of a handshake have passed.
+    mutating func tunnelBegan(up: UInt64, down: UInt64) {
+        status = 200
+        bytesUp = up
+        bytesDown = down
+    }
+
+    mutating func failed(_ refusal: TunnelRefusal) {
+        failure = refusal.cause
+        errorType = refusal.errorType
+    }
+
     mutating func relayEnded(_ ending: Relay.Ending, up: UInt64, down: UInt64) {
         if status == 0 { status = 200 }
         bytesUp += up
@@ -119,5 +134,8 @@ struct ExchangeRecord {
     }
 
     /// Lets go of what keeps other objects alive, once the line is written.
-    mutating func release() { upstream = nil }
+    mutating func release() {
+        upstream = nil
+        verdict = nil
+    }
 }

@@ -17,25 +17,37 @@ extension ClientConnection {
             leased = idle
             return answerConnect(route)
         }
-        attempt = worker.connector.connect(to: route.target, timeouts: worker.snapshot.timeouts) {
+        dial(route)
+    }
+
+    /// - Parameter address: that of an origin that a probe has accepted; nil: any of the host's.
+    func dial(_ route: Route, at address: SocketAddress? = nil) {
+        attempt = worker.connector.connect(to: route.target, at: address, timeouts: worker.snapshot.timeouts) {
             [unowned self] result in
             attempt = nil
             worker.report(result, of: route)
             switch result {
             case .success(let connection):
+                if case .verifiedTunnel = route.target.layer, address == nil { return probe(route, over: connection) }
                 leased = connection
                 answerConnect(route)
-            case .failure(let failure):
-                self.route = nil
-                refuseRequest(.upstream(failure, route))
+            case .failure(let failure): refuseConnect(failure, route)
             }
         }
     }
 
+    func refuseConnect(_ failure: UpstreamFailure, _ route: Route) {
+        self.route = nil
+        refuseRequest(.upstream(failure, route))
+    }
+
     func answerConnect(_ route: Route) {
-        if case .tunnel = route.target.layer { return say(Self.established, then: .tunnel) }
-        leased?.hold()
-        say(Self.established, then: .secure)
+        switch route.target.layer {
+        case .tunnel, .verifiedTunnel: say(Self.established, then: .tunnel)
+        case .plain, .tls:
+            leased?.hold()
+            say(Self.established, then: .secure)
+        }
     }
 
     private static let established = Array("HTTP/1.1 200 Connection established\r\n\r\n".utf8)
@@ -79,20 +91,32 @@ extension ClientConnection {
     }
 
     func beginTunnel() {
-        guard let upstream = leased else { return abort() }
+        guard let route, let upstream = leased else { return abort() }
         leased = nil
+        if case .verifiedTunnel = route.target.layer { return verify(upstream, for: route) }
         becomeRelay(with: upstream, record: exchange.record)
     }
 
     /// From here on bytes are carried unread: a tunnel, or another protocol after an upgrade.
     func becomeRelay(with upstream: UpstreamConnection, record: ExchangeRecord) {
+        relay(
+            with: upstream, record: record, received: requests.takeBuffer(),
+            answered: upstream.responses.takeBuffer())
+    }
+
+    /// - Parameters:
+    ///   - received: of the client's, to be carried first.
+    ///   - answered: of the origin's.
+    func relay(
+        with upstream: UpstreamConnection, record: ExchangeRecord, received: consuming ByteBuffer,
+        answered: consuming ByteBuffer
+    ) {
         phase = .relaying
         deadline.clear()
         var record = record
         let relay = Relay(
             loop: worker.loop, downstream: stream, upstream: upstream.stream,
-            received: requests.takeBuffer(), answered: upstream.responses.takeBuffer(),
-            idleNanoseconds: worker.idleNanoseconds
+            received: received, answered: answered, idleNanoseconds: worker.idleNanoseconds
         ) { [unowned self] ending in
             record.relayEnded(ending, up: self.relay?.bytesUp ?? 0, down: self.relay?.bytesDown ?? 0)
             worker.log(&record, of: self)

@@ -10,19 +10,32 @@ extension Worker {
     func report(_ result: Result<UpstreamConnection, UpstreamFailure>, of route: Route) {
         switch result {
         case .success(let connection):
-            guard let verdict = connection.verdict else { return }
-            note(verdict, of: route)
-            if let refusal = verdict.report { warn("pin.report", refusal, route) }
-            if let pin = verdict.matchedPin {
-                context.logger.debug(
-                    "pin.match",
-                    metadata: fields(route, ["pin": "\(pin.origin)", "depth": "\(verdict.matchedDepth ?? 0)"]))
-            }
-        case .failure(.refused(let verdict)):
-            note(verdict, of: route)
-            guard let refusal = verdict.refusal else { return }
-            warn(refusal.isPinFailure ? "pin.mismatch" : "trust.failure", refusal, route)
+            if let verdict = connection.verdict { report(verdict, of: route) }
+        case .failure(.refused(let verdict)): report(verdict, of: route)
         case .failure: break
+        }
+    }
+
+    /// What a probe found; one that is remembered was reported when it was made.
+    func report(_ outcome: UpstreamProbe.Outcome, of route: Route) {
+        switch outcome {
+        case .found(let finding, isFresh: true): report(finding.verdict, of: route, check: .probe)
+        case .failed(.refused(let verdict)): report(verdict, of: route, check: .probe)
+        case .found, .failed: break
+        }
+    }
+
+    /// - Parameter check: how a tunnel's verdict was come by; nil where the proxy speaks TLS itself.
+    func report(_ verdict: Verdict, of route: Route, check: TunnelVerdict.Check? = nil) {
+        note(verdict, of: route)
+        if let refusal = verdict.refusal {
+            return warn(refusal.isPinFailure ? "pin.mismatch" : "trust.failure", refusal, route, check)
+        }
+        if let refusal = verdict.report { warn("pin.report", refusal, route, check) }
+        if let pin = verdict.matchedPin {
+            context.logger.debug(
+                "pin.match",
+                metadata: fields(route, check, ["pin": "\(pin.origin)", "depth": "\(verdict.matchedDepth ?? 0)"]))
         }
     }
 
@@ -32,13 +45,19 @@ extension Worker {
             verdict, of: route.authority.host, port: route.authority.port, entry: route.entry, at: unixTime())
     }
 
-    private func warn(_ event: Logger.Message, _ refusal: Refusal, _ route: Route) {
-        context.logger.warning(
-            event, metadata: fields(route, ["cause": "\(refusal.title)", "details": "\(refusal.details)"]))
+    /// A tunnel's origin that the policy can't even judge.
+    func reportDistrust(_ cause: String, of route: Route, check: TunnelVerdict.Check) {
+        context.logger.warning("trust.failure", metadata: fields(route, check, ["cause": "\(cause)"]))
     }
 
-    private func fields(_ route: Route, _ more: Logger.Metadata) -> Logger.Metadata {
+    private func warn(_ event: Logger.Message, _ refusal: Refusal, _ route: Route, _ check: TunnelVerdict.Check?) {
+        context.logger.warning(
+            event, metadata: fields(route, check, ["cause": "\(refusal.title)", "details": "\(refusal.details)"]))
+    }
+
+    private func fields(_ route: Route, _ check: TunnelVerdict.Check?, _ more: Logger.Metadata) -> Logger.Metadata {
         var fields = more
+        if let check { fields["verification"] = "\(check.rawValue)" }
         fields["host"] = "\(route.authority.host)"
         fields["port"] = "\(route.authority.port)"
         if let entry = route.entry { fields["entry"] = "\(entry.pattern)" }

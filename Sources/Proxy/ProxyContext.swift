@@ -10,6 +10,7 @@ final class ProxyContext: Sendable {
     let authority: LocalAuthority
     let leaves: LeafCache
     let sessions = UpstreamSessionCache()
+    let probes = ProbeCache()
     let names = ResolverCache()
     let clientTLS: TLSClientContext
     let serverTLS: TLSServerContext

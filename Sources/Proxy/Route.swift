@@ -60,17 +60,16 @@ extension Worker {
         case (.deny, _):
             return .refuse(.denied(host: authority.description, entry: entry?.location))
         case (.tunnel, .secure): layer = .tunnel
-        case (.verifyTunnel, .secure):
-            return .refuse(.denied(host: authority.description, entry: entry?.location))
         case (_, .plain):
             if let entry, entry.policy.mode != .none {
                 return .refuse(.plainToPinnedHost(authority.description, entry: entry.location))
             }
             layer = .plain
         case (.intercept, .secure):
-            layer = .tls(
-                entry?.policy ?? snapshot.defaultPolicy, configuration.upstream.anchors,
-                ServerName(host: authority.host))
+            layer = .tls(policy(entry), configuration.upstream.anchors, ServerName(host: authority.host))
+        case (.verifyTunnel, .secure):
+            layer = .verifiedTunnel(
+                policy(entry), configuration.upstream.anchors, ServerName(host: authority.host))
         }
         let target = UpstreamTarget(
             host: authority.host, port: authority.port, layer: layer, upstream: configuration.upstream,
@@ -78,7 +77,11 @@ extension Worker {
         let route = Route(
             snapshot: snapshot, authority: authority, entry: entry, target: target,
             origin: pool.origin(for: target.key))
-        if case .tunnel = layer { return .tunnel(route) }
-        return .relay(route)
+        return switch layer {
+        case .tunnel, .verifiedTunnel: .tunnel(route)
+        case .plain, .tls: .relay(route)
+        }
     }
+
+    private func policy(_ entry: HostEntry?) -> SecurityPolicy { entry?.policy ?? snapshot.defaultPolicy }
 }

@@ -46,7 +46,7 @@ final class Worker {
         resolver = try Resolver(loop: loop, cache: context.names)
         connector = UpstreamConnector(
             loop: loop, resolver: resolver, slabs: slabs, pool: pool, sessions: context.sessions,
-            tls: context.clientTLS, unixTime: context.unixTime)
+            probes: context.probes, tls: context.clientTLS, unixTime: context.unixTime)
         accessLog = AccessLog(output: context.logOutput, loop: loop)
         headScratch.reserveCapacity(4096)
         settle(configuration)

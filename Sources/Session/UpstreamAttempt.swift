@@ -8,6 +8,7 @@ package import Transport
 package final class UpstreamAttempt: ByteStreamOwner {
     private let connector: UpstreamConnector
     private let target: UpstreamTarget
+    private let fixedAddress: SocketAddress?
     private let timeouts: Timeouts
     private var completion: ((Result<UpstreamConnection, UpstreamFailure>) -> Void)?
 
@@ -31,11 +32,12 @@ package final class UpstreamAttempt: ByteStreamOwner {
     private let judgement = Judgement()
 
     init(
-        connector: UpstreamConnector, target: UpstreamTarget, timeouts: Timeouts,
+        connector: UpstreamConnector, target: UpstreamTarget, address: SocketAddress?, timeouts: Timeouts,
         completion: @escaping (Result<UpstreamConnection, UpstreamFailure>) -> Void
     ) {
         self.connector = connector
         self.target = target
+        fixedAddress = address
         self.timeouts = timeouts
         self.completion = completion
     }
@@ -51,6 +53,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
     func start() {
         guard completion != nil else { return }
         deadline.set(afterNanoseconds: timeouts.connect.nanoseconds)
+        if let fixedAddress { return dial([fixedAddress.ip], port: fixedAddress.port) }
         let parent = target.key.parent
         resolution = connector.resolver.resolve(parent?.host ?? target.host) { [weak self] result in
             guard let self else { return }

@@ -1,3 +1,4 @@
+import EventLoop
 package import Security
 package import TLS
 
@@ -9,6 +10,8 @@ package struct UpstreamTarget: Sendable {
         case plain
         /// Whatever the client sends: not looked at.
         case tunnel
+        /// The same, once a probe of the same address has stood up to the policy.
+        case verifiedTunnel(SecurityPolicy, TrustAnchors, ServerName)
         /// HTTP under TLS, verified and pinned by the policy.
         case tls(SecurityPolicy, TrustAnchors, ServerName)
     }
@@ -28,11 +31,26 @@ package struct UpstreamTarget: Sendable {
         blockedAddresses = upstream.blockedAddresses
         let generation: SHA256Digest? =
             switch layer {
-            case .plain, .tunnel: nil
-            case .tls(let policy, let anchors, _):
-                SHA256Digest.of(policy.digest.bytes + anchors.digest.bytes + (tls?.digest.bytes ?? []))
+            // Bytes that no one has looked at are worth nothing to another exchange.
+            case .plain, .tunnel, .verifiedTunnel: nil
+            case .tls(let policy, let anchors, _): Self.generation(of: policy, anchors, tls)
             }
         key = OriginKey(host: host, port: port, generation: generation, parent: upstream.parent)
+    }
+
+    private static func generation(
+        of policy: SecurityPolicy, _ anchors: TrustAnchors, _ tls: ClientTLS?
+    ) -> SHA256Digest {
+        SHA256Digest.of(policy.digest.bytes + anchors.digest.bytes + (tls?.digest.bytes ?? []))
+    }
+
+    /// Where a probe for this tunnel goes, and under which policy; nil for anything else.
+    func probePlace(at address: SocketAddress) -> ProbeCache.Place? {
+        guard case .verifiedTunnel(let policy, let anchors, _) = layer else { return nil }
+        return ProbeCache.Place(
+            origin: OriginKey(
+                host: host, port: port, generation: Self.generation(of: policy, anchors, nil), parent: key.parent),
+            address: address)
     }
 
     package var host: String { key.host }

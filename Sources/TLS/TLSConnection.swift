@@ -132,6 +132,13 @@ package struct TLSConnection: ~Copyable {
         return String(cString: SSL_CIPHER_get_name(cipher))
     }
 
+    /// On the client's side: true once the server has shown by a signature within this handshake that it
+    /// holds its certificate's key, even where it ends the handshake later, for want of our certificate.
+    package var isServerKeyProved: Bool {
+        var kind: CInt = 0
+        return SSL_get_peer_signature_type_nid(ssl, &kind) == 1
+    }
+
     /// The application protocol agreed on by ALPN.
     package var alpn: String? {
         var name: UnsafePointer<UInt8>?

@@ -19,6 +19,7 @@ final class Workbench {
     let slabs = SlabPool()
     let pool = UpstreamPool()
     let sessions = UpstreamSessionCache()
+    let probes = ProbeCache()
     let connector: UpstreamConnector
 
     /// - Parameter nameServer: `address:port` of the only name server.
@@ -30,7 +31,7 @@ final class Workbench {
         settings.attemptMilliseconds = 20_000
         connector = UpstreamConnector(
             loop: loop, resolver: try Resolver(loop: loop, cache: ResolverCache(), settings: settings), slabs: slabs,
-            pool: pool, sessions: sessions, tls: try TLSClientContext(), unixTime: { unixTime })
+            pool: pool, sessions: sessions, probes: probes, tls: try TLSClientContext(), unixTime: { unixTime })
     }
 
     /// Where `port` on loopback is taken for `name`.

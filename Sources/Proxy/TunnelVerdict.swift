@@ -1,0 +1,53 @@
+import Security
+import TLS
+
+/// What let a verified tunnel's bytes flow.
+struct TunnelVerdict {
+    /// How the verdict was come by; as the log has it.
+    enum Check: String {
+        /// The certificates that passed by in this very handshake (TLS 1.2 and older).
+        case inBand = "in-band"
+        /// Those that a probe of the same address was shown. Weaker: what this client's peer shows can't be
+        /// seen in TLS 1.3, nor where a session is resumed.
+        case probe
+    }
+
+    let verdict: Verdict
+    let check: Check
+}
+
+/// Why a tunnel ended after the client had been promised it.
+struct TunnelRefusal {
+    /// One line for the log.
+    let cause: String
+    /// The error type of RFC 9209 section 2.3.
+    let errorType: String
+}
+
+/// The alerts with which the proxy ends a handshake that it takes no part in (RFC 8446 section 6).
+enum TunnelAlert: UInt8 {
+    case handshakeFailure = 40
+    case badCertificate = 42
+    case certificateExpired = 45
+    case illegalParameter = 47
+    case unknownCA = 48
+    case protocolVersion = 70
+    case internalError = 80
+    case unrecognizedName = 112
+
+    /// A fatal alert in the clear, as it may stand in the place of a ServerHello.
+    var record: [UInt8] { [21, 3, 3, 0, 2, 2, rawValue] }
+
+    /// What a client would say of the chain itself.
+    init(for refusal: Refusal) {
+        switch refusal.reason {
+        case .trust(let failure), .pinnedAnchors(let failure):
+            switch failure.reason {
+            case .expired, .notYetValid: self = .certificateExpired
+            case .selfSigned, .untrustedRoot, .unknownIssuer: self = .unknownCA
+            default: self = .badCertificate
+            }
+        default: self = .badCertificate
+        }
+    }
+}

@@ -1,0 +1,256 @@
+import EventLoop
+import HTTPWire
+import Session
+import TLS
+import Transport
+
+/// The first moments of a tunnel that is verified: holds the handshake's bytes back until the policy has
+/// accepted the origin, and says then from where on they may flow unread.
+///
+/// The client's ClientHello passes once its SNI is known to be the host of CONNECT. What the server
+/// answers is held and read. Up to TLS 1.2 it shows its certificates, which are judged as they are. In
+/// TLS 1.3 they are encrypted, and a resumed session shows none: there the verdict of a probe counts,
+/// made at the same address with the same SNI and ALPN. What the client sends behind its ClientHello,
+/// early data above all, waits for the verdict too.
+final class VerifiedTunnel: ByteStreamOwner {
+    enum Ending {
+        /// The rest may flow. No verdict: a reload has meanwhile made it a tunnel that isn't verified.
+        case verified(TunnelVerdict?)
+        /// The client is to get these bytes, a TLS alert, and then the end.
+        case refused(saying: [UInt8], TunnelRefusal)
+        /// A side has gone, or doesn't speak TLS: there is nobody to tell.
+        case failed(TunnelRefusal)
+    }
+
+    private enum Step {
+        /// The client's ClientHello is awaited.
+        case hello
+        /// The server's answer to it.
+        case flight
+        /// The verdict; nothing is read meanwhile.
+        case verdict
+        /// The ClientHello that answers a HelloRetryRequest.
+        case secondHello
+    }
+
+    let worker: Worker
+    /// Under the policy in force.
+    var route: Route
+    let upstream: UpstreamConnection
+    private let downstream: ByteStream
+    private var completion: ((Ending) -> Void)?
+
+    private var step = Step.hello
+    private(set) var hello: ClientHello?
+    private var flight = ServerFlight()
+    private var fromClient: ByteBuffer
+    private var fromServer: ByteBuffer
+    /// How much of each may be passed on.
+    private var clearedUp = 0
+    private var clearedDown = 0
+    /// How much of what is held back the flight has looked at.
+    private var looked = 0
+    /// Passed on so far.
+    private(set) var bytesUp: UInt64 = 0
+    private(set) var bytesDown: UInt64 = 0
+
+    var probe: UpstreamProbe?
+    /// Given at a HelloRetryRequest; the ServerHello that follows needs no other.
+    private var retryVerdict: TunnelVerdict?
+
+    /// The longest ClientHello, in the smallest records, or some early data before a second one.
+    private static let helloLimit = 128 << 10
+    private static let flightLimit = ServerFlight.limit + (32 << 10)
+
+    /// - Parameters:
+    ///   - received: what the client sent behind CONNECT already.
+    ///   - completion: called once, on the loop, perhaps before ``start()`` returns, and not after
+    ///     ``cancel()``. Of a refused or failed tunnel the upstream side is closed by then.
+    init(
+        worker: Worker, route: Route, downstream: ByteStream, upstream: UpstreamConnection,
+        received: consuming ByteBuffer, completion: @escaping (Ending) -> Void
+    ) {
+        self.worker = worker
+        self.route = route
+        self.downstream = downstream
+        self.upstream = upstream
+        fromClient = received
+        fromServer = ByteBuffer(slabs: worker.slabs)
+        self.completion = completion
+    }
+
+    func start() {
+        downstream.owner = self
+        upstream.stream.owner = self
+        lookAtHello()
+    }
+
+    func cancel() {
+        completion = nil
+        probe?.cancel()
+        probe = nil
+        upstream.stream.abort()
+    }
+
+    /// What was received from the client and not passed on.
+    func takeFromClient() -> ByteBuffer { fromClient.take() }
+    /// What was held back of the server's answer.
+    func takeFromServer() -> ByteBuffer { fromServer.take() }
+
+    // MARK: Events
+
+    func streamIsReadable(_ stream: ByteStream) {
+        switch (step, stream === downstream) {
+        case (.hello, true), (.secondHello, true): readHello()
+        case (.flight, false): readFlight()
+        default: stream.wantsRead = false
+        }
+    }
+
+    func streamIsWritable(_ stream: ByteStream) { passOn() }
+    func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
+
+    /// Writes what may be passed on, as far as it goes.
+    private func passOn() {
+        let received = fromClient.count
+        if clearedUp > 0, case .failed(let error) = upstream.stream.write(clearedUp, from: &fromClient) {
+            return fail("origin: \(error)", "connection_terminated")
+        }
+        clearedUp -= received - fromClient.count
+        bytesUp += UInt64(received - fromClient.count)
+        let held = fromServer.count
+        if clearedDown > 0, case .failed(let error) = downstream.write(clearedDown, from: &fromServer) {
+            return fail("client: \(error)", "connection_terminated")
+        }
+        clearedDown -= held - fromServer.count
+        looked -= held - fromServer.count
+        bytesDown += UInt64(held - fromServer.count)
+    }
+
+    // MARK: The client's hello
+
+    private func readHello() {
+        guard fromClient.makeRoom(limit: Self.helloLimit) else {
+            return fail("the client sent too much before its ClientHello", Self.tlsError)
+        }
+        switch downstream.read(into: &fromClient) {
+        case .received: lookAtHello()
+        case .blocked: break
+        case .ended: fail("the client ended before its ClientHello", Self.tlsError)
+        case .failed(let error): fail("client: \(error)", Self.tlsError)
+        }
+    }
+
+    private func lookAtHello() {
+        let isSecond = if case .secondHello = step { true } else { false }
+        let bytes = unsafe Span<UInt8>(_unsafeBytes: fromClient.unread)
+        switch isSecond ? ClientHello.peekSecond(bytes) : ClientHello.peek(bytes) {
+        case .incomplete: downstream.wantsRead = true
+        case .notTLS: fail("the client does not speak TLS", Self.tlsError)
+        case .malformed(let error): fail("the client sent \(error.message)", Self.tlsError)
+        case .complete(let hello): received(hello)
+        }
+    }
+
+    private func received(_ hello: ClientHello) {
+        downstream.wantsRead = false
+        if let name = hello.serverName, !route.authority.isNamed(name) {
+            return refuse(
+                .unrecognizedName, "this connection was made for \(route.authority) by CONNECT, but SNI names \(name)",
+                "http_request_error")
+        }
+        if let first = self.hello,
+            first.serverName != hello.serverName || first.applicationProtocols != hello.applicationProtocols
+        {
+            return refuse(.illegalParameter, "the client's second ClientHello is not like its first", Self.tlsError)
+        }
+        self.hello = hello
+        clearedUp = hello.length
+        step = .flight
+        upstream.stream.wantsRead = true
+        passOn()
+        // Behind a HelloRetryRequest more may have been held.
+        lookAtFlight()
+    }
+
+    // MARK: The server's flight
+
+    private func readFlight() {
+        guard fromServer.makeRoom(limit: Self.flightLimit) else {
+            return refuse(.handshakeFailure, "the origin's first flight is too long", Self.tlsError)
+        }
+        switch upstream.stream.read(into: &fromServer) {
+        case .received: lookAtFlight()
+        case .blocked: break
+        case .ended: fail("the origin ended the connection within the TLS handshake", Self.tlsError)
+        case .failed(let error): fail("origin: \(error)", Self.tlsError)
+        }
+    }
+
+    private func lookAtFlight() {
+        guard case .flight = step, looked < fromServer.count else { return }
+        let bytes = UnsafeRawBufferPointer(rebasing: fromServer.unread[looked...])
+        let progress = unsafe flight.receive(Span(_unsafeBytes: bytes))
+        if case .incomplete = progress { return looked = fromServer.count }
+        step = .verdict
+        upstream.stream.wantsRead = false
+        switch progress {
+        case .incomplete: break
+        case .retry(let end):
+            looked += end
+            judgeByProbe(version: .tls13) { [unowned self] in retry(after: $0) }
+        case .encrypted:
+            if let retryVerdict { return end(.verified(retryVerdict)) }
+            judgeByProbe(version: .tls13) { [unowned self] in end(.verified($0)) }
+        case .resumed(let version):
+            judgeByProbe(version: wireVersion(version)) { [unowned self] in end(.verified($0)) }
+        case .shown(let shown):
+            judge(shown) { [unowned self] in end(.verified($0)) }
+        case .alert(let alert, let end):
+            // Whoever says so has proved nothing; but nothing is all that the client learns from it.
+            self.end(
+                .refused(
+                    saying: Array(fromServer.unread[..<(looked + end)]),
+                    TunnelRefusal(
+                        cause: "the origin ended the TLS handshake with alert \(alert)", errorType: "tls_alert_received")))
+        case .malformed(let error):
+            refuse(.handshakeFailure, "the origin sent \(error.message)", Self.tlsError)
+        }
+    }
+
+    /// The server wants another ClientHello, and is the one that was meant.
+    private func retry(after verdict: TunnelVerdict?) {
+        guard let verdict else { return end(.verified(nil)) }
+        guard clearedUp == 0 else {
+            return refuse(.handshakeFailure, "the origin answered before it was asked", Self.tlsError)
+        }
+        retryVerdict = verdict
+        clearedDown = looked
+        step = .secondHello
+        passOn()
+        if completion != nil { lookAtHello() }
+    }
+
+    // MARK: The end
+
+    static let tlsError = "tls_protocol_error"
+
+    func refuse(_ alert: TunnelAlert, _ cause: String, _ errorType: String) {
+        end(.refused(saying: alert.record, TunnelRefusal(cause: cause, errorType: errorType)))
+    }
+
+    private func fail(_ cause: String, _ errorType: String) {
+        end(.failed(TunnelRefusal(cause: cause, errorType: errorType)))
+    }
+
+    func end(_ ending: Ending) {
+        guard let completion else { return }
+        self.completion = nil
+        probe?.cancel()
+        probe = nil
+        downstream.wantsRead = false
+        upstream.stream.wantsRead = false
+        if case .verified = ending {} else { upstream.close() }
+        completion(ending)
+    }
+}

@@ -1,0 +1,122 @@
+import Configuration
+import HTTPWire
+import Security
+import Session
+import TLS
+
+/// How a verified tunnel comes to its verdict.
+extension VerifiedTunnel {
+    /// What judges the origin, by the configuration in force; a reload may have come since CONNECT.
+    private enum Judge {
+        case policy(SecurityPolicy, TrustAnchors, ServerName)
+        /// The host is now tunnelled without being verified.
+        case nobody
+        case refuses(String)
+    }
+
+    private func judge() -> Judge {
+        if route.snapshot !== worker.snapshot {
+            guard case .tunnel(let fresh) = worker.decide(route.authority, for: .secure) else {
+                return .refuses("after a reload this host may no longer be tunnelled")
+            }
+            route = fresh
+        }
+        guard case .verifiedTunnel(let policy, let anchors, let name) = route.target.layer else { return .nobody }
+        return .policy(policy, anchors, name)
+    }
+
+    /// Judges the certificates that pass by.
+    /// - Parameter accepted: called at once if the policy accepts them.
+    func judge(_ shown: ServerCertificates, accepted: (TunnelVerdict?) -> Void) {
+        let policy: SecurityPolicy
+        let anchors: TrustAnchors
+        let name: ServerName
+        switch judge() {
+        case .policy(let found): (policy, anchors, name) = found
+        case .nobody: return accepted(nil)
+        case .refuses(let cause): return refuse(.handshakeFailure, cause, "http_request_denied")
+        }
+        guard isNewEnough(wireVersion(shown.version), for: policy) else { return }
+        let presented: PresentedChain
+        do {
+            let certificates = try shown.certificates.map { try Certificate(der: $0) }
+            presented = PresentedChain(leaf: certificates[0], rest: Array(certificates.dropFirst()))
+        } catch {
+            return distrust(.badCertificate, .inBand, "the origin's certificate can't be read: \(error)")
+        }
+        let verdict = policy.evaluate(presented, host: name, anchors: anchors, at: worker.unixTime())
+        worker.report(verdict, of: route, check: .inBand)
+        if let refusal = verdict.refusal {
+            return refuse(TunnelAlert(for: refusal), refusal.title, "tls_certificate_error")
+        }
+        accepted(TunnelVerdict(verdict: verdict, check: .inBand))
+    }
+
+    /// Judges by what a probe is shown that offers what the client offers.
+    /// - Parameters:
+    ///   - version: what the origin speaks with the client; nil: older than anything that is accepted.
+    ///   - accepted: called on the loop, not before this returns.
+    func judgeByProbe(version: TLSVersion?, accepted: @escaping (TunnelVerdict?) -> Void) {
+        switch judge() {
+        case .nobody: return accepted(nil)
+        case .refuses(let cause): return refuse(.handshakeFailure, cause, "http_request_denied")
+        case .policy(let policy, _, _):
+            guard isNewEnough(version, for: policy) else { return }
+        }
+        probe = worker.connector.probe(
+            route.target, at: upstream.address, applicationProtocols: hello?.applicationProtocols ?? [],
+            timeouts: worker.snapshot.timeouts
+        ) { [unowned self] outcome in
+            probe = nil
+            worker.report(outcome, of: route)
+            switch outcome {
+            case .found(let finding, _): judge(finding, version: version, accepted: accepted)
+            case .failed(.refused(let verdict)):
+                guard let refusal = verdict.refusal else { return refuse(.internalError, "no verdict", Self.tlsError) }
+                refuse(TunnelAlert(for: refusal), refusal.title, "tls_certificate_error")
+            case .failed(let failure):
+                let error = ProxyError.upstream(failure, route)
+                refuse(.internalError, "the probe failed: \(error.cause)", error.proxyStatusError)
+            }
+        }
+    }
+
+    /// A chain without proof of its key could be a copy, and an origin that speaks TLS 1.3 with the client
+    /// would have spoken it with the probe.
+    private func judge(_ finding: ProbeFinding, version: TLSVersion?, accepted: (TunnelVerdict?) -> Void) {
+        guard finding.isKeyProved else {
+            return distrust(
+                .handshakeFailure, .probe, "the origin broke the probe off before it proved to hold its certificate's key")
+        }
+        guard version != .tls13 || finding.version == .tls13 else {
+            return distrust(
+                .handshakeFailure, .probe,
+                "the origin spoke \(finding.version) with the probe, and TLS 1.3 with the client")
+        }
+        accepted(TunnelVerdict(verdict: finding.verdict, check: .probe))
+    }
+
+    /// False if the tunnel has been refused for its version.
+    private func isNewEnough(_ version: TLSVersion?, for policy: SecurityPolicy) -> Bool {
+        let minimum = max(policy.requirements.minimumTLS, .tls12)
+        if let version, version >= minimum { return true }
+        let chosen = version.map { "\($0)" } ?? "an unknown version"
+        refuse(.protocolVersion, "the origin chose \(chosen), and at least \(minimum) is asked for", Self.tlsError)
+        return false
+    }
+
+    /// Of what is on the wire; nil for SSL 3.0 and what isn't known.
+    func wireVersion(_ version: UInt16) -> TLSVersion? {
+        switch version {
+        case 0x0301: .tls10
+        case 0x0302: .tls11
+        case 0x0303: .tls12
+        default: nil
+        }
+    }
+
+    private func distrust(_ alert: TunnelAlert, _ check: TunnelVerdict.Check, _ cause: String) {
+        worker.reportDistrust(cause, of: route, check: check)
+        refuse(alert, cause, "tls_certificate_error")
+    }
+}

@@ -1,0 +1,97 @@
+package import EventLoop
+package import Security
+import Synchronization
+package import TLS
+
+/// What a probe found out about an origin at one address.
+package struct ProbeFinding: Sendable {
+    /// Accepts: a probe that the policy refused is a failure.
+    package let verdict: Verdict
+    /// The TLS version that the origin chose.
+    package let version: TLSVersion
+    /// Whether the origin proved to hold its certificate's key. False where it broke the handshake off
+    /// before, so that the chain may be a copy of another's.
+    package let isKeyProved: Bool
+
+    package init(verdict: Verdict, version: TLSVersion, isKeyProved: Bool) {
+        self.verdict = verdict
+        self.version = version
+        self.isKeyProved = isKeyProved
+    }
+}
+
+/// What probes found, for a minute; shared by all workers.
+///
+/// Found again only for the same host, port and address, under the same policy and anchors (the
+/// generation in the ``OriginKey``), by way of the same parent proxy. Failures aren't kept: the next
+/// client's probe may find the origin mended.
+package final class ProbeCache: Sendable {
+    /// Where a probe went, and under which policy.
+    package struct Place: Hashable, Sendable {
+        package let origin: OriginKey
+        package let address: SocketAddress
+
+        package init(origin: OriginKey, address: SocketAddress) {
+            self.origin = origin
+            self.address = address
+        }
+    }
+
+    private struct Entry {
+        let finding: ProbeFinding
+        let applicationProtocols: SHA256Digest
+        let found: UnixTime
+
+        /// A clock that was set back makes nothing fresh.
+        func isFresh(at unixTime: UnixTime) -> Bool {
+            found <= unixTime && unixTime < found + lifetime && unixTime < finding.verdict.validUntil
+        }
+    }
+
+    /// Seconds for which a finding holds.
+    package static let lifetime: Int64 = 60
+    static let maximumPlaces = 1024
+    /// Lists of application protocols kept of one place; an origin may choose its certificate by them.
+    static let perPlace = 8
+
+    private let places = Mutex<[Place: [Entry]]>([:])
+
+    package init() {}
+
+    /// What the last probe of `place` found that offered these application protocols.
+    /// - Parameter applicationProtocols: nil: whatever it offered.
+    package func finding(for place: Place, applicationProtocols: [String]?, at unixTime: UnixTime) -> ProbeFinding? {
+        let wanted = applicationProtocols.map(Self.digest)
+        return places.withLock { places in
+            places[place]?.last { entry in
+                (wanted == nil || wanted == entry.applicationProtocols) && entry.isFresh(at: unixTime)
+            }?.finding
+        }
+    }
+
+    package func store(
+        _ finding: ProbeFinding, for place: Place, applicationProtocols: [String], at unixTime: UnixTime
+    ) {
+        let entry = Entry(
+            finding: finding, applicationProtocols: Self.digest(applicationProtocols), found: unixTime)
+        places.withLock { places in
+            if places[place] == nil, places.count >= Self.maximumPlaces { Self.makeRoom(in: &places, at: unixTime) }
+            var entries = places[place, default: []]
+            entries.removeAll { $0.applicationProtocols == entry.applicationProtocols || !$0.isFresh(at: unixTime) }
+            if entries.count >= Self.perPlace { entries.removeFirst() }
+            entries.append(entry)
+            places[place] = entries
+        }
+    }
+
+    /// Drops what is too old; if that is nothing, any place.
+    private static func makeRoom(in places: inout [Place: [Entry]], at unixTime: UnixTime) {
+        places = places.filter { $0.value.contains { $0.isFresh(at: unixTime) } }
+        if places.count >= maximumPlaces, let victim = places.first?.key { places[victim] = nil }
+    }
+
+    /// A digest, since a client may send names by the kilobyte.
+    private static func digest(_ names: [String]) -> SHA256Digest {
+        SHA256Digest.of(names.flatMap { Array("\($0.utf8.count) \($0)".utf8) })
+    }
+}

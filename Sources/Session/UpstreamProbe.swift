@@ -1,0 +1,142 @@
+import EventLoop
+package import Security
+import TLS
+package import Transport
+
+/// Has the policy judge an origin by a handshake of the proxy's own, for a tunnel whose handshake the
+/// proxy takes no part in: the same address, port and SNI, by way of the same parent proxy.
+///
+/// Always a full handshake, so that there is a chain to judge. An origin that wants a certificate of the
+/// client's ends it with an alert after it has shown its own, and has been judged by then: that is a
+/// finding too, and says whether the origin had proved to hold the key.
+package final class UpstreamProbe: ByteStreamOwner {
+    package enum Outcome {
+        /// The policy accepts. Not fresh: it did so within the last minute, and nothing was sent.
+        case found(ProbeFinding, isFresh: Bool)
+        case failed(UpstreamFailure)
+    }
+
+    /// What clients of the web offer; for a probe that goes out before the client has spoken.
+    private static let usualProtocols = ["h2", "http/1.1"]
+
+    private let connector: UpstreamConnector
+    private let target: UpstreamTarget
+    private let address: SocketAddress
+    private let applicationProtocols: [String]?
+    private let timeouts: Timeouts
+    private var completion: ((Outcome) -> Void)?
+
+    /// Used if there is something to ask.
+    private var given: UpstreamConnection?
+    private var attempt: UpstreamAttempt?
+    private var connection: UpstreamConnection?
+    private var verdict: Verdict?
+    private lazy var deadline = Deadline(loop: connector.loop) { [unowned self] in end(.failed(.timedOut(.tls))) }
+
+    init(
+        connector: UpstreamConnector, target: UpstreamTarget, address: SocketAddress,
+        over connection: UpstreamConnection?, applicationProtocols: [String]?, timeouts: Timeouts,
+        completion: @escaping (Outcome) -> Void
+    ) {
+        self.connector = connector
+        self.target = target
+        self.address = address
+        given = connection
+        self.applicationProtocols = applicationProtocols
+        self.timeouts = timeouts
+        self.completion = completion
+    }
+
+    /// Gives up; the completion is not called any more.
+    package func cancel() {
+        completion = nil
+        release()
+    }
+
+    func start() {
+        guard completion != nil, let place = target.probePlace(at: address) else { return }
+        if let finding = connector.probes.finding(
+            for: place, applicationProtocols: applicationProtocols, at: connector.unixTime())
+        {
+            return end(.found(finding, isFresh: false))
+        }
+        if let given {
+            connection = given
+            return shakeHands(over: given.stream)
+        }
+        attempt = connector.connect(to: target, at: address, timeouts: timeouts) { [unowned self] result in
+            attempt = nil
+            switch result {
+            case .success(let connection):
+                self.connection = connection
+                shakeHands(over: connection.stream)
+            case .failure(let failure): end(.failed(failure))
+            }
+        }
+    }
+
+    private func shakeHands(over stream: ByteStream) {
+        guard case .verifiedTunnel(let policy, let anchors, let name) = target.layer else { return }
+        stream.owner = self
+        deadline.set(afterNanoseconds: timeouts.tlsHandshake.nanoseconds)
+        let now = connector.unixTime()
+        do {
+            var options = TLSClientContext.Options()
+            options.versions = policy.requirements.minimumTLS ... .tls13
+            options.applicationProtocols = applicationProtocols ?? Self.usualProtocols
+            let context = try TLSClientContext(options: options)
+            let connection = try stream.withDescriptor { descriptor in
+                try TLSConnection(
+                    client: context, descriptor: descriptor, serverName: name,
+                    verify: { [unowned self] presented in
+                        let verdict = policy.evaluate(presented, host: name, anchors: anchors, at: now)
+                        self.verdict = verdict
+                        return verdict.peerVerdict
+                    })
+            }
+            stream.secure(connection)
+        } catch {
+            end(.failed(.local("\(error)")))
+        }
+    }
+
+    package func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {
+        guard let verdict else {
+            if case .failure(let error) = result { return end(.failed(.tls(error))) }
+            return end(.failed(.local("the handshake ended without a verdict")))
+        }
+        guard verdict.isAccepted else { return end(.failed(.refused(verdict))) }
+        var isKeyProved = true
+        if case .failure(let error) = result {
+            guard case .tls(let cause) = error, case .alertReceived = cause.kind else { return end(.failed(.tls(error))) }
+            isKeyProved = stream.withTLS { $0.isServerKeyProved } ?? false
+        }
+        let version = stream.withTLS { $0.version } ?? .tls12
+        let finding = ProbeFinding(verdict: verdict, version: version, isKeyProved: isKeyProved)
+        if let place = target.probePlace(at: address) {
+            connector.probes.store(
+                finding, for: place, applicationProtocols: applicationProtocols ?? Self.usualProtocols,
+                at: connector.unixTime())
+        }
+        end(.found(finding, isFresh: true))
+    }
+
+    package func streamIsReadable(_ stream: ByteStream) {}
+    package func streamIsWritable(_ stream: ByteStream) {}
+
+    private func end(_ outcome: Outcome) {
+        guard let completion else { return }
+        self.completion = nil
+        release()
+        completion(outcome)
+    }
+
+    private func release() {
+        deadline.clear()
+        attempt?.cancel()
+        attempt = nil
+        connection?.close()
+        connection = nil
+        given = nil
+    }
+}

@@ -1,0 +1,102 @@
+"""A TLS client in a CONNECT tunnel that doesn't behave as most do.
+
+    tunnel_client.py --proxy PORT --authority HOST:PORT --trust PEM [options]
+
+Prints one JSON line: {"event": "result", "status": …, "version": …, "body": …}, or with "error".
+"""
+
+import argparse
+import json
+import socket
+import ssl
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--proxy", type=int)
+parser.add_argument("--authority")
+parser.add_argument("--trust")
+parser.add_argument("--sni", help="in the place of the authority's host; empty: none")
+parser.add_argument("--alpn", default="", help="protocols, by commas")
+parser.add_argument("--tls", help="1.2 or 1.3: this version only")
+parser.add_argument("--pieces", type=int, help="writes so many bytes at a time until the handshake is done")
+parser.add_argument("--pipelined", action="store_true", help="sends its ClientHello right behind CONNECT")
+parser.add_argument("--behind", default="", help="bytes in hex, sent right behind the ClientHello")
+options = parser.parse_args()
+
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+context.check_hostname = False
+context.load_verify_locations(options.trust)
+if options.alpn:
+    context.set_alpn_protocols(options.alpn.split(","))
+if options.tls:
+    version = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}[options.tls]
+    context.minimum_version = context.maximum_version = version
+name = options.authority.rsplit(":", 1)[0] if options.sni is None else options.sni
+incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+tls = context.wrap_bio(incoming, outgoing, server_hostname=name or None)
+
+connection = socket.create_connection(("127.0.0.1", options.proxy), timeout=30)
+connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def flush():
+    data = outgoing.read()
+    size = options.pieces or len(data) or 1
+    for start in range(0, len(data), size):
+        connection.sendall(data[start:start + size])
+
+
+def drive(step):
+    while True:
+        try:
+            result = step()
+            flush()
+            return result
+        except ssl.SSLWantReadError:
+            flush()
+            data = connection.recv(65536)
+            if data:
+                incoming.write(data)
+            else:
+                incoming.write_eof()
+
+
+def run(result):
+    try:
+        tls.do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+    hello = outgoing.read() + bytes.fromhex(options.behind)
+    result["hello"] = len(hello) - len(options.behind) // 2
+    request = f"CONNECT {options.authority} HTTP/1.1\r\nHost: {options.authority}\r\n\r\n".encode()
+    connection.sendall(request + (hello if options.pipelined else b""))
+    head = b""
+    while b"\r\n\r\n" not in head:
+        byte = connection.recv(1)
+        if not byte:
+            raise EOFError("the proxy has ended")
+        head += byte
+    result["status"] = int(head.split()[1])
+    if result["status"] != 200:
+        return
+    if not options.pipelined:
+        outgoing.write(hello)
+        flush()
+    drive(tls.do_handshake)
+    options.pieces = None
+    result["version"] = tls.version()
+    result["alpn"] = tls.selected_alpn_protocol() or ""
+    drive(lambda: tls.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"))
+    answer = b""
+    while data := drive(lambda: tls.read(65536)):
+        answer += data
+    result["body"] = answer.split(b"\r\n\r\n", 1)[1].decode().strip()
+
+
+result = {"event": "result"}
+try:
+    run(result)
+except ssl.SSLError as error:
+    result["error"] = error.reason or str(error)
+except (EOFError, OSError) as error:
+    result["error"] = str(error)
+print(json.dumps(result))

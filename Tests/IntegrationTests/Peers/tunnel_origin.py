@@ -1,0 +1,141 @@
+"""An origin that does something else at each ClientHello, in the order in which they come.
+
+    tunnel_origin.py PLAN...
+
+A plan is a list KEY=VALUE,...; the last one serves all further handshakes:
+
+    chain=NAME  shows NAME.pem with NAME.key
+    tls=1.2     speaks this version only
+    pieces=N    writes N bytes at a time, each a segment of its own
+    client=PEM  asks for a client certificate of this authority, and insists
+    hold=1      answers the ClientHello only after another connection has sent "GO"
+    raw=HEX     writes these bytes in the place of a ServerHello
+    silent=1    says nothing
+
+Prints JSON lines: {"event": "ready", "port": N}, then what arrives, by connection and by handshake.
+"""
+
+import json
+import socket
+import ssl
+import sys
+import threading
+
+lock = threading.Lock()
+released = threading.Event()
+handshakes = 0
+plans = [dict(part.split("=", 1) for part in plan.split(",")) for plan in sys.argv[1:]]
+
+
+def say(event, **fields):
+    with lock:
+        print(json.dumps({"event": event, **fields}), flush=True)
+
+
+class Connection:
+    def __init__(self, connection, number):
+        self.socket, self.number, self.total, self.start = connection, number, 0, b""
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+
+    def receive(self):
+        data = self.socket.recv(65536)
+        self.total += len(data)
+        say("received", connection=self.number, total=self.total)
+        if not data:
+            raise EOFError("the peer has ended")
+        self.start += data[:5 - len(self.start)] if len(self.start) < 5 else b""
+        self.incoming.write(data)
+
+    def flush(self):
+        data = self.outgoing.read()
+        size = int(self.plan.get("pieces", len(data) or 1))
+        for start in range(0, len(data), size):
+            self.socket.sendall(data[start:start + size])
+
+    def drive(self, step):
+        while True:
+            try:
+                result = step()
+                self.flush()
+                return result
+            except ssl.SSLWantReadError:
+                self.flush()
+                self.receive()
+            except ssl.SSLError:
+                self.flush()
+                raise
+
+    def serve(self):
+        global handshakes
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.plan = {}
+        while len(self.start) < 5:
+            self.receive()
+            if self.start == b"GO":
+                say("released")
+                released.set()
+                return
+        with lock:
+            handshakes += 1
+            number = handshakes
+        self.plan = plans[min(number, len(plans)) - 1]
+        say("hello", handshake=number, connection=self.number, total=self.total)
+        if "hold" in self.plan:
+            released.wait(60)
+        if "silent" in self.plan:
+            while True:
+                self.receive()
+        if "raw" in self.plan:
+            self.socket.sendall(bytes.fromhex(self.plan["raw"]))
+            while True:
+                self.receive()
+        self.tls(number)
+
+    def tls(self, number):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.plan["chain"] + ".pem", self.plan["chain"] + ".key")
+        context.set_alpn_protocols(["http/1.1"])
+        names = []
+        context.sni_callback = lambda _, name, __: names.append(name)
+        if "tls" in self.plan:
+            version = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}[self.plan["tls"]]
+            context.minimum_version = context.maximum_version = version
+        if "client" in self.plan:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(self.plan["client"])
+        tls = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
+        try:
+            self.drive(tls.do_handshake)
+            say("handshake", handshake=number, connection=self.number, version=tls.version(),
+                alpn=tls.selected_alpn_protocol() or "", sni=names[0] or "" if names else "")
+            head = b""
+            while b"\r\n\r\n" not in head:
+                head += self.drive(lambda: tls.read(65536)) or self.fail()
+            body = f"handshake {number}\n"
+            self.drive(lambda: tls.write(
+                f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode()))
+            self.drive(tls.unwrap)
+        except (ssl.SSLError, EOFError, OSError) as error:
+            say("failed", handshake=number, connection=self.number, cause=str(error))
+
+    def fail(self):
+        raise EOFError("the peer has ended")
+
+
+def serve(connection, number):
+    try:
+        Connection(connection, number).serve()
+    except (EOFError, OSError):
+        pass
+    finally:
+        say("closed", connection=number)
+        connection.close()
+
+
+listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+say("ready", port=listener.getsockname()[1])
+count = 0
+while True:
+    connection, _ = listener.accept()
+    count += 1
+    threading.Thread(target=serve, args=(connection, count), daemon=True).start()

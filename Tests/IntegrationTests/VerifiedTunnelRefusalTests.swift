@@ -1,0 +1,276 @@
+import Foundation
+import TestAuthority
+import Testing
+
+/// `action: verify-tunnel`: what is refused, when, and how the client and the log are told.
+@Suite(.timeLimit(.minutes(2)))
+struct VerifiedTunnelRefusalTests {
+    /// A ServerHello of TLS 1.1 that goes on with a change of cipher, as if a session were resumed.
+    private static let oldResumption =
+        "160302002a02000026" + "0302" + String(repeating: "07", count: 32) + "00" + "c009" + "00" + "140302000101"
+    private static let anonymous =
+        "160303002a02000026" + "0303" + String(repeating: "07", count: 32) + "00" + "c018" + "00" + "16030300040c000000"
+
+    // MARK: Before 200
+
+    @Test func aWrongPinIsRefusedAtConnect() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=other")
+            let proxy = try await tunnels.proxy()
+            let authority = "\(VerifiedTunnelBed.name):\(origin.port)"
+            let answer = try await proxy.connect(to: authority)
+            Expected.refused(502, "pinning failure").check(answer, host: VerifiedTunnelBed.name)
+            let presented = try await tunnels.other.pin(bed)
+            #expect(answer["Proxy-Status"]?.contains(presented) == true, "\(answer)")
+            let event = try await proxy.events.first("pin.mismatch")
+            #expect(event["verification"] == "probe" && event["host"] == VerifiedTunnelBed.name, "\(event)")
+            // Refusals aren't remembered: the next one asks again.
+            #expect(try await proxy.connect(to: authority).status == 502)
+            #expect(origin.events.all("hello").count == 2)
+        }
+    }
+
+    @Test func anOriginThatNobodyVouchesForIsRefusedAtConnect() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let stranger = try TestRoots("Stranger").leaf(VerifiedTunnelBed.name)
+            try bed.file("stranger.pem", ServedChain(stranger).pem)
+            try bed.file("stranger.key", stranger.keyPEM)
+            let origin = try await tunnels.origin("chain=stranger")
+            let proxy = try await tunnels.proxy()
+            let answer = try await proxy.connect(to: "\(VerifiedTunnelBed.name):\(origin.port)")
+            Expected.refused(502, "unknown issuer").check(answer, host: VerifiedTunnelBed.name)
+            #expect(try await proxy.events.first("trust.failure")["verification"] == "probe")
+        }
+    }
+
+    @Test func anOriginThatDoesNotSpeakTLSIsRefusedAtConnect() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("raw=485454502f312e3120343030")
+            let proxy = try await tunnels.proxy()
+            let answer = try await proxy.connect(to: "\(VerifiedTunnelBed.name):\(origin.port)")
+            #expect(answer.status == 502, "\(answer)")
+        }
+    }
+
+    @Test func aReportedMismatchPassesAndIsLoggedForBothHandshakes() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=other")
+            let proxy = try await tunnels.proxy(more: "enforcement: report")
+            let result = try await tunnels.client(via: proxy, to: origin.port, "--tls", "1.2")
+            #expect(result["body"] == "handshake 2", "\(result)")
+            for verification in ["probe", "in-band"] {
+                _ = try await proxy.events.first("pin.report") { $0["verification"] == verification }
+            }
+        }
+    }
+
+    // MARK: The origin, after 200
+
+    /// What is shown to the proxy is not what is shown to the client.
+    @Test(arguments: [
+        ("1.2", "other", "SSLV3_ALERT_BAD_CERTIFICATE", "pin.mismatch"),
+        ("1.2", "stranger", "TLSV1_ALERT_UNKNOWN_CA", "trust.failure"),
+        ("1.2", "expired", "SSLV3_ALERT_CERTIFICATE_EXPIRED", "trust.failure"),
+    ])
+    func theCertificateThatPassesByDecides(version: String, chain: String, alert: String, event: String) async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let stranger = try TestRoots("Stranger").leaf(VerifiedTunnelBed.name)
+            let expired = try tunnels.roots.leaf(VerifiedTunnelBed.name) {
+                $0.keyPair = tunnels.pinned.key
+                $0.notAfter = TestRoots.now - 60
+            }
+            for (name, leaf) in [("stranger", stranger), ("expired", expired)] {
+                try bed.file("\(name).pem", ServedChain(leaf).pem)
+                try bed.file("\(name).key", leaf.keyPEM)
+            }
+            let origin = try await tunnels.origin("chain=pinned", "chain=\(chain)")
+            let proxy = try await tunnels.proxy()
+            let result = try await tunnels.client(via: proxy, to: origin.port, "--tls", version)
+            #expect(result["status"] == "200" && result["error"] == alert, "\(result)")
+            #expect(try await proxy.events.first(event)["verification"] == "in-band")
+            let line = try await proxy.tunnelLine()
+            #expect(line["status"] == "200" && line["error"] == "tls_certificate_error", "\(line)")
+            #expect(line["bytes_down"] == "0" && line["cause"]?.isEmpty == false, "\(line)")
+            // The origin is left without a word of the client's beyond its hello.
+            _ = try await origin.events.first("failed") { $0["handshake"] == "2" }
+        }
+    }
+
+    /// In TLS 1.3 the certificate can't be seen; a probe that looks like the client is shown it.
+    @Test func anotherCertificateByApplicationProtocolIsFoundByAProbe() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned", "chain=other", "chain=other")
+            let proxy = try await tunnels.proxy()
+            let result = try await tunnels.client(via: proxy, to: origin.port, "--tls", "1.3", "--alpn", "http/1.1")
+            #expect(result["status"] == "200" && result["error"] == "SSLV3_ALERT_BAD_CERTIFICATE", "\(result)")
+            #expect(try await proxy.events.first("pin.mismatch")["verification"] == "probe")
+            #expect(try await proxy.tunnelLine()["error"] == "tls_certificate_error")
+        }
+    }
+
+    /// Its TLS 1.2 certificate was judged; the one of TLS 1.3 nobody has seen.
+    @Test func anOriginThatWasOlderToTheProbeIsRefused() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned,tls=1.2", "chain=pinned,tls=1.3", "chain=pinned,tls=1.2")
+            let proxy = try await tunnels.proxy()
+            let result = try await tunnels.client(via: proxy, to: origin.port)
+            #expect(result["error"] == "SSLV3_ALERT_HANDSHAKE_FAILURE", "\(result)")
+            let event = try await proxy.events.first("trust.failure")
+            #expect(event["cause"]?.contains("TLS 1.2 with the probe") == true, "\(event)")
+        }
+    }
+
+    @Test(arguments: [
+        (oldResumption, "TLSV1_ALERT_PROTOCOL_VERSION", "TLS 1.1"),
+        (anonymous, "SSLV3_ALERT_HANDSHAKE_FAILURE", "shows no certificate"),
+        ("474554202f", "SSLV3_ALERT_HANDSHAKE_FAILURE", "not TLS"),
+        ("16030300040b000000", "SSLV3_ALERT_HANDSHAKE_FAILURE", "malformed"),
+        // An alert of the origin's own says nothing that it has to be trusted for.
+        ("15030300020250", "TLSV1_ALERT_INTERNAL_ERROR", "alert 80"),
+    ])
+    func aFlightThatIsNoneIsRefused(bytes: String, alert: String, cause: String) async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned", "raw=\(bytes)")
+            let proxy = try await tunnels.proxy()
+            let result = try await tunnels.client(via: proxy, to: origin.port, "--tls", "1.2")
+            #expect(result["error"] == alert, "\(result)")
+            let line = try await proxy.tunnelLine()
+            #expect(line["cause"]?.contains(cause) == true, "\(line)")
+        }
+    }
+
+    @Test func theMinimumVersionHoldsForWhatPassesBy() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned")
+            let proxy = try await tunnels.proxy(more: "min_tls: 1.3")
+            let old = try await tunnels.client(via: proxy, to: origin.port, "--tls", "1.2")
+            #expect(old["error"] == "TLSV1_ALERT_PROTOCOL_VERSION", "\(old)")
+            let new = try await tunnels.client(via: proxy, to: origin.port, "--tls", "1.3")
+            #expect(new["body"]?.hasPrefix("handshake") == true, "\(new)")
+        }
+    }
+
+    @Test func aSilentOriginIsTimedOut() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned", "silent=1")
+            let proxy = try await tunnels.proxy(sections: ["timeouts": ["tls_handshake: 500ms"]])
+            let result = try await tunnels.client(via: proxy, to: origin.port)
+            #expect(result["error"] != nil, "\(result)")
+            #expect(try await proxy.tunnelLine()["cause"]?.contains("took too long") == true)
+        }
+    }
+
+    @Test func earlyDataIsHeldUntilTheVerdict() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            // The third ClientHello is that of the probe with the client's own (no) ALPN.
+            let origin = try await tunnels.origin("chain=pinned", "chain=pinned", "chain=pinned,hold=1")
+            let proxy = try await tunnels.proxy()
+            let behind = "1703030003010203"
+            async let client = tunnels.client(
+                via: proxy, to: origin.port, "--tls", "1.3", "--behind", behind, "--pipelined")
+            let held = try await origin.events.first("hello") { $0["handshake"] == "3" }
+            #expect(held["connection"] != "2")
+            let total = try #require(origin.events.all("received").last { $0["connection"] == "2" }?["total"])
+            let release = try RawConnection(port: origin.port)
+            try await release.send("GO")
+            // The origin doesn't know these records, so all that can be said is that they came.
+            let after = try await origin.events.first("received") { event in
+                event["connection"] == "2" && Int(event["total"] ?? "") ?? 0 > Int(total) ?? 0
+            }
+            let result = try await client
+            #expect(result["hello"] == total, "\(result)")
+            #expect(Int(after["total"] ?? "") == (Int(total) ?? 0) + behind.count / 2, "\(after)")
+        }
+    }
+
+    // MARK: The client, after 200
+
+    @Test(arguments: ["other.test", "origin.test.other.test", "127.0.0.1.origin.test"])
+    func anotherNameThanThatOfConnectIsRefused(name: String) async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned")
+            let proxy = try await tunnels.proxy()
+            let result = try await tunnels.client(via: proxy, to: origin.port, "--sni", name)
+            #expect(result["error"] == "TLSV1_UNRECOGNIZED_NAME", "\(result)")
+            let line = try await proxy.tunnelLine()
+            #expect(line["cause"]?.contains(name) == true, "\(line)")
+            #expect(line["cause"]?.contains("\(VerifiedTunnelBed.name):\(origin.port)") == true, "\(line)")
+            // The origin has seen the probe's hello, and not the client's.
+            #expect(origin.events.all("hello").count == 1)
+        }
+    }
+
+    @Test func aNameIsComparedWithoutItsCase() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned")
+            let proxy = try await tunnels.proxy()
+            let result = try await tunnels.client(via: proxy, to: origin.port, "--sni", "ORIGIN.Test")
+            #expect(result["body"] == "handshake 2" || result["body"] == "handshake 3", "\(result)")
+        }
+    }
+
+    @Test(arguments: [
+        ("GET / HTTP/1.1\r\n\r\n", "does not speak TLS"), ("\u{16}\u{3}\u{1}\u{0}\u{4}\u{2}\u{0}\u{0}\u{0}", "malformed ClientHello"),
+        ("\u{16}\u{3}\u{1}\u{0}\u{0}", "malformed ClientHello"), ("\u{16}\u{3}\u{1}", "ended before"), ("", "ended before"),
+    ])
+    func whatIsNoHelloIsNotPassedOn(bytes: String, cause: String) async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned")
+            let proxy = try await tunnels.proxy()
+            let connection = try RawConnection(to: proxy)
+            let authority = "\(VerifiedTunnelBed.name):\(origin.port)"
+            try await connection.send("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
+            #expect(try await connection.response().status == 200)
+            try await connection.send(bytes)
+            if cause == "ended before" { try await connection.finishSending() }
+            try await connection.end()
+            let line = try await proxy.tunnelLine()
+            #expect(line["cause"]?.contains(cause) == true, "\(line)")
+            // The second connection was the tunnel's, and carried nothing.
+            _ = try await origin.events.first("closed") { $0["connection"] == "2" }
+            #expect(origin.events.all("received").last { $0["connection"] == "2" }?["total"] == "0")
+        }
+    }
+
+    @Test func aHelloThatNeverEndsIsTimedOut() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned")
+            let proxy = try await tunnels.proxy(sections: ["timeouts": ["tls_handshake: 500ms"]])
+            let connection = try RawConnection(to: proxy)
+            let authority = "\(VerifiedTunnelBed.name):\(origin.port)"
+            try await connection.send("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
+            #expect(try await connection.response().status == 200)
+            try await connection.send("\u{16}\u{3}\u{1}")
+            try await connection.end()
+            #expect(try await proxy.tunnelLine()["cause"]?.contains("took too long") == true)
+        }
+    }
+
+    @Test func plainRequestsAndURLsOfAPinnedHostAreRefused() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let proxy = try await tunnels.proxy()
+            for scheme in ["http", "https"] {
+                let connection = try RawConnection(to: proxy)
+                try await connection.send(
+                    "GET \(scheme)://\(VerifiedTunnelBed.name)/ HTTP/1.1\r\nHost: \(VerifiedTunnelBed.name)\r\n\r\n")
+                #expect(try await connection.response().status == 403)
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+import Foundation
+import Synchronization
+import TestAuthority
+import Testing
+
+/// `action: verify-tunnel`: what real programs see of it, and which chains pass.
+@Suite(.timeLimit(.minutes(2)))
+struct VerifiedTunnelTests {
+    // MARK: What passes
+
+    @Test(arguments: [("1.2", "in-band"), ("1.3", "probe")])
+    func aPinnedOriginIsReachedAndItsOwnCertificateSeen(version: String, verification: String) async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned")
+            let proxy = try await tunnels.proxy()
+            let run = try await tunnels.curl(via: proxy, to: origin.port, "--tlsv\(version)", "--tls-max", version)
+            #expect(run.output == "handshake 2", "\(run)")
+            let line = try await proxy.tunnelLine()
+            #expect(line["verification"] == verification && line["status"] == "200", "\(line)")
+            #expect(line["entry"] == VerifiedTunnelBed.name && line["cause"] == nil, "\(line)")
+            #expect(line["pin"] == (try await tunnels.pinned.pin(bed)), "\(line)")
+        }
+    }
+
+    @Test func requestsBringsItsOwnTrust() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned")
+            let proxy = try await tunnels.proxy()
+            let environment = ["HTTPS_PROXY": proxy.url, "REQUESTS_CA_BUNDLE": bed.path("roots.pem")]
+            let run = try await bed.run(
+                [
+                    PythonPeer.pythonWithPackages, PythonPeer.path("fetch.py"), "requests",
+                    "https://\(VerifiedTunnelBed.name):\(origin.port)/",
+                ], environment: environment)
+            #expect(run.output.hasPrefix("handshake"), "\(run)")
+        }
+    }
+
+    /// The client's certificate is its own affair: an origin that insists on it sees it, end to end.
+    @Test(arguments: ["-tls1_2", "-tls1_3"])
+    func aClientProvesItselfEndToEnd(version: String) async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let authority = try TestRoots("Client")
+            let client = try authority.leaf("client.test") {
+                $0.commonName = "the client"
+                $0.extendedKeyUsage = []
+            }
+            try bed.file("client-root.pem", authority.root.pem)
+            let certificate = try bed.file("client.pem", ServedChain(client).pem)
+            let key = try bed.file("client.key", client.keyPEM)
+            let server = try await tunnels.openSSLServer(
+                version, "-Verify", "3", "-verify_return_error", "-CAfile", bed.path("client-root.pem"))
+            let proxy = try await tunnels.proxy()
+            let run = try await tunnels.openSSLClient(
+                via: proxy, to: server.port, version, "-cert", certificate, "-key", key, "-cert_chain", certificate)
+            #expect(run.output.contains("HTTP/1.0 200 ok"), "\(run)")
+            #expect(run.output.contains("Subject: CN=the client"), "\(run)")
+            let line = try await proxy.tunnelLine()
+            #expect(line["verification"] == (version == "-tls1_2" ? "in-band" : "probe"), "\(line)")
+
+            // Without it the origin's own alert comes through.
+            let without = try await tunnels.openSSLClient(via: proxy, to: server.port, version)
+            #expect(!without.output.contains("200 ok"), "\(without)")
+            #expect(without.description.contains("alert"), "\(without)")
+        }
+    }
+
+    /// No certificate is shown: a probe's verdict decides, also that of an origin that wants the client's.
+    @Test(arguments: [["-tls1_2"], ["-tls1_2", "-no_ticket"], ["-tls1_3"]])
+    func aSessionIsResumed(options: [String]) async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let server = try await OpenSSLServer(in: bed, chain: ServedChain(tunnels.pinned), ["-www"] + options)
+            let proxy = try await tunnels.proxy()
+            let first = try await tunnels.openSSLClient(via: proxy, to: server.port, "-sess_out", "session.pem")
+            #expect(first.output.contains("\nNew, "), "\(first)")
+            let second = try await tunnels.openSSLClient(via: proxy, to: server.port, "-sess_in", "session.pem")
+            #expect(second.output.contains("\nReused, "), "\(second)")
+            #expect(second.output.contains("HTTP/1.0 200 ok"), "\(second)")
+            _ = try await proxy.events.first("exchange") { [checks = Counter()] _ in checks.next() == 2 }
+            #expect(proxy.events.all("exchange").last?["verification"] == "probe", "\(proxy.events.all("exchange"))")
+        }
+    }
+
+    @Test func aResumedSessionOfAClientWithACertificatePasses() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let client = try tunnels.roots.leaf("client.test") { $0.extendedKeyUsage = [] }
+            let certificate = try bed.file("client.pem", ServedChain(client).pem)
+            let key = try bed.file("client.key", client.keyPEM)
+            let server = try await tunnels.openSSLServer(
+                "-tls1_2", "-Verify", "3", "-verify_return_error", "-CAfile", bed.path("roots.pem"), "-context", "a")
+            let proxy = try await tunnels.proxy()
+            for (option, words) in [("-sess_out", "\nNew, "), ("-sess_in", "\nReused, ")] {
+                let run = try await tunnels.openSSLClient(
+                    via: proxy, to: server.port, option, "session.pem", "-cert", certificate, "-key", key, "-cert_chain",
+                    certificate)
+                #expect(run.output.contains(words) && run.output.contains("HTTP/1.0 200 ok"), "\(run)")
+            }
+        }
+    }
+
+    @Test func aServerThatWantsAnotherGroupGetsASecondHello() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let server = try await tunnels.openSSLServer("-tls1_3", "-groups", "P-384")
+            let proxy = try await tunnels.proxy()
+            let run = try await tunnels.openSSLClient(via: proxy, to: server.port, "-groups", "P-256:P-384")
+            #expect(run.output.contains("HTTP/1.0 200 ok"), "\(run)")
+            #expect(run.output.contains("Server Temp Key: ECDH, secp384r1"), "\(run)")
+            let line = try await proxy.tunnelLine()
+            #expect(line["verification"] == "probe" && line["cause"] == nil, "\(line)")
+        }
+    }
+
+    @Test func earlyDataArrivesOnceTheOriginIsAccepted() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let request = try bed.file("request", "GET /hello HTTP/1.0\r\n\r\n")
+            let nginx = try await NginxOrigin(
+                in: bed,
+                sites: [
+                    .init(
+                        name: VerifiedTunnelBed.name, chain: ServedChain(tunnels.pinned), directives: "ssl_early_data on;")
+                ])
+            let proxy = try await tunnels.proxy()
+            _ = try await tunnels.openSSLClient(via: proxy, to: nginx.port, "-sess_out", "session.pem")
+            let run = try await tunnels.openSSLClient(
+                via: proxy, to: nginx.port, "-sess_in", "session.pem", "-early_data", request)
+            #expect(run.output.contains("Early data was accepted"), "\(run)")
+            #expect(run.output.contains("HTTP/1.1 200 OK"), "\(run)")
+        }
+    }
+
+    @Test(arguments: ["1.2", "1.3"], [["--pieces", "1"], ["--pipelined"], ["--pipelined", "--sni", ""]])
+    func aHelloMayComeInAnyWay(version: String, options: [String]) async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned")
+            let proxy = try await tunnels.proxy()
+            let result = try await tunnels.client(via: proxy, to: origin.port, options + ["--tls", version])
+            #expect(result["body"]?.hasPrefix("handshake") == true, "\(result)")
+        }
+    }
+
+    @Test(arguments: ["1.2", "1.3"])
+    func aFlightMayComeInSmallPieces(version: String) async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned,pieces=1")
+            let proxy = try await tunnels.proxy()
+            let result = try await tunnels.client(via: proxy, to: origin.port, "--tls", version)
+            #expect(result["body"]?.hasPrefix("handshake") == true, "\(result)")
+        }
+    }
+
+    @Test func aParentProxyIsAskedForTheProbeToo() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned")
+            let parent = try await ProxyProcess(
+                in: bed, folder: "parent", pins: "defaults: {action: tunnel}\n", trust: nil,
+                hosts: [VerifiedTunnelBed.name: "127.0.0.1"])
+            let proxy = try await ProxyProcess(
+                in: bed, pins: tunnels.entry(), trust: bed.path("roots.pem"),
+                sections: ["upstream": ["parent: http://\(parent.address):\(parent.port)"]])
+            let run = try await tunnels.curl(via: proxy, to: origin.port)
+            #expect(run.output == "handshake 2", "\(run)")
+            // The probe, and the tunnel.
+            _ = try await parent.events.first("exchange") { [count = Counter()] _ in count.next() == 2 }
+        }
+    }
+
+    // MARK: The probe's minute
+
+    @Test func theProbesVerdictIsRemembered() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned")
+            let proxy = try await tunnels.proxy()
+            for body in ["handshake 2", "handshake 3"] {
+                #expect(try await tunnels.curl(via: proxy, to: origin.port).output == body)
+            }
+            // Other application protocols: an origin may choose its certificate by them.
+            let other = try await tunnels.client(via: proxy, to: origin.port, "--tls", "1.3", "--alpn", "http/1.1")
+            #expect(other["body"] == "handshake 4", "\(other)")
+            let hellos = origin.events.all("handshake").map { $0["alpn"] ?? "" }
+            #expect(hellos.count == 5, "\(hellos)")
+            let again = try await tunnels.client(via: proxy, to: origin.port, "--tls", "1.3", "--alpn", "http/1.1")
+            #expect(again["body"] == "handshake 6", "\(again)")
+        }
+    }
+
+    @Test func anOpenTunnelOutlivesAReloadAndANewOneDoesNot() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned")
+            let proxy = try await tunnels.proxy()
+            let open = try await bed.start(
+                [
+                    "openssl", "s_client", "-proxy", "\(proxy.address):\(proxy.port)", "-connect",
+                    "\(VerifiedTunnelBed.name):\(origin.port)", "-servername", VerifiedTunnelBed.name, "-CAfile",
+                    bed.path("roots.pem"), "-ign_eof",
+                ])
+            _ = try await origin.events.first("handshake") { $0["handshake"] == "2" || $0["handshake"] == "3" }
+            try bed.file("proxy/pins.yaml", try await tunnels.entry(pin: .wrongPin))
+            #expect(try await proxy.reload().name == "config.reload")
+            // The verdict of a moment ago was another policy's.
+            let refused = try await proxy.connect(to: "\(VerifiedTunnelBed.name):\(origin.port)")
+            #expect(refused.status == 502, "\(refused)")
+            #expect(proxy.events.all("exchange").allSatisfy { $0["status"] == "502" })
+            open.send(signal: SIGTERM)
+            _ = try await proxy.events.first("exchange") { $0["status"] == "200" }
+        }
+    }
+}
+
+/// Counts the events that a watcher was asked about.
+final class Counter: Sendable {
+    private let count = Mutex(0)
+
+    func next() -> Int {
+        count.withLock { count in
+            count += 1
+            return count
+        }
+    }
+}
