@@ -118,6 +118,7 @@ final class Worker {
             context.logger.error("resolver.reload", metadata: ["cause": "\(error)"])
         }
         pool.retire { [self] key in isRetired(key) }
+        context.sessions.retire { [self] key in isRetired(key) }
     }
 
     private func settle(_ fresh: ActiveConfiguration) {

@@ -43,4 +43,14 @@ package final class UpstreamSessionCache: Sendable {
             return entry.validUntil > unixTime ? entry : nil
         }
     }
+
+    /// Gives up the sessions with origins that `isRetired` names, e.g. after a reload: a policy that
+    /// comes back later begins with full handshakes.
+    package func retire(where isRetired: (OriginKey) -> Bool) {
+        // Asked outside of the lock, which every handshake takes.
+        let retired = sessions.withLock { Array($0.keys) }.filter(isRetired)
+        sessions.withLock { sessions in
+            for key in retired { sessions[key] = nil }
+        }
+    }
 }

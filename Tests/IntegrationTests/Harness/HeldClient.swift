@@ -1,0 +1,34 @@
+/// `Peers/held_client.py`: a client whose connection rests between one step and the next, for as long
+/// as a test wants.
+struct HeldClient: Sendable {
+    private let control: RawConnection
+
+    init(in shared: SharedBed) async throws {
+        let peer = try await PythonPeer(
+            in: shared.bed, script: "held_client.py",
+            [
+                "--proxy", "\(shared.proxy.port)", "--authority", shared.authority, "--ca", shared.proxy.authority,
+            ])
+        control = try RawConnection(port: peer.port)
+    }
+
+    /// The status of a CONNECT on a new connection.
+    func connect() async throws -> String { try await ask("connect") }
+
+    /// `new` or `resumed`: TLS on that connection.
+    func secure() async throws -> String { try await ask("secure") }
+
+    /// The status of a request within it; `closed` if the connection has ended.
+    func get(_ path: String = "/echo") async throws -> String { try await ask("get \(path)") }
+
+    private func ask(_ command: String) async throws -> String {
+        try await control.send(command + "\n")
+        var line: [UInt8] = []
+        while true {
+            let byte = try await control.receive(atMost: 1)
+            guard let byte = byte.first else { throw TestBedError("the client ended at \(command)") }
+            if byte == UInt8(ascii: "\n") { return String(decoding: line, as: UTF8.self) }
+            line.append(byte)
+        }
+    }
+}

@@ -1,0 +1,81 @@
+"""A client that holds its connection to the proxy between one word of the test and the next.
+
+    held_client.py --proxy PORT --authority HOST:PORT --ca FILE
+
+Takes commands as lines on one connection to the port that it announces, and answers each with a line:
+
+    connect      a new CONNECT; its status
+    secure       TLS within it, resuming the last session if there is one: "new" or "resumed"
+    get PATH     a request on it; its status
+"""
+
+import argparse
+import json
+import socket
+import ssl
+
+
+class Client:
+    def __init__(self, options):
+        self.options = options
+        self.host = options.authority.split(":")[0]
+        self.context = ssl.create_default_context(cafile=options.ca)
+        self.connection = None
+        self.session = None
+
+    def status(self):
+        """The status of the next response, whose body is read by its Content-Length."""
+        received = b""
+        while b"\r\n\r\n" not in received:
+            data = self.connection.recv(65536)
+            if not data:
+                return "closed"
+            received += data
+        head, _, body = received.partition(b"\r\n\r\n")
+        fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:])
+        missing = int(fields.get(b"content-length", b"0")) - len(body)
+        while missing > 0:
+            missing -= len(self.connection.recv(missing))
+        return head.split(b" ")[1].decode()
+
+    def connect(self):
+        self.connection = socket.create_connection(("127.0.0.1", self.options.proxy), timeout=30)
+        authority = self.options.authority
+        self.connection.sendall(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode())
+        return self.status()
+
+    def secure(self):
+        self.connection = self.context.wrap_socket(
+            self.connection, server_hostname=self.host, session=self.session)
+        return "resumed" if self.connection.session_reused else "new"
+
+    def get(self, path):
+        self.connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {self.options.authority}\r\n\r\n".encode())
+        status = self.status()
+        # TLS 1.3 sends tickets after the handshake.
+        self.session = self.connection.session or self.session
+        return status
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--proxy", type=int, required=True)
+    parser.add_argument("--authority", required=True)
+    parser.add_argument("--ca", required=True)
+    client = Client(parser.parse_args())
+    listener = socket.create_server(("127.0.0.1", 0))
+    print(json.dumps({"event": "ready", "port": listener.getsockname()[1]}), flush=True)
+    control, _ = listener.accept()
+    with control.makefile("rw") as lines:
+        for line in lines:
+            command, *arguments = line.split()
+            try:
+                answer = getattr(client, command)(*arguments)
+            except OSError as error:
+                answer = f"{type(error).__name__}: {error}"
+            lines.write(answer + "\n")
+            lines.flush()
+
+
+if __name__ == "__main__":
+    main()
