@@ -19,19 +19,20 @@ extension Certificate {
         }
     }
 
-    private func alternativeNames(_ read: (GENERAL_NAME) -> String?) -> [String] {
+    /// What `read` makes of the names of the subjectAltName; none if there is none that can be read.
+    func alternativeNames<Name>(_ read: (GENERAL_NAME) -> Name?) -> [Name] {
         guard let extensionValue = X509_get_ext_d2i(pointer, NID_subject_alt_name, nil, nil) else { return [] }
         let names = OpaquePointer(extensionValue)
         defer { GENERAL_NAMES_free(names) }
-        var texts: [String] = []
+        var found: [Name] = []
         for index in 0..<OPENSSL_sk_num(names) {
             guard let value = OPENSSL_sk_value(names, index) else { continue }
-            if let text = read(value.load(as: GENERAL_NAME.self)) { texts.append(text) }
+            if let name = read(value.load(as: GENERAL_NAME.self)) { found.append(name) }
         }
-        return texts
+        return found
     }
 
-    private static func printable(_ bytes: [UInt8]) -> String {
+    static func printable(_ bytes: [UInt8]) -> String {
         var text = ""
         for byte in bytes {
             if (0x20..<0x7F).contains(byte) {

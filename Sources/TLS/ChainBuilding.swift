@@ -16,13 +16,22 @@ enum ChainUse {
     }
 }
 
+/// Why an attempt to build a chain failed, and how far it had come.
+struct ChainFailure: Error {
+    let failure: VerificationFailure
+    /// Leaf first; empty if not even that was looked at.
+    var chain: [Certificate] = []
+
+    static let outOfMemory = ChainFailure(failure: .outOfMemory)
+}
+
 extension TrustAnchors {
     /// One attempt to build a chain, by OpenSSL alone. It takes the first issuer that fits and doesn't
     /// come back to choose another.
     /// - Parameter issuers: candidates, trusted by nobody, in any order.
     func build(
         from leaf: Certificate, by issuers: [Certificate], for use: ChainUse, options: VerificationOptions
-    ) -> Result<VerifiedChain, VerificationFailure> {
+    ) -> Result<VerifiedChain, ChainFailure> {
         OpenSSLErrorQueue.clear()
         defer { OpenSSLErrorQueue.clear() }
         guard let context = X509_STORE_CTX_new() else { return .failure(.outOfMemory) }
@@ -48,24 +57,22 @@ extension TrustAnchors {
         X509_VERIFY_PARAM_set_auth_level(parameters, Self.securityLevel)
         X509_VERIFY_PARAM_set_depth(parameters, Self.maximumIntermediates)
         if let name = options.name, !Self.require(name, in: parameters) {
-            return .failure(
-                VerificationFailure(
-                    code: X509_V_ERR_HOSTNAME_MISMATCH, depth: 0, certificate: leaf, options: options))
+            let failure = VerificationFailure(
+                code: X509_V_ERR_HOSTNAME_MISMATCH, depth: 0, certificate: leaf, options: options)
+            return .failure(ChainFailure(failure: failure))
         }
 
         let verdict = X509_verify_cert(context)
         let code = X509_STORE_CTX_get_error(context)
+        let chain = CertificateStack.certificates(of: X509_STORE_CTX_get0_chain(context))
         // Both must say so: the error is 0 too where verification could not even begin.
-        if verdict == 1, code == X509_V_OK, let chain = X509_STORE_CTX_get0_chain(context) {
-            let certificates = CertificateStack.certificates(of: chain)
-            if !certificates.isEmpty { return .success(VerifiedChain(certificates: certificates)) }
-        }
+        if verdict == 1, code == X509_V_OK, !chain.isEmpty { return .success(VerifiedChain(certificates: chain)) }
         let depth = X509_STORE_CTX_get_error_depth(context)
         let certificate = X509_STORE_CTX_get_current_cert(context).map { Certificate(sharing: $0) }
-        return .failure(
-            VerificationFailure(
-                code: code == X509_V_OK ? X509_V_ERR_UNSPECIFIED : code, depth: Int(depth),
-                certificate: certificate ?? leaf, options: options))
+        let failure = VerificationFailure(
+            code: code == X509_V_OK ? X509_V_ERR_UNSPECIFIED : code, depth: Int(depth),
+            certificate: certificate ?? leaf, options: options)
+        return .failure(ChainFailure(failure: failure, chain: chain))
     }
 
     /// False if the name can't be asked for.

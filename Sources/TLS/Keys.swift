@@ -82,7 +82,7 @@ enum KeyDescription {
         }
     }
 
-    private static func curve(of key: OpaquePointer) -> String {
+    static func curve(of key: OpaquePointer) -> String {
         var name = [CChar](repeating: 0, count: 64)
         var length = 0
         guard EVP_PKEY_get_group_name(key, &name, name.count, &length) == 1 else { return "with its own curve" }

@@ -120,7 +120,7 @@ struct OCSPAnswer: ~Copyable {
         else { throw .badSignature("\(who) has no delegation (extendedKeyUsage OCSPSigning)") }
         let options = VerificationOptions(name: nil, time: time, allowsPartialChain: true)
         switch TrustAnchors([issuer]).build(from: signer, by: [], for: .statusResponder, options: options) {
-        case .failure(let failure): throw .badSignature("\(who) isn't the issuer's: \(failure.message)")
+        case .failure(let failed): throw .badSignature("\(who) isn't the issuer's: \(failed.failure.message)")
         case .success(let chain):
             guard chain.certificates.count == 2 else { throw .badSignature("\(who) isn't issued by the issuer itself") }
         }

@@ -12,14 +12,19 @@ package struct VerificationOptions: Sendable {
     /// Each certificate below the anchor is looked up in the list of its issuer, where there is one: it
     /// must not be in it, and the list must be the issuer's, whole, and current at `time`.
     package var revocationLists: RevocationLists?
+    /// Seconds for which the leaf may be valid, its first and its last one counted (RFC 5280 section
+    /// 4.1.2.5). nil: any.
+    package var maximumLeafLifetime: Int64?
 
     package init(
-        name: ServerName?, time: UnixTime, allowsPartialChain: Bool = false, revocationLists: RevocationLists? = nil
+        name: ServerName?, time: UnixTime, allowsPartialChain: Bool = false, revocationLists: RevocationLists? = nil,
+        maximumLeafLifetime: Int64? = nil
     ) {
         self.name = name
         self.time = time
         self.allowsPartialChain = allowsPartialChain
         self.revocationLists = revocationLists
+        self.maximumLeafLifetime = maximumLeafLifetime
     }
 }
 
@@ -32,19 +37,71 @@ extension TrustAnchors {
     static let maximumIntermediates: CInt = 8
 
     /// Builds a chain from the leaf to an anchor, and checks it: signatures, dates at `options.time`,
-    /// RFC 5280's rules as X509_STRICT has them, key usage for a TLS server, path lengths and name
-    /// constraints, strength, and the name, in subjectAltName only (RFC 9525: no CN; a wildcard is the
-    /// whole left-most label and stands for one label).
+    /// RFC 5280's rules as X509_STRICT has them and those of `CertificateRules`, key usage for a TLS
+    /// server, path lengths and name constraints, strength, revocation lists, and the name, in
+    /// subjectAltName only (RFC 9525: no CN; a wildcard is the whole left-most label and stands for one
+    /// label).
     ///
     /// The certificates presented after the leaf are candidates for issuers, in any order; those that
-    /// the chain doesn't need change nothing. Anchors are preferred to them, and from the first anchor
-    /// on, every certificate of the chain is one.
+    /// the chain doesn't need change nothing, even if they are bad ones that would fit. Anchors are
+    /// preferred to them, and from the first anchor on, every certificate of the chain is one.
     package func verify(
         _ presented: PresentedChain, options: VerificationOptions
     ) -> Result<VerifiedChain, VerificationFailure> {
+        if let text = CertificateRules.unreadable(presented.leaf) {
+            return .failure(VerificationFailure(.malformed(text), depth: 0, certificate: presented.leaf))
+        }
         // OpenSSL hangs issuers above a leaf that is an anchor itself. They could only spoil the verdict,
         // and they would stand in the chain with nobody having vouched for them.
         let standsAlone = options.allowsPartialChain && contains(presented.leaf)
-        return build(from: presented.leaf, by: standsAlone ? [] : presented.rest, for: .tlsServer, options: options)
+        var candidates = IssuerCandidates(standsAlone ? PresentedChain(leaf: presented.leaf) : presented)
+        let issuers = candidates.certificates
+        var first: VerificationFailure?
+        for _ in 0..<Self.maximumAttempts {
+            switch attempt(presented.leaf, candidates, options) {
+            case .success(let chain): return .success(chain)
+            case .failure(let failed):
+                first = first ?? failed.failure
+                // Whether the leaf is revoked doesn't hang on the way up from it.
+                let isFinal = failed.failure.depth == 0 && failed.failure.reason.isOfRevocation
+                guard !isFinal, candidates.remove(failed) else { break }
+                continue
+            }
+            break
+        }
+        let failure = (first ?? .outOfMemory).naming(unreadableAmong: issuers)
+        return .failure(candidates.isCut ? failure.adding("of what the server sent, only \(IssuerCandidates.limit) certificates were looked at") : failure)
     }
+
+    /// OpenSSL takes the first issuer that fits and doesn't come back to try the next, such as a good
+    /// intermediate beside one of the same name and key that leads nowhere. So the one at fault is taken
+    /// away, and it is asked again, this often.
+    private static let maximumAttempts = 8
+
+    private func attempt(
+        _ leaf: Certificate, _ candidates: IssuerCandidates, _ options: VerificationOptions
+    ) -> Result<VerifiedChain, ChainFailure> {
+        build(from: leaf, by: candidates.certificates, for: .tlsServer, options: options).flatMap { chain in
+            guard let failure = CertificateRules.failure(of: chain, options: options) else { return .success(chain) }
+            return .failure(ChainFailure(failure: failure, chain: chain.certificates))
+        }
+    }
+}
+
+extension VerificationFailure {
+    /// An issuer that can't be read is no issuer for OpenSSL: better than that it is missing is to say
+    /// what is wrong with it.
+    fileprivate func naming(unreadableAmong issuers: [Certificate]) -> VerificationFailure {
+        guard reason == .unknownIssuer, let name = certificate?.issuer else { return self }
+        for issuer in issuers where issuer.subject == name {
+            if let text = CertificateRules.unreadable(issuer) {
+                return VerificationFailure(.malformed(text), depth: depth + 1, certificate: issuer)
+            }
+        }
+        return self
+    }
+}
+
+extension VerificationFailure.Reason {
+    fileprivate var isOfRevocation: Bool { self == .revoked || self == .revocationUnknown }
 }

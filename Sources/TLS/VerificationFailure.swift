@@ -49,6 +49,8 @@ package struct VerificationFailure: Error, Sendable, CustomStringConvertible {
         case revoked
         /// Its issuer's revocation list is stale, or can't be relied on for another reason.
         case revocationUnknown
+        /// The leaf is valid for longer than is accepted.
+        case lifetimeTooLong
         /// Breaks RFC 5280 in another way; the message says how.
         case malformed
         /// Anything else; the message has OpenSSL's words.
@@ -69,12 +71,43 @@ extension VerificationFailure {
         message = Self.message(code: code, reason: reason, depth: depth, certificate: certificate, options: options)
     }
 
+    /// A rule that OpenSSL doesn't look at.
+    init(_ fault: CertificateRules.Fault, depth: Int, certificate: Certificate) {
+        // It becomes the alert bad_certificate.
+        x509Code = X509_V_ERR_CERT_REJECTED
+        self.depth = depth
+        self.certificate = certificate
+        reason = fault.reason
+        message = "\(Self.role(depth)) \(fault.text) (\(Self.subject(of: certificate)))"
+    }
+
+    private init(_ failure: VerificationFailure, message: String) {
+        x509Code = failure.x509Code
+        depth = failure.depth
+        certificate = failure.certificate
+        reason = failure.reason
+        self.message = message
+    }
+
+    /// The same with something more to say.
+    func adding(_ text: String) -> VerificationFailure {
+        VerificationFailure(self, message: "\(message); \(text)")
+    }
+
+    private static func role(_ depth: Int) -> String { depth == 0 ? "certificate" : "issuing certificate" }
+
+    /// A subject may be as long as a certificate.
+    private static func subject(of certificate: Certificate) -> String {
+        let subject = certificate.subject
+        return subject.isEmpty ? "no subject" : subject.count > 200 ? subject.prefix(200) + "…" : subject
+    }
+
     private static func message(
         code: CInt, reason: Reason, depth: Int, certificate: Certificate?, options: VerificationOptions
     ) -> String {
         guard let certificate else { return openSSLText(code) }
-        let who = certificate.subject.isEmpty ? "no subject" : certificate.subject
-        let role = depth == 0 ? "certificate" : "issuing certificate"
+        let who = subject(of: certificate)
+        let role = role(depth)
         let key = certificate.keyDescription
         return switch reason {
         case .expired: "\(role) expired \(CalendarDate(certificate.notAfter)) (\(who))"
@@ -83,7 +116,7 @@ extension VerificationFailure {
         case .selfSigned: "self-signed certificate that is not among the trust anchors (\(who))"
         case .untrustedRoot: "the chain ends at a root that is not among the trust anchors (\(who))"
         case .unknownIssuer:
-            "issuer of \(who) is unknown: \(certificate.issuer) is neither among the trust anchors nor sent by the server"
+            "issuer of \(who) is unknown: \(certificate.issuer.prefix(200)) is neither among the trust anchors nor sent by the server"
         case .weakKey: "\(role)'s key is too weak: \(key) (\(who))"
         case .weakSignature: "\(role)'s signature uses a weak digest (\(who))"
         case .badSignature: "\(role)'s signature is not by its issuer (\(who))"
@@ -95,6 +128,7 @@ extension VerificationFailure {
         case .revoked: revocation(of: certificate, role: role, options.revocationLists)
         case .revocationUnknown:
             "the revocation list for the \(role) can't be relied on: \(openSSLText(code)) (\(who), serial \(certificate.serialNumber))"
+        case .lifetimeTooLong: "\(role) is valid for too long (\(who))"
         case .malformed: "\(role) breaks RFC 5280: \(openSSLText(code)) (\(who))"
         case .other: "\(openSSLText(code)) (\(who))"
         }
@@ -104,7 +138,7 @@ extension VerificationFailure {
         let names = certificate.dnsNames + certificate.ipAddresses
         let wanted = name.map { " is not for \($0)" } ?? " has another name"
         guard !names.isEmpty else {
-            return "certificate\(wanted): it has no subjectAltName with a host in it (\(certificate.subject))"
+            return "certificate\(wanted): it has no subjectAltName with a host in it (\(subject(of: certificate)))"
         }
         let listed = names.prefix(8).joined(separator: ", ")
         let more = names.count > 8 ? " and \(names.count - 8) more" : ""
@@ -115,8 +149,7 @@ extension VerificationFailure {
         let entry = lists?.entry(for: certificate)
         let date = entry?.date.map { " on \(CalendarDate($0))" } ?? ""
         let reason = entry?.reason.map { " (\($0))" } ?? ""
-        let subject = certificate.subject.isEmpty ? "no subject" : certificate.subject
-        return "\(role) was revoked\(date)\(reason) (\(subject), serial \(certificate.serialNumber))"
+        return "\(role) was revoked\(date)\(reason) (\(subject(of: certificate)), serial \(certificate.serialNumber))"
     }
 
     private static func openSSLText(_ code: CInt) -> String {

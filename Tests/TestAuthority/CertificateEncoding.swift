@@ -7,14 +7,17 @@ enum CertificateEncoding {
         _ template: CertificateTemplate, key: TestKey, issuerName: [UInt8], issuerKey: TestKey
     ) throws -> [UInt8] {
         let algorithm = issuerKey.signatureAlgorithm(template.digest)
-        let serial = template.serial ?? randomSerial()
+        let serial = template.serialContents.map { DERWriter.value(0x02, $0) }
+            ?? DERWriter.integer(template.serial ?? randomSerial())
+        let version = template.version == 0 ? [] : DERWriter.value(0xA0, DERWriter.integer(template.version))
         func body(with timestamps: [UInt8]) -> [UInt8] {
-            DERWriter.sequence(
-                DERWriter.value(0xA0, DERWriter.integer(2)), DERWriter.integer(serial), algorithm, issuerName,
+            let extensions = DERWriter.value(
+                0xA3, DERWriter.sequence(extensions(template, key: key, issuerKey: issuerKey), timestamps))
+            return DERWriter.sequence(
+                version, serial, algorithm, issuerName,
                 DERWriter.sequence(DERWriter.time(template.notBefore), DERWriter.time(template.notAfter)),
-                name(template.subject), key.publicKeyDER,
-                DERWriter.value(
-                    0xA3, DERWriter.sequence(extensions(template, key: key, issuerKey: issuerKey), timestamps)))
+                name(template.subject), template.publicKeyDER ?? key.publicKeyDER,
+                template.omitsExtensions ? [] : extensions)
         }
         // Logs sign what the certificate is without their timestamps.
         let bare = body(with: [])
@@ -24,7 +27,8 @@ enum CertificateEncoding {
             : body(with: try TestLog.certificateExtension(template.timestamps, body: bare, issuerKey: issuerKey))
         var signature = try issuerKey.sign(body, digest: template.digest)
         if template.breaksSignature { signature[signature.count - 1] ^= 1 }
-        return DERWriter.sequence(body, algorithm, DERWriter.bits(signature))
+        let claimed = template.claimedDigest.map { issuerKey.signatureAlgorithm($0) } ?? algorithm
+        return DERWriter.sequence(body, claimed, DERWriter.bits(signature))
     }
 
     static func name(_ attributes: [(identifier: String, text: String)]) -> [UInt8] {

@@ -14,8 +14,16 @@ public struct CertificateTemplate: Sendable {
     public var keyPair: TestKey?
     /// Digest of the issuer's signature.
     public var digest: TestKey.Digest = .sha256
-    /// nil: 20 bytes made of the clock and chance.
+    /// The number in the version field: 2 stands for version 3, and 0 for version 1.
+    public var version = 2
+    /// A SubjectPublicKeyInfo in place of the key pair's, which still signs.
+    public var publicKeyDER: [UInt8]?
+    /// The digest named outside of the signed part, in place of the one that signs.
+    public var claimedDigest: TestKey.Digest?
+    /// nil: 20 bytes made of chance.
     public var serial: [UInt8]?
+    /// The serial INTEGER's contents byte for byte, in place of `serial`.
+    public var serialContents: [UInt8]?
     public var basicConstraints: BasicConstraints = .leaf
     /// nil: no keyUsage.
     public var keyUsage: Set<KeyUsage>? = []
@@ -25,6 +33,8 @@ public struct CertificateTemplate: Sendable {
     public var authorityKeyIdentifier: KeyIdentifier = .right
     /// A subjectAltName's contents written by the test itself, in place of the names above.
     public var subjectAltName: [UInt8]?
+    /// True if there are none at all, whatever else is said here.
+    public var omitsExtensions = false
     /// More extensions: object identifier, critical or not, contents.
     public var extensions: [(identifier: String, isCritical: Bool, contents: [UInt8])] = []
     /// Timestamps of logs to be put into the certificate (RFC 6962 section 3.3), made for it.
@@ -46,7 +56,9 @@ public struct CertificateTemplate: Sendable {
     /// Bits of keyUsage (RFC 5280 section 4.2.1.3).
     public enum KeyUsage: Int, Sendable {
         case digitalSignature = 0
+        case nonRepudiation = 1
         case keyEncipherment = 2
+        case keyAgreement = 4
         case keyCertSign = 5
         case cRLSign = 6
     }

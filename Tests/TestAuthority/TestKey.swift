@@ -8,7 +8,9 @@ public final class TestKey: @unchecked Sendable {
     public let kind: Kind
 
     public enum Kind: Sendable, Hashable {
-        case p256, p384
+        case p256, p384, p521
+        /// A curve that no browser takes.
+        case secp256k1
         case rsa(Int)
         case ed25519
     }
@@ -16,7 +18,7 @@ public final class TestKey: @unchecked Sendable {
     public init(_ kind: Kind = .p256) throws {
         let type: CInt =
             switch kind {
-            case .p256, .p384: EVP_PKEY_EC
+            case .p256, .p384, .p521, .secp256k1: EVP_PKEY_EC
             case .rsa: EVP_PKEY_RSA
             case .ed25519: EVP_PKEY_ED25519
             }
@@ -26,6 +28,8 @@ public final class TestKey: @unchecked Sendable {
         switch kind {
         case .p256: try require(EVP_PKEY_CTX_set_ec_paramgen_curve_nid(context, NID_X9_62_prime256v1), "P-256")
         case .p384: try require(EVP_PKEY_CTX_set_ec_paramgen_curve_nid(context, NID_secp384r1), "P-384")
+        case .p521: try require(EVP_PKEY_CTX_set_ec_paramgen_curve_nid(context, NID_secp521r1), "P-521")
+        case .secp256k1: try require(EVP_PKEY_CTX_set_ec_paramgen_curve_nid(context, NID_secp256k1), "secp256k1")
         case .rsa(let bits): try require(EVP_PKEY_CTX_set_rsa_keygen_bits(context, CInt(bits)), "RSA \(bits)")
         case .ed25519: break
         }
@@ -74,7 +78,7 @@ public final class TestKey: @unchecked Sendable {
     func signatureAlgorithm(_ digest: Digest) -> [UInt8] {
         switch kind {
         case .ed25519: DERWriter.sequence(DERWriter.identifier("1.3.101.112"))
-        case .p256, .p384: DERWriter.sequence(DERWriter.identifier(digest.ecdsa))
+        case .p256, .p384, .p521, .secp256k1: DERWriter.sequence(DERWriter.identifier(digest.ecdsa))
         case .rsa: DERWriter.sequence(DERWriter.identifier(digest.rsa), DERWriter.null)
         }
     }
@@ -96,12 +100,15 @@ public final class TestKey: @unchecked Sendable {
         return String(decoding: UnsafeRawBufferPointer(start: start, count: count), as: UTF8.self)
     }
 
-    /// Digests for signatures, the broken one included.
+    /// Digests for signatures, the broken ones included.
     public enum Digest: Sendable, Hashable {
+        /// For RSA keys only.
+        case md5
         case sha1, sha256, sha384, sha512
 
         var algorithm: OpaquePointer? {
             switch self {
+            case .md5: EVP_md5()
             case .sha1: EVP_sha1()
             case .sha256: EVP_sha256()
             case .sha384: EVP_sha384()
@@ -111,6 +118,7 @@ public final class TestKey: @unchecked Sendable {
 
         var ecdsa: String {
             switch self {
+            case .md5: preconditionFailure("there is no ECDSA with MD5")
             case .sha1: "1.2.840.10045.4.1"
             case .sha256: "1.2.840.10045.4.3.2"
             case .sha384: "1.2.840.10045.4.3.3"
@@ -120,6 +128,7 @@ public final class TestKey: @unchecked Sendable {
 
         var rsa: String {
             switch self {
+            case .md5: "1.2.840.113549.1.1.4"
             case .sha1: "1.2.840.113549.1.1.5"
             case .sha256: "1.2.840.113549.1.1.11"
             case .sha384: "1.2.840.113549.1.1.12"

@@ -1,0 +1,111 @@
+import COpenSSL
+import Glibc
+
+/// What RFC 5280 and the CA/Browser Forum's baseline ask of a TLS server's chain and OpenSSL 3.0 doesn't
+/// look at, even with X509_STRICT.
+///
+/// Asked of a chain that OpenSSL has verified. An anchor is trusted for being in the set, not for what it
+/// says of itself: only its key must be a good one.
+enum CertificateRules {
+    /// A rule that is broken.
+    struct Fault {
+        let reason: VerificationFailure.Reason
+        /// What goes before the subject in the message, after "certificate" or "issuing certificate".
+        let text: String
+
+        static func malformed(_ text: String) -> Fault { Fault(reason: .malformed, text: "breaks RFC 5280: \(text)") }
+        static func wrongPurpose(_ text: String) -> Fault {
+            Fault(reason: .wrongPurpose, text: "is not for TLS servers: \(text)")
+        }
+        static func weakKey(_ text: String) -> Fault { Fault(reason: .weakKey, text: "has a key that isn't accepted: \(text)") }
+    }
+
+    /// The first fault of a verified chain, leaf first.
+    static func failure(of chain: VerifiedChain, options: VerificationOptions) -> VerificationFailure? {
+        for (depth, certificate) in chain.certificates.enumerated() {
+            let isAnchor = depth == chain.certificates.count - 1
+            var fault = KeyRules.fault(of: certificate)
+            if fault == nil, !isAnchor { fault = common(certificate) ?? (depth == 0 ? leaf(certificate) : nil) }
+            if fault == nil, depth == 0 { fault = lifetime(of: certificate, maximum: options.maximumLeafLifetime) }
+            if let fault { return VerificationFailure(fault, depth: depth, certificate: certificate) }
+        }
+        return nil
+    }
+
+    /// What any certificate below an anchor must keep to.
+    private static func common(_ certificate: Certificate) -> Fault? {
+        if let text = unreadable(certificate) { return .malformed(text) }
+        let version = X509_get_version(certificate.pointer) + 1
+        if version != 3 { return .malformed("it is of version \(version), not 3") }
+        if let fault = serialNumber(of: certificate) { return fault }
+        let isLimited = X509_get_extension_flags(certificate.pointer) & UInt32(EXFLAG_XKUSAGE) != 0
+        // OpenSSL takes the old "server gated cryptography" for serverAuth.
+        if isLimited, X509_get_extended_key_usage(certificate.pointer) & UInt32(XKU_SSL_SERVER) == 0 {
+            return .wrongPurpose("its extendedKeyUsage doesn't have serverAuth")
+        }
+        return nil
+    }
+
+    /// What is asked of a server's own certificate, unless it is its own anchor.
+    private static func leaf(_ certificate: Certificate) -> Fault? {
+        if certificate.isAuthority { return .wrongPurpose("it is an authority's, not a server's") }
+        return AlternativeNameRules.fault(of: certificate)
+    }
+
+    /// RFC 5280 section 4.1.2.2: positive, and at most 20 octets.
+    private static func serialNumber(of certificate: Certificate) -> Fault? {
+        guard let number = X509_get0_serialNumber(certificate.pointer) else { return .malformed("it has no serial number") }
+        let isNegative = ASN1_STRING_type(number) & V_ASN1_NEG != 0
+        let bytes = Certificate.bytes(of: number)
+        if isNegative || bytes.allSatisfy({ $0 == 0 }) { return .malformed("its serial number isn't positive") }
+        // A first bit that is set needs an octet of zero before it.
+        let octets = bytes.count + (bytes[0] & 0x80 != 0 ? 1 : 0)
+        return octets > 20 ? .malformed("its serial number has \(octets) octets, and at most 20 are allowed") : nil
+    }
+
+    /// RFC 5280 section 4.1.2.5 counts the first and the last second.
+    private static func lifetime(of certificate: Certificate, maximum: Int64?) -> Fault? {
+        guard let maximum else { return nil }
+        let (difference, overflow) = certificate.notAfter.subtractingReportingOverflow(certificate.notBefore)
+        guard overflow || difference >= maximum else { return nil }
+        let day: Int64 = 86_400
+        let days = overflow ? "ever" : "\(difference / day + 1) days"
+        let dates = "\(CalendarDate(certificate.notBefore)) to \(CalendarDate(certificate.notAfter))"
+        return Fault(
+            reason: .lifetimeTooLong,
+            text: "is valid for \(days) (\(dates)), and at most \(maximum / day) are accepted")
+    }
+
+    // MARK: Extensions
+
+    /// What keeps a certificate's extensions from being understood: one that is there twice (RFC 5280
+    /// section 4.2), or one that OpenSSL knows and can't decode.
+    static func unreadable(_ certificate: Certificate) -> String? {
+        let pointer = certificate.pointer
+        var seen: Set<[UInt8]> = []
+        for index in 0..<max(X509_get_ext_count(pointer), 0) {
+            guard let identifier = X509_EXTENSION_get_object(X509_get_ext(pointer, index)) else { continue }
+            let bytes = UnsafeBufferPointer(start: OBJ_get0_data(identifier), count: OBJ_length(identifier))
+            guard seen.insert(Array(bytes)).inserted else { return "it has the extension \(text(identifier)) twice" }
+        }
+        guard X509_get_extension_flags(pointer) & UInt32(EXFLAG_INVALID) != 0 else { return nil }
+        for index in 0..<max(X509_get_ext_count(pointer), 0) {
+            guard let item = X509_get_ext(pointer, index), let method = X509V3_EXT_get(item) else { continue }
+            guard let value = X509V3_EXT_d2i(item) else {
+                return "its \(OBJ_nid2ln(method.pointee.ext_nid).map { String(cString: $0) } ?? "extension") can't be read"
+            }
+            if let form = method.pointee.it {
+                ASN1_item_free(OpaquePointer(value), form())
+            } else {
+                method.pointee.ext_free?(value)
+            }
+        }
+        return "an extension of it can't be read"
+    }
+
+    private static func text(_ identifier: OpaquePointer) -> String {
+        var text = [CChar](repeating: 0, count: 80)
+        OBJ_obj2txt(&text, CInt(text.count), identifier, 1)
+        return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}
