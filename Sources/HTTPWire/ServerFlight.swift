@@ -109,8 +109,9 @@ package struct ServerCertificates: Sendable, Equatable {
     package let certificates: [[UInt8]]
     /// The OCSP response that is stapled (RFC 6066 section 8).
     package let ocspResponse: [UInt8]?
-    /// The value of the signed_certificate_timestamp extension (RFC 6962 section 3.3.1).
-    package let timestamps: [UInt8]?
+    /// Those of the signed_certificate_timestamp extension, each as encoded there (RFC 6962 section
+    /// 3.3.1). A list that can't be read is as good as none.
+    package let timestamps: [[UInt8]]
 }
 
 /// Takes the records of the clear part of a handshake apart (RFC 8446 section 5.1).

@@ -26,7 +26,7 @@ struct ServerMessages: Sendable {
     /// Of the message under way, header included.
     private var message: [UInt8] = []
     private var version: UInt16 = 0
-    private var timestamps: [UInt8]?
+    private var timestamps: [[UInt8]] = []
     private var certificates: [[UInt8]] = []
     private var ocspResponse: [UInt8]?
 
@@ -108,7 +108,7 @@ struct ServerMessages: Sendable {
         case (0x0304?, false): return .encrypted
         case (nil, false) where isFirst:
             version = hello.legacyVersion
-            timestamps = hello.timestamps
+            timestamps = hello.timestamps ?? []
             state = .afterHello
             return nil
         default: return .broken(.serverHandshake)
@@ -118,7 +118,7 @@ struct ServerMessages: Sendable {
     private struct Hello {
         var legacyVersion: UInt16
         var selectedVersion: Int?
-        var timestamps: [UInt8]?
+        var timestamps: [[UInt8]]?
     }
 
     /// RFC 8446 section 4.1.3; RFC 5246 section 7.4.1.3, where the extensions may be missing.
@@ -140,11 +140,21 @@ struct ServerMessages: Sendable {
                 hello.selectedVersion = selected
             case 18:
                 guard hello.timestamps == nil else { return nil }
-                hello.timestamps = body.range.copy(of: bytes)
+                hello.timestamps = timestamps(&body, in: bytes) ?? []
             default: break
             }
         }
         return hello
+    }
+
+    private static func timestamps(_ reader: inout ByteReader, in bytes: Span<UInt8>) -> [[UInt8]]? {
+        guard var list = reader.vector(lengthBytes: 2, in: bytes), reader.isAtEnd else { return nil }
+        var found: [[UInt8]] = []
+        while !list.isAtEnd {
+            guard let one = list.vector(lengthBytes: 2, in: bytes), one.count > 0 else { return nil }
+            found.append(one.range.copy(of: bytes))
+        }
+        return found
     }
 
     // MARK: Certificates

@@ -54,7 +54,7 @@ import Testing
         for der in shown.certificates {
             #expect(der[0] == 0x30 && der[1] == 0x82 && der.count == 4 + Int(der[2]) << 8 + Int(der[3]))
         }
-        #expect(shown.ocspResponse == nil && shown.timestamps == nil)
+        #expect(shown.ocspResponse == nil && shown.timestamps.isEmpty)
     }
 
     @Test func aStapledResponseIsFound() throws {
@@ -150,14 +150,18 @@ import Testing
         #expect(Self.read(bytes) == .resumed(version: 0x0303))
     }
 
-    @Test func timestampsOfTheServerHelloAreKept() {
+    @Test(arguments: [
+        ([0, 7, 0, 2, 9, 8, 0, 1, 7], [[9, 8], [7]]), ([0, 0], []), ([0, 3, 0, 2, 9], []), ([9, 8, 7], []), ([], []),
+        ([0, 2, 0, 0], []),
+    ] as [([UInt8], [[UInt8]])])
+    func timestampsOfTheServerHelloAreKept(_ value: [UInt8], _ expected: [[UInt8]]) {
         let bytes = Self.records(
-            Self.hello(extensions: [0, 18, 0, 3, 9, 8, 7]), Self.certificates([[1]]), Self.done)
+            Self.hello(extensions: [0, 18] + ClientHelloTests.vector(2, value)), Self.certificates([[1]]), Self.done)
         guard case .shown(let shown) = Self.read(bytes) else {
             Issue.record("\(Self.read(bytes))")
             return
         }
-        #expect(shown.timestamps == [9, 8, 7])
+        #expect(shown.timestamps == expected)
     }
 
     @Test func aStatusOfAnotherKindCountsForNothing() {

@@ -11,6 +11,7 @@ A plan is a list KEY=VALUE,...; the last one serves all further handshakes:
     hold=1      answers the ClientHello only after another connection has sent "GO"
     raw=HEX     writes these bytes in the place of a ServerHello
     silent=1    says nothing
+    copied=NAME shows NAME.pem, as anyone can, and ends the handshake before the key has to be proved
 
 Prints JSON lines: {"event": "ready", "port": N}, then what arrives, by connection and by handshake.
 """
@@ -89,7 +90,24 @@ class Connection:
             self.socket.sendall(bytes.fromhex(self.plan["raw"]))
             while True:
                 self.receive()
+        if "copied" in self.plan:
+            return self.socket.sendall(self.copy(self.plan["copied"]))
         self.tls(number)
+
+    @staticmethod
+    def copy(name):
+        """ServerHello (TLS 1.2, with renegotiation_info), Certificate, and an alert."""
+        def vector(size, data):
+            return len(data).to_bytes(size, "big") + data
+
+        def record(kind, data):
+            return bytes([kind, 3, 3]) + vector(2, data)
+
+        pem = open(name + ".pem").read().split("-----END CERTIFICATE-----")[:-1]
+        chain = b"".join(vector(3, ssl.PEM_cert_to_DER_cert(one.strip() + "\n-----END CERTIFICATE-----\n")) for one in pem)
+        hello = b"\x03\x03" + b"r" * 32 + b"\x00" + b"\xc0\x2b\x00" + vector(2, b"\xff\x01\x00\x01\x00")
+        return (record(22, b"\x02" + vector(3, hello)) + record(22, b"\x0b" + vector(3, vector(3, chain)))
+                + record(21, b"\x02\x28"))
 
     def tls(self, number):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

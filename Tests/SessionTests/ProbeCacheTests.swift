@@ -1,0 +1,95 @@
+import EventLoop
+import Security
+import TLS
+import TestAuthority
+import Testing
+
+@testable import Session
+
+@Suite struct ProbeCacheTests {
+    private let authority: OriginAuthority
+    private let now = CertificateTemplate.now
+
+    init() throws {
+        authority = try OriginAuthority.shared.get()
+    }
+
+    private func finding(version: TLSVersion = .tls13) -> ProbeFinding {
+        let presented = PresentedChain(leaf: authority.identity.leaf)
+        let verdict = SecurityPolicy().evaluate(presented, host: .dns("api.test"), anchors: authority.anchors, at: now)
+        return ProbeFinding(verdict: verdict, version: version, isKeyProved: true)
+    }
+
+    private func place(
+        host: String = "api.test", port: UInt16 = 443, generation: [UInt8] = [1], parent: ParentProxy? = nil,
+        address: String = "192.0.2.1"
+    ) throws -> ProbeCache.Place {
+        ProbeCache.Place(
+            origin: OriginKey(host: host, port: port, generation: SHA256Digest.of(generation), parent: parent),
+            address: SocketAddress(ip: try #require(IPAddress(address)), port: port))
+    }
+
+    @Test func `a finding holds for a minute, by the clock that is given`() throws {
+        let cache = ProbeCache()
+        cache.store(finding(), for: try place(), applicationProtocols: ["h2"], at: now)
+        for (time, isThere) in [(now, true), (now + 59, true), (now + 60, false), (now - 1, false)] {
+            let found = cache.finding(for: try place(), applicationProtocols: ["h2"], at: time)
+            #expect((found != nil) == isThere, "at \(time - now)")
+        }
+    }
+
+    @Test func `no finding outlives its chain`() throws {
+        let cache = ProbeCache()
+        let end = finding().verdict.validUntil
+        cache.store(finding(), for: try place(), applicationProtocols: [], at: end - 10)
+        #expect(cache.finding(for: try place(), applicationProtocols: [], at: end - 1) != nil)
+        #expect(cache.finding(for: try place(), applicationProtocols: [], at: end) == nil)
+    }
+
+    @Test func `every part of the place counts`() throws {
+        let cache = ProbeCache()
+        cache.store(finding(), for: try place(), applicationProtocols: ["h2"], at: now)
+        let others = [
+            try place(host: "other.test"), try place(port: 444), try place(generation: [2]),
+            try place(parent: ParentProxy(host: "parent.test", port: 3128)), try place(address: "192.0.2.2"),
+        ]
+        for other in others {
+            #expect(cache.finding(for: other, applicationProtocols: nil, at: now) == nil, "\(other)")
+        }
+    }
+
+    @Test func `application protocols count, and their order and ends`() throws {
+        let cache = ProbeCache()
+        cache.store(finding(), for: try place(), applicationProtocols: ["ab", "c"], at: now)
+        for other in [["c", "ab"], ["a", "bc"], ["abc"], [], ["ab"]] {
+            #expect(cache.finding(for: try place(), applicationProtocols: other, at: now) == nil, "\(other)")
+        }
+        #expect(cache.finding(for: try place(), applicationProtocols: ["ab", "c"], at: now) != nil)
+        #expect(cache.finding(for: try place(), applicationProtocols: nil, at: now) != nil)
+    }
+
+    @Test func `a new finding takes the old one's place`() throws {
+        let cache = ProbeCache()
+        cache.store(finding(version: .tls12), for: try place(), applicationProtocols: [], at: now)
+        cache.store(finding(version: .tls13), for: try place(), applicationProtocols: [], at: now + 30)
+        let found = try #require(cache.finding(for: place(), applicationProtocols: [], at: now + 80))
+        #expect(found.version == .tls13)
+    }
+
+    @Test func `lists and places are bounded, and the newest is there`() throws {
+        let cache = ProbeCache()
+        let finding = finding()
+        for number in 0...ProbeCache.perPlace {
+            cache.store(finding, for: try place(), applicationProtocols: ["\(number)"], at: now)
+        }
+        #expect(cache.finding(for: try place(), applicationProtocols: ["0"], at: now) == nil)
+        #expect(cache.finding(for: try place(), applicationProtocols: ["\(ProbeCache.perPlace)"], at: now) != nil)
+
+        let places = try (0..<ProbeCache.maximumPlaces + 50).map { try place(host: "\($0).test") }
+        for place in places { cache.store(finding, for: place, applicationProtocols: [], at: now) }
+        let kept = places.count { cache.finding(for: $0, applicationProtocols: [], at: now) != nil }
+        #expect(kept <= ProbeCache.maximumPlaces && kept > ProbeCache.maximumPlaces - 50, "\(kept)")
+        let last = try #require(places.last)
+        #expect(cache.finding(for: last, applicationProtocols: [], at: now) != nil)
+    }
+}
