@@ -188,7 +188,7 @@ final class VerifiedTunnel: ByteStreamOwner {
     }
 
     private func lookAtFlight() {
-        guard case .flight = step, looked < fromServer.count else { return }
+        guard completion != nil, case .flight = step, looked < fromServer.count else { return }
         let bytes = UnsafeRawBufferPointer(rebasing: fromServer.unread[looked...])
         let progress = unsafe flight.receive(Span(_unsafeBytes: bytes))
         if case .incomplete = progress { return looked = fromServer.count }

@@ -278,6 +278,59 @@ struct VerifiedTunnelRefusalTests {
         }
     }
 
+    enum Leaving: CaseIterable, Sendable {
+        case duringTheProbe, beforeTheHello, withinTheHello, beforeTheAnswer, duringTheSecondProbe
+    }
+
+    /// Clients that go at any moment leave nothing open, and the proxy serves the next.
+    @Test(arguments: Leaving.allCases)
+    func clientsThatLeaveTakeTheirTunnelsWithThem(_ leaving: Leaving) async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin =
+                switch leaving {
+                case .duringTheProbe: try await tunnels.origin("chain=pinned", "chain=pinned", "silent=1")
+                case .beforeTheHello, .withinTheHello: try await tunnels.origin("chain=pinned")
+                case .beforeTheAnswer: try await tunnels.origin("chain=pinned", "chain=pinned", "silent=1")
+                case .duringTheSecondProbe:
+                    try await tunnels.origin("chain=pinned", "chain=pinned", "chain=pinned", "silent=1")
+                }
+            let proxy = try await tunnels.proxy(sections: ["timeouts": ["tls_handshake: 300ms"]])
+            #expect(try await tunnels.curl(via: proxy, to: origin.port).output == "handshake 2")
+            _ = try await proxy.events.first("exchange")
+            let before = try proxy.openDescriptors()
+            if leaving == .duringTheProbe {
+                // Another policy, so that there is something to probe.
+                try bed.file("proxy/pins.yaml", try await tunnels.entry(more: "position: leaf"))
+                #expect(try await proxy.reload().name == "config.reload")
+            }
+            try await withThrowingDiscardingTaskGroup { group in
+                for _ in 0..<10 { group.addTask { try await leave(leaving, proxy, origin.port, tunnels) } }
+            }
+            try await eventually("descriptors to be closed") { try proxy.openDescriptors() <= before }
+        }
+    }
+
+    private func leave(
+        _ leaving: Leaving, _ proxy: ProxyProcess, _ port: UInt16, _ tunnels: VerifiedTunnelBed
+    ) async throws {
+        let authority = "\(VerifiedTunnelBed.name):\(port)"
+        let connect = "CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n"
+        switch leaving {
+        case .beforeTheAnswer:
+            _ = try await tunnels.client(via: proxy, to: port, "--tls", "1.2")
+        case .duringTheSecondProbe:
+            _ = try await tunnels.client(via: proxy, to: port, "--tls", "1.3", "--alpn", "other")
+        case .duringTheProbe, .beforeTheHello, .withinTheHello:
+            let connection = try RawConnection(to: proxy)
+            try await connection.resetOnClose()
+            try await connection.send(connect)
+            if leaving == .duringTheProbe { return }
+            #expect(try await connection.response().status == 200)
+            if leaving == .withinTheHello { try await connection.send("\u{16}\u{3}\u{1}\u{2}\u{0}\u{1}") }
+        }
+    }
+
     @Test func plainRequestsAndURLsOfAPinnedHostAreRefused() async throws {
         try await withTestBed { bed in
             let tunnels = try await VerifiedTunnelBed(bed)

@@ -174,6 +174,19 @@ struct VerifiedTunnelTests {
         }
     }
 
+    @Test func hostsWithoutAnEntryMayBeVerifiedToo() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned")
+            let proxy = try await ProxyProcess(
+                in: bed, pins: "defaults: {action: verify-tunnel}\n", trust: bed.path("roots.pem"),
+                hosts: [VerifiedTunnelBed.name: "127.0.0.1", "wrong.test": "127.0.0.1"])
+            #expect(try await tunnels.curl(via: proxy, to: origin.port).output == "handshake 2")
+            let answer = try await proxy.connect(to: "wrong.test:\(origin.port)")
+            Expected.refused(502, "wrong host name").check(answer, host: "wrong.test")
+        }
+    }
+
     // MARK: The probe's minute
 
     @Test func theProbesVerdictIsRemembered() async throws {
