@@ -27,13 +27,14 @@ struct ResumptionTests {
     }
 
     /// A ticket belongs to the host that it was given for: what it carries is another host's leaf.
-    @Test func aSessionOfOneHostIsNoneOfAnother() async throws {
+    @Test(arguments: ["-tls1_2", "-tls1_3"])
+    func aSessionOfOneHostIsNoneOfAnother(version: String) async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, hosts: ["other.test": "127.0.0.1"])
             func connect(_ host: String, _ option: String) async throws -> Run {
                 try await bed.run(
                     [
-                        "openssl", "s_client", "-proxy", "\(shared.proxy.address):\(shared.proxy.port)", "-connect",
+                        "openssl", "s_client", version, "-proxy", "\(shared.proxy.address):\(shared.proxy.port)", "-connect",
                         "\(host):\(shared.originPort)", "-servername", host, "-CAfile", shared.proxy.authority,
                         "-ign_eof", option, "session.pem",
                     ],

@@ -66,8 +66,18 @@ struct TrustCase: Sendable, CustomTestStringConvertible {
             ServedChain(try roots.leaf(host), followedBy: [])
         },
         TrustCase("an RSA key of 1024 bits", host: "weak.test", .refused(502, "certificate")) { $0.key = .rsa(1024) },
+        TrustCase("an RSA key of 768 bits", host: "weaker.test", .refused(502, "certificate")) { $0.key = .rsa(768) },
         TrustCase("an RSA key of 2048 bits", host: "rsa.test", .accepted) { $0.key = .rsa(2048) },
         TrustCase("a SHA-1 signature", host: "sha1.test", .refused(502, "certificate")) { $0.digest = .sha1 },
+        TrustCase("an MD5 signature", host: "md5.test", .refused(502, "certificate")) { roots, host in
+            // An RSA key signs it: there is no ECDSA with MD5.
+            let issuer = try roots.root.issue(.intermediate("RSA").validToday.with { $0.key = .rsa(2048) })
+            return ServedChain(try issuer.issue(TestRoots.template([host]) { $0.digest = .md5 }))
+        },
+        TrustCase("an intermediate with a SHA-1 signature", host: "sha1-issuer.test", .refused(502, "certificate")) { roots, host in
+            let issuer = try roots.root.issue(.intermediate("SHA-1").validToday.with { $0.digest = .sha1 })
+            return ServedChain(try issuer.issue(TestRoots.template([host])))
+        },
         TrustCase("a broken signature", host: "broken.test", .refused(502, "certificate")) {
             $0.breaksSignature = true
         },

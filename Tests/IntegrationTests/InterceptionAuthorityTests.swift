@@ -1,0 +1,75 @@
+import Foundation
+import TestAuthority
+import Testing
+
+/// The authority that programs trust for the proxy's sake is not one that the proxy trusts. Otherwise
+/// whoever gets hold of its key could speak for every origin, as with Superfish and eDellRoot.
+@Suite(.timeLimit(.minutes(1)))
+struct InterceptionAuthorityTests {
+    /// A certificate for the host, signed with the key of the proxy's authority.
+    private func forge(_ host: String, for proxy: ProxyProcess, in bed: TestBed) async throws -> ServedChain {
+        let extensions = try bed.file(
+            "forged.cnf",
+            """
+            basicConstraints = CA:FALSE
+            subjectAltName = DNS:\(host)
+            extendedKeyUsage = serverAuth
+            keyUsage = critical, digitalSignature
+            subjectKeyIdentifier = hash
+            authorityKeyIdentifier = keyid
+
+            """)
+        let key = (proxy.authority as NSString).deletingPathExtension + ".key"
+        let run = try await bed.run([
+            "/bin/sh", "-ec",
+            """
+            openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout forged.key -subj /CN=\(host) -out forged.csr
+            openssl x509 -req -in forged.csr -CA \(proxy.authority) -CAkey \(key) -days 10 -extfile \(extensions) -out forged.pem
+            """,
+        ])
+        guard run.succeeded else { throw TestBedError("\(run)") }
+        var chain = try TestRoots().chain(host)
+        chain.pem = try bed.contents("forged.pem")
+        chain.keyPEM = try bed.contents("forged.key")
+        return chain
+    }
+
+    @Test func itsKeySpeaksForNoOrigin() async throws {
+        try await withTestBed { bed in
+            let roots = try TestRoots()
+            let trust = try roots.write(to: bed)
+            let proxy = try await ProxyProcess(in: bed, trust: trust, hosts: ["forged.test": "127.0.0.1"])
+            let origin = try await OpenSSLServer(in: bed, chain: forge("forged.test", for: proxy, in: bed), ["-www"])
+            // The certificate is good: to a program that trusts the authority, the host is genuine.
+            let direct = try await bed.run([
+                "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "--cacert", proxy.authority, "--resolve",
+                "forged.test:\(origin.port):127.0.0.1", "https://forged.test:\(origin.port)/",
+            ])
+            #expect(direct.output == "200", "\(direct)")
+            let authority = "forged.test:\(origin.port)"
+            Expected.refused(502, "certificate").check(try await proxy.connect(to: authority), host: "forged.test")
+
+            // Not even if it stands among the roots, as it does in the system's after `ca install`.
+            try ProxyProcess.write(
+                to: bed, folder: "proxy", pins: "hosts: []\n", trust: "\(trust), \(proxy.authority)")
+            #expect(try await proxy.reload().name == "config.reload")
+            Expected.refused(502, "certificate").check(try await proxy.connect(to: authority), host: "forged.test")
+        }
+    }
+
+    /// Superfish had one key for all its users.
+    @Test func everyInstallationHasAKeyOfItsOwn() async throws {
+        try await withTestBed { bed in
+            var pins: Set<String> = []
+            for folder in ["one", "other"] {
+                let proxy = try await ProxyProcess(in: bed, folder: folder, trust: nil)
+                let key = (proxy.authority as NSString).deletingPathExtension + ".key"
+                let mode = try FileManager.default.attributesOfItem(atPath: key)[.posixPermissions] as? Int
+                #expect(mode == 0o600)
+                let run = try await bed.run(["openssl", "x509", "-in", proxy.authority, "-noout", "-pubkey"])
+                pins.insert(run.output)
+            }
+            #expect(pins.count == 2)
+        }
+    }
+}
