@@ -11,7 +11,7 @@ SHELL := /bin/bash
 TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev libcrypt-dev \
 	libidn2-dev libpsl-dev
 TO_RUN := ca-certificates publicsuffix
-TO_TEST := nginx openssl curl wget python3 python3-venv nodejs dnsmasq-base ca-certificates \
+TO_TEST := nginx openssl curl wget python3 python3-venv nodejs dnsmasq-base patch ca-certificates \
 	publicsuffix
 TO_BENCH := nginx openssl haproxy squid-openssl wrk proxychains4 python3
 

@@ -11,8 +11,8 @@ import Synchronization
 
 /// The running proxy: authority, workers, listeners, and what signals ask of it.
 ///
-/// SIGHUP reads the configuration again, SIGTERM and SIGINT let what is under way finish, and a
-/// second one of these ends at once.
+/// SIGHUP reads the configuration again, SIGUSR1 what `pinproxy learn` orders. SIGTERM and SIGINT let
+/// what is under way finish, and a second one of these ends at once.
 package final class ProxyDaemon {
     /// What a supervisor is told, on the daemon's main thread.
     package struct Notices {
@@ -153,6 +153,10 @@ package final class ProxyDaemon {
             for problem in error.problems { logger.error("config.error", metadata: ["cause": "\(problem)"]) }
             notices.reloaded(error)
         }
+    }
+
+    func obeyOrders() {
+        upkeep?.obeyOrders()
     }
 
     /// What can't be changed in a running proxy is said, not ignored.

@@ -14,12 +14,16 @@ struct PinEntryText {
     /// What was seen where, and what to think of it; each a line of a comment.
     var remarks: [String]
     var pins: [Line]
+    /// Left out where it is the default.
+    var enforcement = Enforcement.enforce
 
     /// Indented as the entries of `hosts:` are in the file that comes with the proxy.
     var yaml: String {
         var lines = remarks.map { $0.isEmpty ? "  #" : "  # \($0)" }
         if let pattern {
-            lines += ["  - match: \(Self.quoted(pattern))", "    pinning: public-key", "    pins:"]
+            lines += ["  - match: \(Self.quoted(pattern))", "    pinning: public-key"]
+            if enforcement != .enforce { lines.append("    enforcement: \(enforcement.rawValue)") }
+            lines.append("    pins:")
         }
         lines += pins.map { "      - \($0.pin)   # \($0.remark)" }
         return lines.joined(separator: "\n") + "\n"

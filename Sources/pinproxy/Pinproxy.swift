@@ -43,6 +43,7 @@ struct Pinproxy: ParsableCommand {
         version: "pinproxy \(version)",
         subcommands: [
             Run.self, Check.self, PinCommand.self, ExplainCommand.self, CA.self, Env.self, Exec.self, Reload.self,
+            Learn.self,
         ])
 
     static let version = "0.1.0"

@@ -26,10 +26,11 @@ struct Run: ParsableCommand {
         let file = try options.file()
         let state = StateFiles(directory: snapshot.stateDirectory)
         try state.create()
-        // A reload that comes before the daemon listens to signals waits for it.
+        // A reload, or an order, that comes before the daemon listens to signals waits for it.
         var early = sigset_t()
         sigemptyset(&early)
         sigaddset(&early, SIGHUP)
+        sigaddset(&early, SIGUSR1)
         pthread_sigmask(SIG_BLOCK, &early, nil)
         let lock = try ProcessLock(state.processID)
         let log = snapshot.log

@@ -69,3 +69,11 @@ enum Quantity {
         return "\(bytes / unit.bytes)\(unit.name)"
     }
 }
+
+extension Duration {
+    /// A time as the files write it, e.g. `1h30m`, for the command line; nil if it is none.
+    package init?(written text: String) {
+        guard case .success(let duration) = Quantity.duration(text) else { return nil }
+        self = duration
+    }
+}

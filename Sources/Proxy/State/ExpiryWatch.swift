@@ -36,8 +36,12 @@ package struct ExpiryWatch {
         var found: [Finding] = []
         for entry in snapshot.hosts.entries.lazy.map(\.value) {
             func look(_ subject: Subject, _ name: String?, _ date: UnixTime?) {
-                guard let date, date - time <= notice else { return }
-                let (days, rest) = (date - time).quotientAndRemainder(dividingBy: 86_400)
+                guard let date else { return }
+                // A date that can't be read is the first of all.
+                let (difference, overflow) = date.subtractingReportingOverflow(time)
+                let left = overflow ? (date < time ? Int64.min : .max) : difference
+                guard left <= notice else { return }
+                let (days, rest) = left.quotientAndRemainder(dividingBy: 86_400)
                 found.append(
                     Finding(
                         subject: subject, entry: entry.pattern, location: entry.location, name: name, date: date,

@@ -32,15 +32,23 @@ final class PinUpkeep {
             loop: loop, upstream: configuration.upstream, logger: logger, unixTime: unixTime)
         watch = PinWatch(
             ledger: PinLedger(directory: snapshot.stateDirectory, logger: logger),
+            chains: ChainRecorder(directory: snapshot.stateDirectory, logger: logger),
             reporter: PinReporter(delivery, on: loop, logger: logger))
     }
 
     func start() {
         // Days of the monotonic clock: a wall clock that is set neither skips one nor repeats it.
-        saving = RepeatingTimer(loop: loop, everyNanoseconds: Self.minute) { [unowned self] in save() }
+        saving = RepeatingTimer(loop: loop, everyNanoseconds: Self.minute) { [unowned self] in
+            watch.chains.review(at: self.unixTime())
+            save()
+        }
         daily = RepeatingTimer(loop: loop, everyNanoseconds: Self.day) { [unowned self] in review() }
         review()
+        obeyOrders()
     }
+
+    /// Does what `pinproxy learn` has asked for.
+    func obeyOrders() { watch.chains.obey(at: unixTime()) }
 
     /// Goes on under a fresh configuration.
     func replace(with fresh: ActiveConfiguration) {
@@ -52,6 +60,7 @@ final class PinUpkeep {
     /// Writes what has changed.
     func save() {
         watch.ledger.save()
+        watch.chains.save()
     }
 
     func stop() {

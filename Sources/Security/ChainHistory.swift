@@ -1,0 +1,85 @@
+package import TLS
+
+/// The verified chains that were seen of hosts, so that pins can be made of them: by a person, who
+/// is shown what would change. Nothing here is ever trusted.
+package struct ChainHistory: Codable, Sendable, Equatable {
+    /// One certificate of a chain: what a pin, and a remark on it, are made of.
+    package struct Link: Codable, Sendable, Equatable {
+        package let subject: String
+        package let issuer: String
+        /// `sha256/…` of the key.
+        package let key: String
+        /// `cert-sha256/…` of the certificate.
+        package let certificate: String
+        package let notAfter: UnixTime
+    }
+
+    package struct Chain: Codable, Sendable, Equatable {
+        /// From the leaf to the anchor.
+        package let links: [Link]
+        /// The pin that it last met, by its value, if it did.
+        package fileprivate(set) var matched: String?
+        package fileprivate(set) var count: Int
+        package fileprivate(set) var first: UnixTime
+        package fileprivate(set) var last: UnixTime
+    }
+
+    package struct Host: Codable, Sendable, Equatable {
+        package let name: String
+        package let port: UInt16
+        package fileprivate(set) var chains: [Chain]
+    }
+
+    /// By name and port.
+    package private(set) var hosts: [String: Host] = [:]
+    /// The last ``LearnOrder`` that was obeyed.
+    package var obeyed: String?
+
+    package init() {}
+
+    /// Hosts at most; more are not recorded.
+    package static let maximumHosts = 2000
+    /// Chains of a host at most; the one that wasn't seen for longest makes room.
+    package static let maximumChains = 8
+    /// Characters of a name at most: a certificate may hold any number.
+    package static let longestName = 200
+
+    /// Records a chain. False if there is no room for another host.
+    package mutating func record(
+        _ chain: VerifiedChain, matching pin: Pin?, of name: String, port: UInt16, at time: UnixTime
+    ) -> Bool {
+        let place = "\(name):\(port)"
+        guard hosts[place] != nil || hosts.count < Self.maximumHosts else { return false }
+        var host = hosts[place] ?? Host(name: name, port: port, chains: [])
+        let links = chain.certificates.map(Link.init)
+        if let index = host.chains.firstIndex(where: { $0.links == links }) {
+            host.chains[index].count += 1
+            host.chains[index].last = time
+            host.chains[index].matched = pin?.description
+        } else {
+            if host.chains.count >= Self.maximumChains,
+                let oldest = host.chains.indices.min(by: { host.chains[$0].last < host.chains[$1].last })
+            {
+                host.chains.remove(at: oldest)
+            }
+            host.chains.append(
+                Chain(links: links, matched: pin?.description, count: 1, first: time, last: time))
+        }
+        hosts[place] = host
+        return true
+    }
+
+    package mutating func forget() {
+        hosts = [:]
+    }
+}
+
+extension ChainHistory.Link {
+    init(_ certificate: Certificate) {
+        subject = String(certificate.subject.prefix(ChainHistory.longestName))
+        issuer = String(certificate.issuer.prefix(ChainHistory.longestName))
+        key = Pin(.spki(certificate.spkiSHA256), origin: "").description
+        self.certificate = Pin(.certificate(certificate.sha256, nil), origin: "").description
+        notAfter = certificate.notAfter
+    }
+}

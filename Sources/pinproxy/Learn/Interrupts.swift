@@ -1,0 +1,24 @@
+internal import Glibc
+
+/// Ctrl-C and SIGTERM, waited for instead of ended by.
+struct Interrupts {
+    private let set: sigset_t
+
+    /// From here on they wait.
+    init() {
+        var set = sigset_t()
+        sigemptyset(&set)
+        sigaddset(&set, SIGINT)
+        sigaddset(&set, SIGTERM)
+        pthread_sigmask(SIG_BLOCK, &set, nil)
+        self.set = set
+    }
+
+    /// True if one came before that many seconds were over.
+    func come(within seconds: Int) -> Bool {
+        var set = set
+        var wait = timespec()
+        wait.tv_sec = max(0, seconds)
+        return sigtimedwait(&set, nil, &wait) > 0
+    }
+}

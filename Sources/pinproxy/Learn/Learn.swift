@@ -1,0 +1,127 @@
+internal import ArgumentParser
+internal import Configuration
+internal import Foundation
+internal import Proxy
+internal import Security
+internal import TLS
+
+struct Learn: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Record the chains that hosts show, and print pins for them as a diff.",
+        discussion: """
+            With --for, the running proxy records the verified chain of every host that it connects to \
+            for that long, also if it is started anew meanwhile; this command waits, and prints at the \
+            end what would have to change in the pin file, as a diff on standard output. Ctrl-C ends \
+            the waiting, not the learning. Without --for the diff is printed of what has been recorded so far: \
+            while learning, and of entries with record: true at any time.
+
+            A host without an entry gets one that only reports, with its leaf's key and its issuer's as the \
+            backup; an entry gets the pins that its hosts' chains lack. Nothing is \
+            trusted by this, and no file changed. Look at each line, compare the keys with a second \
+            source, then apply the diff with patch.
+
+            Examples:
+              pinproxy learn --for 1d > pins.diff
+              pinproxy learn
+              pinproxy learn | patch -p0 && pinproxy check && pinproxy reload
+              pinproxy learn --forget
+            """)
+
+    private static let longest: Duration = .seconds(90 * 86_400)
+
+    @OptionGroup var options: ConfigurationOptions
+
+    @Option(name: .customLong("for"), help: ArgumentHelp("Learn for that long, e.g. 1d or 2h30m.", valueName: "time"))
+    var time: String?
+    @Flag(help: "End the learning.") var stop = false
+    @Flag(help: "Forget all that was recorded.") var forget = false
+
+    func validate() throws {
+        guard let time else { return }
+        if stop || forget { throw ValidationError("--for doesn't go together with --stop and --forget") }
+        guard let duration = Duration(written: time), duration >= .seconds(1), duration <= Self.longest else {
+            throw ValidationError("\"\(time)\" is no time to learn: write a number and a unit, e.g. 30m, 12h or 1d; 90d at most")
+        }
+    }
+
+    func run() throws {
+        let snapshot = try options.load()
+        let proxy = LearningProxy(directory: snapshot.stateDirectory)
+        do {
+            if let time, let duration = Duration(written: time) {
+                try learn(for: duration, proxy)
+            } else if stop || forget {
+                let until = stop ? nil : try proxy.learnsUntil(now: Clock.now)
+                try proxy.order(until: until, forgetting: forget)
+                return Standard.error(forget ? "forgotten" : "learning has ended; pinproxy learn prints what was learned")
+            } else if proxy.process != nil {
+                // To have what it has seen by now written.
+                try proxy.order(until: try proxy.learnsUntil(now: Clock.now))
+            }
+            try show(proxy.history(), snapshot)
+        } catch let problem as StateFileProblem {
+            throw CommandFailure("\(problem)")
+        }
+    }
+
+    private func learn(for duration: Duration, _ proxy: LearningProxy) throws {
+        guard proxy.process != nil else {
+            throw CommandFailure(
+                "no proxy is running with the state directory \(proxy.directory); "
+                    + "start it with pinproxy run, or name its directory with --state-directory")
+        }
+        let end = Clock.now + duration.components.seconds
+        let interrupts = Interrupts()
+        try proxy.order(until: end)
+        Standard.error("learning until \(instant(end)); Ctrl-C ends the waiting, pinproxy learn --stop the learning")
+        while Clock.now < end {
+            // The wall clock may be set meanwhile: look at it now and then.
+            if interrupts.come(within: min(60, Int(end - Clock.now))) {
+                Standard.error(
+                    "the proxy goes on learning until \(instant(end)); pinproxy learn prints what it has learned")
+                throw CommandFailure(code: 0)
+            }
+        }
+        // It may have been started anew meanwhile, or have ended.
+        let now = LearningProxy(directory: proxy.directory)
+        if now.process != nil { try now.order(until: try now.learnsUntil(now: Clock.now)) }
+    }
+
+    private func instant(_ time: UnixTime) -> String {
+        Date(timeIntervalSince1970: TimeInterval(time)).formatted(.iso8601)
+    }
+
+    // MARK: The diff
+
+    private func show(_ history: ChainHistory, _ snapshot: Snapshot) throws {
+        guard snapshot.files.count > 1 else {
+            throw CommandFailure("there is no pin file to be changed: name one in \(snapshot.files[0]) (pins: pins.yaml)")
+        }
+        let file = snapshot.files[1]
+        guard let bytes = FileManager.default.contents(atPath: file) else { throw CommandFailure("\(file) can't be read") }
+        let learned = LearnedPins(history, snapshot: snapshot, at: Clock.now)
+        for remark in learned.remarks { Standard.error(remark) }
+        guard !learned.isEmpty else {
+            return Standard.error(
+                history.hosts.isEmpty
+                    ? "nothing has been recorded; see pinproxy learn --help"
+                    : "\(history.hosts.count) hosts were recorded, and the pin file lacks nothing")
+        }
+        var lines = PinFileLines(String(decoding: bytes, as: UTF8.self))
+        for addition in learned.additions { lines.add(addition) }
+        lines.append(learned.entries)
+        let (name, directory) = Self.name(of: file)
+        Standard.output(lines.text.diff(of: name))
+        Standard.error(
+            "compare the keys with a second source before you apply this: "
+                + "patch -p0\(directory.map { " -d \(ClientEnvironment.quoted($0))" } ?? "") < DIFF")
+    }
+
+    /// The file as patch is to find it: below the working directory, or alone with its directory.
+    private static func name(of file: String) -> (name: String, directory: String?) {
+        let path = URL(fileURLWithPath: file).standardizedFileURL.path
+        let here = FileManager.default.currentDirectoryPath + "/"
+        if path.hasPrefix(here) { return (String(path.dropFirst(here.count)), nil) }
+        return ((path as NSString).lastPathComponent, (path as NSString).deletingLastPathComponent)
+    }
+}

@@ -1,0 +1,173 @@
+internal import Configuration
+internal import Foundation
+internal import Security
+
+/// The pin file as its lines, to which a person's comments, order and spelling belong: entries are
+/// added and completed between them. What is written in another way than by lines (in brackets) is not
+/// touched; there a comment says what would have to be added.
+struct PinFileLines {
+    private(set) var text: EditedLines
+    private let lines: [String]
+
+    init(_ contents: String) {
+        text = EditedLines(contents)
+        lines = text.lines.map { $0.hasSuffix("\r") ? String($0.unicodeScalars.dropLast()) : $0 }
+    }
+
+    // MARK: An entry that is there
+
+    mutating func add(_ addition: LearnedPins.Addition) {
+        let line = addition.entry.line - 1
+        guard let entry = entry(around: line) else { return advise(addition, before: line) }
+        let pins = addition.pins.map { "- \($0.pin)   # \($0.remark)" }
+        if let list = entry.keys["pins"] {
+            guard value(of: list).isEmpty, let (last, indent) = items(after: list, in: entry) else {
+                return advise(addition, before: line)
+            }
+            text.apply(.init(at: last + 1, inserting: pins.map { indented($0, by: indent) }))
+        } else {
+            addPins(pins, to: entry, enforcement: addition.entry.policy.enforcement)
+        }
+    }
+
+    /// Pins for an entry that has none, in the place of its `pinning: none`.
+    private mutating func addPins(_ pins: [String], to entry: Block, enforcement: Enforcement) {
+        var fresh = ["pinning: public-key"]
+        if entry.keys["enforcement"] == nil { fresh.append("enforcement: report") }
+        fresh.append("pins:")
+        let block = fresh.map { indented($0, by: entry.indent) } + pins.map { indented($0, by: entry.indent + 2) }
+        if let old = entry.keys["pinning"], old != entry.lines.lowerBound {
+            text.apply(.init(at: old, removing: 1, inserting: block))
+        } else if entry.keys["pinning"] == nil {
+            text.apply(.init(at: entry.matchLine + 1, inserting: block))
+        }
+    }
+
+    private mutating func advise(_ addition: LearnedPins.Addition, before line: Int) {
+        let indent = lines[line].prefix { $0 == " " }.count
+        let comment =
+            ["# The pins of \(addition.entry.pattern) lack what was seen; they can't be added by lines:"]
+            + addition.pins.map { "#   - \($0.pin)   # \($0.remark)" }
+        text.apply(.init(at: line, inserting: comment.map { indented($0, by: indent) }))
+    }
+
+    // MARK: New entries
+
+    mutating func append(_ entries: [PinEntryText]) {
+        guard !entries.isEmpty else { return }
+        guard let hosts = lines.firstIndex(where: { $0.hasPrefix("hosts:") }) else {
+            return text.apply(.init(at: lines.count, inserting: ["", "hosts:"] + written(entries, indent: 2)))
+        }
+        switch value(of: hosts) {
+        case "":
+            let (end, indent) = endOfEntries(after: hosts)
+            text.apply(.init(at: end, inserting: written(entries, indent: indent)))
+        case "[]", "null", "~":
+            text.apply(.init(at: hosts, removing: 1, inserting: ["hosts:"] + written(entries, indent: 2)))
+        default:
+            let comment = ["", "# Entries that were learned; to be added to hosts:"] + written(entries, indent: 0)
+            text.apply(.init(at: lines.count, inserting: comment.map { $0.isEmpty || $0.hasPrefix("#") ? $0 : "# " + $0 }))
+        }
+    }
+
+    private func written(_ entries: [PinEntryText], indent: Int) -> [String] {
+        entries.flatMap { entry in
+            [""] + entry.yaml.split(separator: "\n").map { indented(String($0.dropFirst(2)), by: indent) }
+        }
+    }
+
+    /// The line behind the last entry and what is written close to it, and how far entries are indented.
+    private func endOfEntries(after hosts: Int) -> (end: Int, indent: Int) {
+        var end = hosts + 1
+        var indent: Int?
+        for index in lines.indices.dropFirst(hosts + 1) {
+            guard let column = column(of: index) else { continue }
+            let isEntry = lines[index].dropFirst(column).hasPrefix("-")
+            if column == 0, !isEntry { break }
+            if indent == nil, isEntry { indent = column }
+            end = index + 1
+        }
+        // Comments that follow at once belong to the entry above them.
+        while end < lines.count, lines[end].drop(while: { $0 == " " }).hasPrefix("#") { end += 1 }
+        return (end, indent ?? 2)
+    }
+
+    // MARK: Lines
+
+    /// An entry that is written a key a line.
+    private struct Block {
+        let lines: Range<Int>
+        let matchLine: Int
+        /// The column of its keys.
+        let indent: Int
+        /// The lines of its keys.
+        let keys: [String: Int]
+    }
+
+    private func entry(around match: Int) -> Block? {
+        guard lines.indices.contains(match), !lines[match].contains("\t"), let key = key(in: match), key.name == "match"
+        else { return nil }
+        // Up to the line with the dash.
+        var start = match
+        while !isDashed(start, keysAt: key.column) {
+            guard start > 0, column(of: start).map({ $0 >= key.column }) ?? true else { return nil }
+            start -= 1
+        }
+        var end = start + 1
+        while end < lines.count, column(of: end).map({ $0 >= key.column }) ?? true { end += 1 }
+        var keys: [String: Int] = [:]
+        for index in start..<end {
+            if let found = self.key(in: index), found.column == key.column { keys[found.name] = index }
+        }
+        return Block(lines: start..<end, matchLine: match, indent: key.column, keys: keys)
+    }
+
+    /// The key that a line begins with, behind a dash or not, and its column.
+    private func key(in index: Int) -> (name: String, column: Int)? {
+        let content = lines[index].drop { $0 == " " || $0 == "-" }
+        let name = content.prefix { ($0.isASCII && $0.isLetter) || $0 == "_" }
+        let rest = content.dropFirst(name.count)
+        guard !name.isEmpty, rest.first == ":", rest.dropFirst().first.map({ $0 == " " }) ?? true else { return nil }
+        return (String(name), lines[index].count - content.count)
+    }
+
+    private func isDashed(_ index: Int, keysAt column: Int) -> Bool {
+        key(in: index)?.column == column && lines[index].prefix(column).contains("-")
+    }
+
+    /// What stands behind the key of a line, without a comment.
+    private func value(of index: Int) -> String {
+        let value = lines[index].drop { $0 != ":" }.dropFirst()
+        let bare = value.drop { $0 == " " }
+        if bare.hasPrefix("#") { return "" }
+        let end = bare.range(of: " #")?.lowerBound ?? bare.endIndex
+        return bare[..<end].split(separator: " ").joined(separator: " ")
+    }
+
+    /// The last line of the list below a key, and the column of its dashes.
+    private func items(after key: Int, in entry: Block) -> (last: Int, indent: Int)? {
+        var found: (last: Int, indent: Int)?
+        for index in (key + 1)..<max(key + 1, entry.lines.upperBound) {
+            guard let column = column(of: index) else { continue }
+            let isItem = lines[index].dropFirst(column).hasPrefix("- ")
+            guard let begun = found else {
+                guard isItem, column >= entry.indent else { return nil }
+                found = (index, column)
+                continue
+            }
+            guard column > begun.indent || (isItem && column == begun.indent) else { break }
+            found?.last = index
+        }
+        return found
+    }
+
+    /// Where the text of a line begins; nil for blank lines and comments.
+    private func column(of index: Int) -> Int? {
+        let content = lines[index].drop { $0 == " " }
+        return content.isEmpty || content.hasPrefix("#") ? nil : lines[index].count - content.count
+    }
+
+    private func indented(_ line: String, by count: Int) -> String {
+        line.isEmpty ? line : String(repeating: " ", count: count) + line
+    }
+}
