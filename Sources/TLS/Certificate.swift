@@ -109,7 +109,7 @@ package final class Certificate: @unchecked Sendable {
         DER.bytes(encode)
     }
 
-    private static func line(_ name: OpaquePointer?) -> String {
+    static func line(_ name: OpaquePointer?) -> String {
         guard let name else { return "" }
         let bio = MemoryBIO()
         // RFC 2253 with control characters escaped, and letters beyond ASCII left readable.

@@ -35,40 +35,6 @@ package struct VerifiedChain: Sendable {
     package var anchor: Certificate { certificates[certificates.count - 1] }
 }
 
-/// What one side of a connection proves itself with: a certificate, its issuers, and the key.
-package struct Identity: Sendable {
-    /// Leaf first, then its issuers in order; the root may be left out.
-    package let chain: [Certificate]
-    package let key: PrivateKey
-    let issuers: CertificateStack
-
-    /// Fails if the chain is empty or the key isn't the leaf's.
-    package init(chain: [Certificate], key: PrivateKey) throws(IdentityError) {
-        guard let leaf = chain.first else { throw .noCertificate }
-        guard key.matches(leaf) else { throw .keyMismatch(subject: leaf.subject) }
-        self.chain = chain
-        self.key = key
-        issuers = CertificateStack(chain.dropFirst())
-    }
-
-    /// The certificate with the key.
-    package var leaf: Certificate { chain[0] }
-}
-
-/// Why certificates and a key make no identity.
-package enum IdentityError: Error, Sendable, Hashable, CustomStringConvertible {
-    case noCertificate
-    case keyMismatch(subject: String)
-
-    package var description: String {
-        switch self {
-        case .noCertificate: "there is no certificate"
-        case .keyMismatch(let subject):
-            "the private key is not the key of the first certificate (\(subject)); the server's own certificate has to come first"
-        }
-    }
-}
-
 /// A STACK_OF(X509), built once and shared by all that pass it to OpenSSL.
 final class CertificateStack: @unchecked Sendable {
     // Not changed after init.

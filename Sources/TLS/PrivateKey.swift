@@ -8,7 +8,8 @@ package final class PrivateKey: @unchecked Sendable {
     let pointer: OpaquePointer
     private let preparedSigner: OpaquePointer?
 
-    private init(owning pointer: OpaquePointer) {
+    /// Takes over one reference.
+    init(owning pointer: OpaquePointer) {
         self.pointer = pointer
         preparedSigner = Self.prepareSigner(pointer)
     }
@@ -43,6 +44,32 @@ package final class PrivateKey: @unchecked Sendable {
         guard let key else {
             let reason = OpenSSLErrorQueue.takeReason()
             throw asked ? .encrypted : .malformed(reason)
+        }
+        self.init(owning: key)
+    }
+
+    /// The first private key of a PEM file, or the one of a DER file: PKCS#8, or the older forms for RSA
+    /// (PKCS#1) and EC (RFC 5915), not encrypted.
+    package convenience init(derOrPEM bytes: [UInt8]) throws(KeyError) {
+        guard !PEM.looksLikePEM(bytes) else {
+            try self.init(pem: bytes)
+            return
+        }
+        OpenSSLErrorQueue.clear()
+        let (key, isWhole, isEncrypted) = bytes.withUnsafeBufferPointer { bytes -> (OpaquePointer?, Bool, Bool) in
+            guard let start = bytes.baseAddress else { return (nil, false, false) }
+            var cursor: UnsafePointer<UInt8>? = start
+            if let key = d2i_AutoPrivateKey(nil, &cursor, bytes.count) { return (key, cursor == start + bytes.count, false) }
+            cursor = start
+            let encrypted = d2i_X509_SIG(nil, &cursor, bytes.count)
+            X509_SIG_free(encrypted)
+            return (nil, false, encrypted != nil)
+        }
+        if isEncrypted { throw .encrypted }
+        guard let key else { throw .malformed(OpenSSLErrorQueue.takeReason()) }
+        guard isWhole else {
+            EVP_PKEY_free(key)
+            throw .malformed("there are bytes after it")
         }
         self.init(owning: key)
     }

@@ -94,7 +94,8 @@ extension HeldCertificate {
         return single
     }
 
-    private func parsed() throws -> OpaquePointer {
+    /// To be freed by the caller.
+    func parsed() throws -> OpaquePointer {
         let certificate = der.withUnsafeBufferPointer { bytes in
             var cursor = bytes.baseAddress
             return d2i_X509(nil, &cursor, bytes.count)
@@ -105,10 +106,6 @@ extension HeldCertificate {
 
     private static func encoded(_ response: OpaquePointer?) -> [UInt8] {
         defer { OCSP_RESPONSE_free(response) }
-        var output: UnsafeMutablePointer<UInt8>?
-        let count = Int(i2d_OCSP_RESPONSE(response, &output))
-        guard let output, count > 0 else { return [] }
-        defer { CRYPTO_free(output, nil, 0) }
-        return [UInt8](UnsafeBufferPointer(start: output, count: count))
+        return TestKey.encoded { i2d_OCSP_RESPONSE(response, $0) }
     }
 }

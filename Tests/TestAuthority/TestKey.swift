@@ -43,7 +43,7 @@ public final class TestKey: @unchecked Sendable {
     deinit { EVP_PKEY_free(pointer) }
 
     /// SubjectPublicKeyInfo.
-    public var publicKeyDER: [UInt8] { encoded { i2d_PUBKEY(self.pointer, $0) } }
+    public var publicKeyDER: [UInt8] { Self.encoded { i2d_PUBKEY(self.pointer, $0) } }
 
     /// PKCS#8.
     public var privateKeyPEM: String {
@@ -60,8 +60,19 @@ public final class TestKey: @unchecked Sendable {
 
     public var publicKeyPEM: String { written { PEM_write_bio_PUBKEY($0, self.pointer) } }
 
+    /// PKCS#8 as DER, encrypted with AES-256 and the password.
+    public func encryptedDER(password: String) -> [UInt8] {
+        let bio = BIO_new(BIO_s_mem())
+        defer { BIO_free_all(bio) }
+        i2d_PKCS8PrivateKey_bio(
+            bio, pointer, EVP_aes_256_cbc(), password, CInt(password.utf8.count), nil, nil)
+        var start: UnsafeMutablePointer<CChar>?
+        let count = Int(shim_BIO_get_mem_data(bio, &start))
+        return [UInt8](UnsafeRawBufferPointer(start: start, count: count))
+    }
+
     /// The plain private key in the form that its kind had before PKCS#8.
-    public var privateKeyDER: [UInt8] { encoded { i2d_PrivateKey(self.pointer, $0) } }
+    public var privateKeyDER: [UInt8] { Self.encoded { i2d_PrivateKey(self.pointer, $0) } }
 
     func sign(_ message: [UInt8], digest: Digest) throws -> [UInt8] {
         let context = EVP_MD_CTX_new()
@@ -83,7 +94,7 @@ public final class TestKey: @unchecked Sendable {
         }
     }
 
-    private func encoded(_ encode: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> CInt) -> [UInt8] {
+    static func encoded(_ encode: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> CInt) -> [UInt8] {
         var output: UnsafeMutablePointer<UInt8>?
         let count = Int(encode(&output))
         guard let output, count > 0 else { return [] }

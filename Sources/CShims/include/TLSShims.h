@@ -2,6 +2,7 @@
 #pragma once
 
 #include <openssl/ec.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/ocsp.h>
 #include <openssl/pem.h>
@@ -11,6 +12,8 @@
 static const uint64_t shim_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
 static const uint64_t shim_SSL_OP_NO_COMPRESSION = SSL_OP_NO_COMPRESSION;
 static const uint64_t shim_SSL_OP_CIPHER_SERVER_PREFERENCE = SSL_OP_CIPHER_SERVER_PREFERENCE;
+
+static const int shim_ERR_R_UNSUPPORTED = ERR_R_UNSUPPORTED;
 
 static const unsigned long shim_XN_FLAG_RFC2253 = XN_FLAG_RFC2253;
 

@@ -1,0 +1,56 @@
+import COpenSSL
+
+/// A PKCS#10 request for a certificate (RFC 2986): a key that is to be certified, so that it can be
+/// pinned before it is.
+package struct CertificateRequest: Sendable {
+    /// The subject asked for, written as a certificate's is.
+    package let subject: String
+    package let publicKey: PublicKey
+
+    /// A request in a PEM file, its first, or a DER file, signed by the key that it is for.
+    package init(derOrPEM bytes: [UInt8]) throws(CertificateRequestError) {
+        OpenSSLErrorQueue.clear()
+        defer { OpenSSLErrorQueue.clear() }
+        let der = PEM.looksLikePEM(bytes) ? try Self.body(ofPEM: bytes) : bytes
+        let (request, isWhole) = der.withUnsafeBufferPointer { bytes -> (OpaquePointer?, Bool) in
+            guard let start = bytes.baseAddress else { return (nil, false) }
+            var cursor: UnsafePointer<UInt8>? = start
+            return (d2i_X509_REQ(nil, &cursor, bytes.count), cursor == start + bytes.count)
+        }
+        guard let request else { throw .malformed(OpenSSLErrorQueue.takeReason()) }
+        defer { X509_REQ_free(request) }
+        guard isWhole else { throw .malformed("there are bytes after it") }
+        guard let key = X509_REQ_get_pubkey(request) else { throw .malformed(OpenSSLErrorQueue.takeReason()) }
+        publicKey = PublicKey(owning: key)
+        guard X509_REQ_verify(request, key) == 1 else { throw .badSignature }
+        subject = Certificate.line(X509_REQ_get_subject_name(request))
+    }
+
+    private static func body(ofPEM bytes: [UInt8]) throws(CertificateRequestError) -> [UInt8] {
+        let blocks: [PEMBlock]
+        do { blocks = try PEM.blocks(in: bytes) } catch { throw .pem(error) }
+        guard let block = blocks.first(where: { labels.contains($0.label) }) else {
+            throw .pem(.noBlock(wanted: "certificate request"))
+        }
+        return block.der
+    }
+
+    private static let labels: Set<String> = ["CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST"]
+}
+
+/// Why bytes are not the request that they were taken for.
+package enum CertificateRequestError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The DER is broken; the text is OpenSSL's reason.
+    case malformed(String)
+    case pem(PEMError)
+    /// Whoever made it doesn't hold the key, or it was changed.
+    case badSignature
+
+    package var description: String {
+        switch self {
+        case .malformed(let reason): "not a certificate request: \(reason)"
+        case .pem(let error): error.description
+        case .badSignature: "the certificate request is not signed by its own key"
+        }
+    }
+}

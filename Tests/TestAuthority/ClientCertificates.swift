@@ -1,0 +1,26 @@
+import COpenSSL
+
+/// Has a test server ask its clients for certificates, and takes down what they show.
+public final class ClientCertificates {
+    /// DER, as the client sent them; empty if it showed none.
+    public private(set) var shown: [[UInt8]] = []
+
+    public init() {}
+
+    /// For all connections of the SSL_CTX, which it must outlive. All certificates are accepted.
+    public func install(on context: OpaquePointer) {
+        SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nil)
+        SSL_CTX_set_cert_verify_callback(
+            context,
+            { store, me in
+                guard let store, let me else { return 0 }
+                let stack = X509_STORE_CTX_get0_untrusted(store)
+                Unmanaged<ClientCertificates>.fromOpaque(me).takeUnretainedValue().shown =
+                    (0..<max(OPENSSL_sk_num(stack), 0)).map { index in
+                        let certificate = OPENSSL_sk_value(stack, index).map { OpaquePointer($0) }
+                        return TestKey.encoded { i2d_X509(certificate, $0) }
+                    }
+                return 1
+            }, Unmanaged.passUnretained(self).toOpaque())
+    }
+}
