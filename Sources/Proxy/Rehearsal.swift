@@ -55,10 +55,15 @@ package struct Rehearsal {
         self.unixTime = unixTime
     }
 
+    package func run(_ host: Host, _ act: Act) throws -> Ending {
+        try Run(self, [(host, act)]).endings()[0] ?? .failure(.local("the rehearsal ended too early"))
+    }
+
     /// Makes several connections, some at a time.
-    /// - Returns: how each ended, in their order.
-    package func run(_ parts: [(host: Host, act: Act)]) throws -> [Ending] {
-        try Run(self, parts).endings()
+    /// - Parameter limit: how long all of them may take together.
+    /// - Returns: how each ended, in their order; nil for those that there was no time for.
+    package func run(_ parts: [(host: Host, act: Act)], within limit: Duration) throws -> [Ending?] {
+        try Run(self, parts, within: limit).endings()
     }
 
     fileprivate func target(_ host: Host, _ act: Act) -> UpstreamTarget {
@@ -80,10 +85,13 @@ package struct Rehearsal {
         private var attempts: [Int: UpstreamAttempt] = [:]
         private var results: [Int: Ending] = [:]
         private var begun = 0
+        private let limit: Duration?
+        private lazy var deadline = Deadline(loop: loop) { [unowned self] in loop.stop() }
 
-        init(_ rehearsal: Rehearsal, _ parts: [(host: Host, act: Act)]) throws {
+        init(_ rehearsal: Rehearsal, _ parts: [(host: Host, act: Act)], within limit: Duration? = nil) throws {
             self.rehearsal = rehearsal
             self.parts = parts
+            self.limit = limit
             loop = try EventLoop()
             connector = UpstreamConnector(
                 loop: loop, resolver: try Resolver(loop: loop, cache: ResolverCache()), slabs: SlabPool(),
@@ -91,11 +99,14 @@ package struct Rehearsal {
                 unixTime: rehearsal.unixTime)
         }
 
-        func endings() -> [Ending] {
+        func endings() -> [Ending?] {
             guard !parts.isEmpty else { return [] }
+            if let limit { deadline.set(afterNanoseconds: limit.nanoseconds) }
             while begun < parts.count, begun < Rehearsal.atOnce { beginNext() }
             loop.run()
-            return parts.indices.map { results[$0] ?? .failure(.local("the rehearsal ended too early")) }
+            deadline.clear()
+            for attempt in attempts.values { attempt.cancel() }
+            return parts.indices.map { results[$0] }
         }
 
         private func beginNext() {

@@ -48,6 +48,9 @@ package struct PinHistory: Codable, Sendable, Equatable {
 
     package init() {}
 
+    /// In the state directory.
+    package static let fileName = "pins.json"
+
     /// How long what is no longer configured is remembered: a quarter, the life of most leaves.
     package static let retention: Int64 = 90 * 86_400
     /// Entries at most, and pins of each. Those that no connection was made for take no place.

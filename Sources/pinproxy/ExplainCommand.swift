@@ -44,27 +44,17 @@ struct ExplainCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Evaluate as on that day: 2027-06-30 or 2027-06-30T12:00:00Z.", valueName: "date"))
-    var at: String?
+    var at: Instant?
 
     @Flag(help: "Print JSON.") var json = false
 
     func validate() throws {
         _ = try Rehearsal.Host(argument: host)
-        _ = try instant()
-    }
-
-    private func instant() throws -> UnixTime? {
-        guard let at else { return nil }
-        guard let instant = DateText.parse(at) else {
-            throw ValidationError(
-                "--at: \(at.debugDescription) is not a date; write 2027-06-30 or 2027-06-30T12:00:00Z")
-        }
-        return instant
     }
 
     func run() throws {
         let snapshot = try options.load()
-        let instant = try instant()
+        let instant = at?.time
         let host = try Rehearsal.Host(argument: host)
         let decision = Rehearsal.Decision(host, in: snapshot)
         let rehearsal = try Rehearsal(snapshot, at: instant)
@@ -74,7 +64,7 @@ struct ExplainCommand: ParsableCommand {
             let presented = try PresentedChain(file: chain)
             ending = .given(decision.explain(presented, anchors: rehearsal.upstream.anchors, at: now), file: chain)
         } else if let act = decision.act {
-            ending = .tried(try rehearsal.play([(host, act)])[0])
+            ending = .tried(try rehearsal.play(host, act))
         } else {
             ending = .denied
         }

@@ -63,7 +63,7 @@ struct PinCommand: ParsableCommand {
         let snapshot = try options.loadIfPresent()
         let act =
             snapshot.map { Rehearsal.Decision(host, in: $0).actWithoutPins } ?? .secure(SecurityPolicy(), nil)
-        let ending = try Rehearsal(snapshot).play([(host, act)])[0]
+        let ending = try Rehearsal(snapshot).play(host, act)
         return PinFindings(host: host, ending, at: Clock.now)
     }
 

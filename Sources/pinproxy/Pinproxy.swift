@@ -42,8 +42,8 @@ struct Pinproxy: ParsableCommand {
             """,
         version: "pinproxy \(version)",
         subcommands: [
-            Run.self, Check.self, PinCommand.self, ExplainCommand.self, CA.self, Env.self, Exec.self, Reload.self,
-            Learn.self,
+            Run.self, Check.self, PinCommand.self, ExplainCommand.self, LintCommand.self, Learn.self, CA.self,
+            Env.self, Exec.self, Reload.self,
         ])
 
     static let version = "0.1.0"

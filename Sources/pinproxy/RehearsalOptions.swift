@@ -37,8 +37,8 @@ extension Rehearsal {
     }
 
     /// Connects, or says what this machine lacks to try it.
-    func play(_ parts: [(host: Host, act: Act)]) throws -> [Ending] {
-        do { return try run(parts) } catch { throw CommandFailure("\(error)") }
+    func play(_ host: Host, _ act: Act) throws -> Ending {
+        do { return try run(host, act) } catch { throw CommandFailure("\(error)") }
     }
 }
 

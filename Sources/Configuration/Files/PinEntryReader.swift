@@ -29,13 +29,14 @@ struct PinEntryReader {
         return section.scalar(value, "match", form).map { ($0, value) }
     }
 
-    func entry(for pattern: HostPattern, line: Int) -> HostEntry {
+    func entry(for pattern: HostPattern, at place: YAMLValue) -> HostEntry {
         let action = section.read("action", .action) ?? .intercept
         defer { finish() }
         guard action == .intercept || action == .verifyTunnel else {
             refuseKeys(of: action)
             return HostEntry(
-                action: action, policy: SecurityPolicy(), pattern: pattern.description, file: file, line: line)
+                action: action, policy: SecurityPolicy(), pattern: pattern.description, file: file, line: place.line,
+                column: place.column)
         }
         let policy = policy()
         let identity = clientIdentity(action)
@@ -47,7 +48,8 @@ struct PinEntryReader {
             ? defaults.reportURI : section.readOptional("report_uri", Form(read: ReportURI.parse))
         return HostEntry(
             action: action, policy: policy, tls: tls, reportURI: reportURI,
-            records: section.read("record", .bool) ?? false, pattern: pattern.description, file: file, line: line)
+            records: section.read("record", .bool) ?? false, pattern: pattern.description, file: file, line: place.line,
+                column: place.column)
     }
 
     /// The rest of the keys of the contract, and then those that are none.

@@ -55,7 +55,7 @@ struct PinFile {
                 reader.finish()
                 continue
             }
-            let entry = reader.entry(for: match.pattern, line: match.place.line)
+            let entry = reader.entry(for: match.pattern, at: match.place)
             // Denied hosts of strangers are what such an entry is good for.
             if entry.action != .deny, let warning = match.pattern.publicSuffixWarning() {
                 root.warning(match.place, "match: \(warning)")

@@ -28,14 +28,18 @@ package final class HostEntry: Sendable {
     /// As it was written, for people.
     package let pattern: String
     package let file: String
+    /// Where its pattern is written.
     package let line: Int
+    package let column: Int
+
+    package var place: Place { Place(file: file, line: line, column: column) }
 
     /// `FILE:LINE`.
     package var location: String { "\(file):\(line)" }
 
     package init(
         action: HostAction, policy: SecurityPolicy, tls: ClientTLS? = nil, reportURI: ReportURI? = nil,
-        records: Bool = false, pattern: String, file: String, line: Int
+        records: Bool = false, pattern: String, file: String, line: Int, column: Int
     ) {
         self.action = action
         self.policy = policy
@@ -45,5 +49,6 @@ package final class HostEntry: Sendable {
         self.pattern = pattern
         self.file = file
         self.line = line
+        self.column = column
     }
 }

@@ -6,7 +6,7 @@ import TLS
 
 /// Counts what verification finds of the pins, for all workers, and keeps the counts in `pins.json`.
 final class PinLedger: Sendable {
-    static let fileName = "pins.json"
+    static let fileName = PinHistory.fileName
 
     private let history: KeptValue<PinHistory>
     private let logger: Logger

@@ -1,0 +1,118 @@
+internal import ArgumentParser
+internal import Configuration
+internal import Foundation
+internal import Proxy
+internal import Security
+internal import TLS
+
+struct LintCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "lint",
+        abstract: "Warn of what will hurt later.",
+        discussion: """
+            Reads the configuration and the running proxy's counts (pins.json in the state directory), \
+            connects to each pinned host, and prints each finding with its place, its rule and a fix: \
+            FILE:LINE:COLUMN: warning: … [rule]. A note may be just as it is meant. Exits 0, with \
+            --strict 1 if there is a warning; 78 if the configuration is wrong.
+
+            Rules:
+              insecure             a switch that takes protection away
+              configuration        what check warns of, too
+              public-suffix        a wildcard over the hosts of strangers
+              no-backup            one pin only
+              shadowed             an entry that takes a host from a wildcard's pins
+              entry-expires        expires is within 30 days, or past
+              certificate-expires  so is a pinned or a client certificate's end
+              refused-now          the host shows a chain that is refused
+              pin-mismatch         the same where the pins are only reported
+              pin-not-in-chain     a pin that the present chain doesn't meet (note)
+              pin-out-of-position  a pin where position doesn't let it match
+              dead-pin             no match in 30 days while others matched
+              misses               a report-only entry that has missed
+              can-be-enforced      a report-only entry with 100 matches in a row over
+                                   7 days or more (note)
+              not-checked          a host that could not be looked at (note)
+              history              counts that can't be read (note)
+
+            --json prints a list of objects: rule, severity, file, line, column, entry, message, fix.
+
+            Examples:
+              pinproxy lint
+              pinproxy lint --strict --offline
+              pinproxy lint --at 2027-06-01
+            """)
+
+    @OptionGroup var options: ConfigurationOptions
+
+    @Flag(help: "Exit 1 if there is a warning.") var strict = false
+    @Flag(help: "Connect to no host.") var offline = false
+    @Flag(help: "Also say what was not looked at.") var verbose = false
+    @Flag(help: "Print JSON.") var json = false
+    @Option(help: ArgumentHelp("As on that day: 2027-06-30 or 2027-06-30T12:00:00Z.", valueName: "date"))
+    var at: Instant?
+
+    /// How long the connections may take together; each step has the proxy's own timeouts besides.
+    private static let timeForConnections = Duration.seconds(60)
+
+    func run() throws {
+        let snapshot = try options.load()
+        let now = at?.time ?? Clock.now
+        var findings = LintEntries(snapshot: snapshot, now: now).findings() + history(snapshot, now)
+        if !offline {
+            do {
+                let live = try LintChains(snapshot: snapshot, now: now, limit: Self.timeForConnections).findings()
+                findings += live.findings
+                if verbose { findings += live.wildcards.map(Self.unasked) }
+            } catch let failure as CommandFailure {
+                throw failure
+            } catch {
+                throw CommandFailure("\(error)")
+            }
+        }
+        let sorted = Self.sorted(findings)
+        Standard.output(json ? JSONText.of(sorted) : Self.text(sorted))
+        if strict, sorted.contains(where: { $0.severity == .warning }) { throw CommandFailure(code: 1) }
+    }
+
+    private func history(_ snapshot: Snapshot, _ now: UnixTime) -> [LintFinding] {
+        let file = StateFile<PinHistory>(PinHistory.fileName, in: snapshot.stateDirectory)
+        do throws(StateFileProblem) {
+            guard let history = try file.read() else { return [] }
+            return LintHistory(snapshot: snapshot, history: history, now: now).findings()
+        } catch {
+            return [
+                LintFinding(
+                    .history, .note, at: Place(file: error.path), "the counts of the pins can't be read: \(error.cause)",
+                    fix: "run lint as the user who runs the proxy; a broken file the proxy puts aside at its next start")
+            ]
+        }
+    }
+
+    private static func unasked(_ entry: HostEntry) -> LintFinding {
+        LintFinding(
+            .notChecked, .note, of: entry, "a wildcard names no host that could be connected to",
+            fix: "look at one of its hosts: pinproxy explain HOST")
+    }
+
+    /// By file, line and column; the configuration's files before others.
+    private static func sorted(_ findings: [LintFinding]) -> [LintFinding] {
+        findings.enumerated().sorted { left, right in
+            func key(_ finding: LintFinding) -> (String, Int, Int) {
+                (finding.place.file, finding.place.line ?? 0, finding.place.column ?? 0)
+            }
+            return (key(left.element), left.offset) < (key(right.element), right.offset)
+        }.map(\.element)
+    }
+
+    private static func text(_ findings: [LintFinding]) -> String {
+        func count(_ severity: LintFinding.Severity) -> String {
+            let number = findings.count { $0.severity == severity }
+            return "\(number) \(severity.rawValue)\(number == 1 ? "" : "s")"
+        }
+        return (findings.map(\.text) + ["\(count(.warning)), \(count(.note))"]).joined(separator: "\n")
+    }
+}
+
+private func < (left: ((String, Int, Int), Int), right: ((String, Int, Int), Int)) -> Bool {
+    left.0 == right.0 ? left.1 < right.1 : left.0 < right.0
+}

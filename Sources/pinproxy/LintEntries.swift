@@ -1,0 +1,107 @@
+internal import Configuration
+internal import Proxy
+internal import Security
+internal import TLS
+
+/// What can be said of a configuration by reading it, on a given day.
+struct LintEntries {
+    let snapshot: Snapshot
+    let now: UnixTime
+
+    func findings() -> [LintFinding] {
+        let entries = snapshot.hosts.entries
+        let suffixes = entries.compactMap(publicSuffix)
+        let known = Set(suffixes.map(\.message))
+        return warnings(without: known) + suffixes + entries.compactMap { noBackup($0.value) }
+            + LintShadows(entries).findings() + expiring()
+    }
+
+    // MARK: What check says too
+
+    private func warnings(without known: Set<String>) -> [LintFinding] {
+        snapshot.warnings.filter { !known.contains($0.message) }.map { warning in
+            let insecure = SecurityPolicy.UnsafeSwitch.allCases.first { warning.message == "insecure: \($0)" }
+            if let insecure { return LintFinding(.insecure, at: warning.place, warning.message, fix: insecure.fix) }
+            let isReport = warning.message.hasPrefix("insecure: enforcement is report")
+            return LintFinding(
+                isReport ? .insecure : .configuration, at: warning.place, warning.message,
+                fix: isReport
+                    ? "write enforcement: enforce once all that is reported is understood; "
+                        + "lint says when there is nothing left to report"
+                    : "change the line, or leave it if it is meant so")
+        }
+    }
+
+    private func publicSuffix(_ entry: HostTable<HostEntry>.Entry) -> LintFinding? {
+        guard entry.value.action != .deny, let warning = entry.pattern.publicSuffixWarning() else { return nil }
+        return LintFinding(
+            .publicSuffix, at: entry.value.place, entry: entry.value.pattern, "match: \(warning)",
+            fix: "write an entry for each domain that is meant")
+    }
+
+    // MARK: Pins
+
+    private func noBackup(_ entry: HostEntry) -> LintFinding? {
+        guard entry.policy.mode != .none, entry.policy.pins.pins.count == 1 else { return nil }
+        let renewal =
+            entry.policy.position == .leaf || entry.policy.mode == .certificate
+            ? "on the day that the server gets a new \(entry.policy.mode == .certificate ? "certificate" : "key")"
+            : "on the day that its key is replaced"
+        return LintFinding(
+            .noBackup, of: entry, "there is one pin and no backup: the host is cut off \(renewal)",
+            fix: "add the pin of a spare key (pinproxy pin --from backup.key), or of the authority that issues its "
+                + "certificates (pinproxy pin HOST shows it)")
+    }
+
+    private func expiring() -> [LintFinding] {
+        var entries: [String: HostEntry] = [:]
+        for entry in snapshot.hosts.entries { entries[entry.value.pattern] = entry.value }
+        return ExpiryWatch.findings(in: snapshot, at: now).compactMap { end in
+            guard let entry = entries[end.entry] else { return nil }
+            let date = "\(CalendarDate(end.date)), \(Self.days(end.daysLeft))"
+            switch end.subject {
+            case .entry:
+                return LintFinding(
+                    .entryExpires, of: entry, "the pins expire \(date); \(effect(of: entry.policy.expiry))",
+                    fix: "see whether the pins are still right (pinproxy pin HOST), and write a later date behind expires")
+            case .pin:
+                return LintFinding(
+                    .certificateExpires, of: entry, "the pinned certificate \(end.name ?? "") ends \(date)",
+                    fix: entry.policy.mode == .certificate
+                        ? "add the certificate that replaces it beside it, and rehearse the change "
+                            + "(pinproxy explain HOST --chain FILE --at DATE)"
+                        : "add the key of the certificate that replaces it, unless that keeps the key")
+            case .clientCertificate:
+                return LintFinding(
+                    .certificateExpires, of: entry, "the client certificate \(end.name ?? "") ends \(date)",
+                    fix: "put a new one in its place, then: pinproxy reload")
+            }
+        }
+    }
+
+    private func effect(of expiry: PinExpiry?) -> String {
+        let isPast = expiry?.hasPassed(at: now) == true
+        return switch expiry?.action {
+        case .enforce?, nil: isPast ? "they are enforced all the same" : "they will be enforced all the same"
+        case .report?: isPast ? "a mismatch is only reported now" : "a mismatch will then only be reported"
+        case .deny?: isPast ? "the host is refused" : "the host will then be refused"
+        }
+    }
+
+    private static func days(_ left: Int64) -> String {
+        left < 0 ? "\(left.magnitude) days ago" : left == 0 ? "today" : left == 1 ? "in 1 day" : "in \(left) days"
+    }
+}
+
+extension SecurityPolicy.UnsafeSwitch {
+    static var allCases: [Self] { [.acceptsAnyone, .allowsInvalidCertificates, .ignoresName] }
+
+    fileprivate var fix: String {
+        switch self {
+        case .acceptsAnyone: "remove both switches, or add pins and keep allow_invalid_certificates alone"
+        case .allowsInvalidCertificates:
+            "add the server's authority to upstream.trust in pinproxy.yaml, and remove the switch"
+        case .ignoresName: "have the name added to the server's certificate, and remove the switch"
+        }
+    }
+}

@@ -1,0 +1,75 @@
+internal import Configuration
+
+/// What `pinproxy lint` says about one line of the configuration.
+struct LintFinding: Hashable {
+    /// What is looked for; the names are stable.
+    enum Rule: String, CaseIterable {
+        case insecure
+        case configuration
+        case publicSuffix = "public-suffix"
+        case noBackup = "no-backup"
+        case shadowed
+        case entryExpires = "entry-expires"
+        case certificateExpires = "certificate-expires"
+        case refusedNow = "refused-now"
+        case pinMismatch = "pin-mismatch"
+        case pinNotInChain = "pin-not-in-chain"
+        case pinOutOfPosition = "pin-out-of-position"
+        case deadPin = "dead-pin"
+        case misses
+        case canBeEnforced = "can-be-enforced"
+        case notChecked = "not-checked"
+        case history
+    }
+
+    enum Severity: String {
+        /// Will hurt.
+        case warning
+        /// Worth knowing; may be just as it is meant.
+        case note
+    }
+
+    let rule: Rule
+    let severity: Severity
+    let place: Place
+    /// The pattern of the entry that it is about.
+    let entry: String?
+    let message: String
+    let fix: String
+
+    init(_ rule: Rule, _ severity: Severity = .warning, at place: Place, entry: String? = nil, _ message: String, fix: String) {
+        self.rule = rule
+        self.severity = severity
+        self.place = place
+        self.entry = entry
+        self.message = message
+        self.fix = fix
+    }
+
+    init(_ rule: Rule, _ severity: Severity = .warning, of entry: HostEntry, _ message: String, fix: String) {
+        self.init(rule, severity, at: entry.place, entry: entry.pattern, "\(entry.pattern): \(message)", fix: fix)
+    }
+
+    /// In the shape that editors and compilers share, with the fix below.
+    var text: String {
+        "\(place): \(severity.rawValue): \(message.printable(longest: .max)) [\(rule.rawValue)]\n    fix: \(fix)"
+    }
+}
+
+extension LintFinding: Encodable {
+    private enum CodingKeys: String, CodingKey {
+        case rule, severity, file, line, column, entry, message, fix
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var object = encoder.container(keyedBy: CodingKeys.self)
+        try object.encode(rule.rawValue, forKey: .rule)
+        try object.encode(severity.rawValue, forKey: .severity)
+        try object.encode(place.file, forKey: .file)
+        try object.encode(place.line, forKey: .line)
+        try object.encode(place.column, forKey: .column)
+        try object.encode(entry, forKey: .entry)
+        try object.encode(message, forKey: .message)
+        try object.encode(fix, forKey: .fix)
+    }
+}

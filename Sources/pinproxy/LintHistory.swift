@@ -1,0 +1,65 @@
+internal import Configuration
+internal import Security
+internal import TLS
+
+/// What the running proxy's counts say of the pins (``PinHistory``).
+struct LintHistory {
+    let snapshot: Snapshot
+    let history: PinHistory
+    let now: UnixTime
+
+    /// How long a pin must not have matched while others did, to be called dead.
+    static let deadAfter: Int64 = 30 * 86_400
+    /// What a report-only entry needs to be enforced: so many connections in a row that met a pin, over
+    /// so long a time. A week has seen each day of it, and most servers of a pool.
+    static let promotionMatches = 100
+    static let promotionTime: Int64 = 7 * 86_400
+
+    func findings() -> [LintFinding] {
+        snapshot.hosts.entries.lazy.map(\.value).filter { $0.policy.mode != .none }.flatMap { entry in
+            guard let record = history.entries[entry.pattern] else { return [LintFinding]() }
+            return deadPins(entry, record) + (entry.policy.enforcement == .report ? promotion(entry, record) : [])
+        }
+    }
+
+    private func deadPins(_ entry: HostEntry, _ record: PinHistory.EntryRecord) -> [LintFinding] {
+        let isAlive = record.pins.values.contains { $0.removed == nil && ($0.last.map { now - $0 < Self.deadAfter } ?? false) }
+        guard isAlive else { return [] }
+        return entry.policy.pins.pins.compactMap { pin in
+            guard let counted = record.pins[pin.description], now - (counted.last ?? counted.since) >= Self.deadAfter else {
+                return nil
+            }
+            let name = pin.origin == pin.description ? "\(pin)" : "\(pin) (\(pin.origin))"
+            if let last = counted.last {
+                return LintFinding(
+                    .deadPin, of: entry,
+                    "\(name) last matched \(CalendarDate(last)), after \(counted.matches) times; since then only others have",
+                    fix: "remove it, if the server has changed its key for good; with it goes whoever holds the old key")
+            }
+            return LintFinding(
+                .deadPin, .note, of: entry, "\(name) has matched nothing since \(CalendarDate(counted.since))",
+                fix: "keep it if it is the backup, and its private key still at hand; else remove it")
+        }
+    }
+
+    private func promotion(_ entry: HostEntry, _ record: PinHistory.EntryRecord) -> [LintFinding] {
+        let began = record.lastMiss ?? record.since
+        if record.matchesSinceMiss >= Self.promotionMatches, now - began >= Self.promotionTime {
+            return [
+                LintFinding(
+                    .canBeEnforced, .note, of: entry,
+                    "\(record.matchesSinceMiss) connections have met a pin and none has missed since "
+                        + "\(CalendarDate(began)): it can be enforced",
+                    fix: "write enforcement: enforce, then: pinproxy reload")
+            ]
+        }
+        guard record.misses > 0, let last = record.lastMiss else { return [] }
+        return [
+            LintFinding(
+                .misses, of: entry,
+                "\(record.misses) connections met no pin, the last one \(CalendarDate(last)); enforced, they would "
+                    + "have been refused",
+                fix: "see which key it is (pinproxy explain HOST, pin.report in the log), and add its pin if it is right")
+        ]
+    }
+}

@@ -1,0 +1,105 @@
+import Foundation
+import Security
+import TestAuthority
+import Testing
+
+/// What lint makes of the running proxy's counts.
+@Suite struct LintHistoryTests {
+    private static let now = CertificateTemplate.now
+    private static let day = CertificateTemplate.day
+
+    /// A bed with one entry of three pins, and the counts that a proxy would have left.
+    private func bed(_ more: String = "", _ fill: (inout PinHistory) -> Void) throws -> CommandBed {
+        let bed = try LintTests.bed("hosts:\n" + LintTests.entry("api.test", pins: 3, more))
+        var history = PinHistory()
+        fill(&history)
+        try FileManager.default.createDirectory(atPath: bed.path("state/pinproxy"), withIntermediateDirectories: true)
+        try JSONEncoder().encode(history).write(to: URL(fileURLWithPath: bed.path("state/pinproxy/pins.json")))
+        return bed
+    }
+
+    private func note(_ history: inout PinHistory, daysAgo: Int64) {
+        let isNoted = history.note(entry: "api.test", pins: LintTests.pins, at: Self.now - daysAgo * Self.day)
+        #expect(isNoted)
+    }
+
+    private func count(
+        _ history: inout PinHistory, _ outcome: PinHistory.Outcome, times: Int = 1, daysAgo: Int64
+    ) {
+        for _ in 0..<times { history.count(outcome, for: "api.test", at: Self.now - daysAgo * Self.day) }
+    }
+
+    @Test func aPinIsDeadOnceOthersAloneMatch() throws {
+        let bed = try bed {
+            note(&$0, daysAgo: 60)
+            count(&$0, .matched(LintTests.pins[0]), daysAgo: 1)
+            count(&$0, .matched(LintTests.pins[1]), times: 5, daysAgo: 30)
+        }
+        let found = try LintTests.lint(bed)
+        #expect(found.map(\.summary) == ["2:13 warning dead-pin", "2:13 note dead-pin"])
+        #expect(found[0].message.contains("\(LintTests.pins[1]) last matched 2029-12-02, after 5 times"))
+        #expect(found[1].message.contains("\(LintTests.pins[2]) has matched nothing since 2029-11-02"))
+    }
+
+    @Test func aPinLivesAsLongAsNothingElseDoes() throws {
+        // Neither matched lately: nobody has asked for the host.
+        let asleep = try bed {
+            note(&$0, daysAgo: 60)
+            count(&$0, .matched(LintTests.pins[0]), daysAgo: 31)
+        }
+        #expect(try LintTests.lint(asleep).isEmpty)
+        // Less than thirty days are too few.
+        let young = try bed {
+            note(&$0, daysAgo: 29)
+            count(&$0, .matched(LintTests.pins[0]), daysAgo: 1)
+        }
+        #expect(try LintTests.lint(young).isEmpty)
+    }
+
+    @Test(arguments: [
+        (matches: 100, since: Int64(7), expected: "can-be-enforced"), (matches: 99, since: 7, expected: nil),
+        (matches: 100, since: 6, expected: nil),
+    ]) func anEntryIsPromotedOnceItHasEarnedIt(matches: Int, since: Int64, expected: String?) throws {
+        let bed = try bed(", enforcement: report") {
+            note(&$0, daysAgo: since)
+            count(&$0, .matched(LintTests.pins[0]), times: matches, daysAgo: 1)
+        }
+        let found = try LintTests.lint(bed).filter { $0.rule != "insecure" }
+        #expect(found.map(\.rule) == (expected.map { [$0] } ?? []))
+        #expect(found.allSatisfy { $0.severity == "note" })
+    }
+
+    @Test func missesAreToldAndBeginTheCountAnew() throws {
+        let missed = try bed(", enforcement: report") {
+            note(&$0, daysAgo: 20)
+            count(&$0, .matched(LintTests.pins[0]), times: 500, daysAgo: 9)
+            count(&$0, .missed(accepted: true), times: 2, daysAgo: 8)
+            count(&$0, .matched(LintTests.pins[0]), times: 99, daysAgo: 1)
+        }
+        let found = try LintTests.lint(missed).filter { $0.rule != "insecure" }
+        #expect(found.map(\.summary) == ["2:13 warning misses"])
+        #expect(found[0].message.contains("2 connections met no pin, the last one 2029-12-24"))
+        let recovered = try bed(", enforcement: report") {
+            note(&$0, daysAgo: 20)
+            count(&$0, .missed(accepted: true), daysAgo: 8)
+            count(&$0, .matched(LintTests.pins[0]), times: 100, daysAgo: 1)
+        }
+        #expect(try LintTests.lint(recovered).filter { $0.rule != "insecure" }.map(\.rule) == ["can-be-enforced"])
+        // An enforced entry is not for promotion.
+        let enforced = try bed {
+            note(&$0, daysAgo: 20)
+            count(&$0, .matched(LintTests.pins[0]), times: 100, daysAgo: 1)
+        }
+        #expect(try LintTests.lint(enforced).isEmpty)
+    }
+
+    @Test func brokenCountsAreANote() throws {
+        let bed = try bed { _ in }
+        try bed.write("state/pinproxy/pins.json", "{")
+        let found = try LintTests.lint(bed)
+        #expect(found.map(\.rule) == ["history"])
+        #expect(found[0].file.hasSuffix("/pins.json"))
+        #expect(found[0].line == nil)
+        #expect(try bed.configured("lint", rest: ["--offline", "--strict"]).code == 0)
+    }
+}

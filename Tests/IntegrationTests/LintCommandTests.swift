@@ -1,0 +1,98 @@
+import Foundation
+import TestAuthority
+import Testing
+
+/// `pinproxy lint` against the chains that real servers show.
+@Suite(.timeLimit(.minutes(1)), .sharedBed(LintBed.prepare))
+struct LintCommandTests {
+    private struct Finding: Decodable {
+        let rule: String
+        let severity: String
+        let entry: String?
+        let message: String
+    }
+
+    private func lint(_ arguments: String...) async throws -> Run {
+        let bed = try sharedBed().bed
+        return try await bed.run(
+            [ProxyProcess.executable, "lint", "--config", bed.path("proxy/pinproxy.yaml")] + arguments,
+            environment: ProxyProcess.environment(in: bed))
+    }
+
+    private func findings(_ arguments: String...) async throws -> [Finding] {
+        let bed = try sharedBed().bed
+        let run = try await bed.run(
+            [ProxyProcess.executable, "lint", "--json", "--config", bed.path("proxy/pinproxy.yaml")] + arguments,
+            environment: ProxyProcess.environment(in: bed))
+        guard run.succeeded else { throw TestBedError("\(run)") }
+        return try JSONDecoder().decode([Finding].self, from: Data(run.output.utf8))
+    }
+
+    @Test func comparesEachPinWithTheLiveChain() async throws {
+        let found = try await findings()
+        func rules(_ name: String) -> [String] {
+            found.filter { $0.entry?.hasPrefix(name) == true }.map { "\($0.severity) \($0.rule)" }
+        }
+        #expect(rules("right.test") == [])
+        #expect(rules("backup.test") == ["note pin-not-in-chain"])
+        #expect(rules("wrong.test") == ["warning refused-now"])
+        #expect(rules("report.test") == ["warning pin-mismatch"])
+        #expect(rules("place.test") == ["warning refused-now", "warning pin-out-of-position", "warning pin-out-of-position"])
+        #expect(rules("nowhere.test") == ["note not-checked"])
+        #expect(rules("tunnel.test") == [])
+        #expect(rules("**.wild.test") == [])
+        let message = try #require(found.first { $0.rule == "refused-now" && $0.entry?.hasPrefix("wrong") == true }).message
+        #expect(message.hasSuffix("a request would be refused now: Certificate pinning failure for wrong.test"))
+    }
+
+    @Test func saysWhatItDidNotLookAtIfAsked() async throws {
+        let found = try await findings("--verbose")
+        #expect(found.contains { $0.entry == "**.wild.test" && $0.rule == "not-checked" && $0.severity == "note" })
+    }
+
+    @Test func connectsToNobodyOffline() async throws {
+        let found = try await findings("--offline")
+        #expect(Set(found.map(\.rule)) == ["insecure"])
+    }
+
+    @Test func warnsOfWhatWillBeRefusedOnAnotherDay() async throws {
+        let found = try await findings("--at", "2100-01-01")
+        let right = found.filter { $0.entry?.hasPrefix("right.test") == true }
+        #expect(right.contains { $0.rule == "refused-now" && $0.message.contains("expired") })
+    }
+
+    @Test func strictnessIsItsExitCode() async throws {
+        #expect(try await lint("--strict").ending == .exited(1))
+        #expect(try await lint().ending == .exited(0))
+    }
+}
+
+private enum LintBed {
+    @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
+        let names = ["right", "wrong", "report", "backup", "place"]
+        var hosts: [String: String] = [:]
+        for name in names { hosts["\(name).test"] = "127.0.0.1" }
+        let shared = try await OriginBed.prepare(bed, hosts: hosts)
+        // The pins are those of the chain that the origin shows.
+        let pin = try await bed.run(
+            [ProxyProcess.executable, "pin", "right.test:\(shared.originPort)", "--config",
+             bed.path("proxy/pinproxy.yaml")], environment: ProxyProcess.environment(in: bed))
+        let pins = pin.output.split(separator: "\n").filter { $0.contains("- sha256/") }.compactMap {
+            $0.split(separator: " ").first { $0.hasPrefix("sha256/") }.map(String.init)
+        }
+        guard pins.count == 2 else { throw TestBedError("\(pin)") }
+        func entry(_ name: String, _ pins: [String], _ more: String = "") -> String {
+            "  - {match: \"\(name)\", pinning: public-key, pins: [\(pins.joined(separator: ", "))]\(more)}\n"
+        }
+        let other = "sha256/" + String(repeating: "B", count: 42) + "A="
+        let port = shared.originPort
+        try bed.file(
+            "proxy/pins.yaml",
+            "hosts:\n" + entry("right.test:\(port)", pins) + entry("backup.test:\(port)", [pins[0], other])
+                + entry("wrong.test:\(port)", [.wrongPin, other])
+                + entry("report.test:\(port)", [.wrongPin, other], ", enforcement: report")
+                + entry("place.test:\(port)", pins, ", position: root") + entry("nowhere.test", pins)
+                + entry("**.wild.test", pins) + "  - {match: tunnel.test, action: tunnel}\n")
+        return shared
+    }
+}
