@@ -65,6 +65,10 @@ let package = Package(
             ],
             swiftSettings: settings),
 
+        .executableTarget(
+            name: "HostBenchmark", dependencies: ["Configuration", "Security"], path: "Benchmarks/Hosts",
+            swiftSettings: settings),
+
         // Chains for the tests are minted here, by code that the product does not contain.
         .target(
             name: "TestAuthority", dependencies: ["COpenSSL", "CShims"], path: "Tests/TestAuthority",

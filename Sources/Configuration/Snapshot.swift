@@ -52,6 +52,6 @@ package final class Snapshot: Sendable {
     /// - Parameter host: a name in any case, with or without its trailing dot, or an address
     ///   without brackets.
     package func entry(for host: String, port: UInt16) -> HostEntry? {
-        hosts.entry(forHost: host, port: port)?.value
+        hosts.value(forHost: host, port: port)
     }
 }

@@ -1,8 +1,15 @@
-/// The search of ``HostTable``: patterns by place, found through a hash table of their suffixes.
+/// The search of ``HostTable``: the places of patterns, found through a hash table of their suffixes.
+///
+/// It is laid out for a lookup that finds nothing in the processor's caches, as it is after other work:
+/// a suffix that no pattern has costs one read of memory, one that a pattern has costs two neighbouring
+/// ones more. So there is nothing here but numbers in two arrays, and no pattern is looked at.
 struct HostIndex: Sendable {
-    private(set) var patterns: [HostPattern] = []
-    /// Open addressing: 0 is free, else the upper half of the hash and the pattern's place plus one.
+    /// Open addressing, at most half full: 0 is free, else the upper half of the hash and a record.
     private var slots: [UInt64]
+    /// One record behind the other: a ``Head``, then the name in words of eight bytes, the first byte
+    /// lowest. The first word belongs to none, so that no record is 0.
+    private var records: [UInt64] = [0]
+    private var count = 0
     private var hasPorts = false
     private var hasOneLabel = false
     /// Bit n (the last stands for all above): some `**.` pattern has n labels.
@@ -13,20 +20,30 @@ struct HostIndex: Sendable {
         var count = 8
         while count < capacity * 2 { count *= 2 }
         slots = [UInt64](repeating: 0, count: count)
-        patterns.reserveCapacity(capacity)
+        records.reserveCapacity(capacity * 5)
     }
 
-    /// Inserts a pattern behind the others; the place of an equal one if it was there already.
+    /// Inserts a pattern; its place is the number of patterns before it. The place of an equal one if
+    /// it was there already.
     mutating func insert(_ pattern: HostPattern) -> Int? {
-        let hash = Self.hash(of: pattern)
-        var slot = Int(truncatingIfNeeded: hash) & (slots.count - 1)
-        while slots[slot] != 0 {
-            let place = Int(slots[slot] & 0xffff_ffff) - 1
-            if slots[slot] >> 32 == hash >> 32, patterns[place] == pattern { return place }
-            slot = (slot + 1) & (slots.count - 1)
+        let name = pattern.name.utf8.span
+        var suffix = SuffixHash()
+        for index in name.indices.reversed() { suffix.append(name[index]) }
+        if let place = find(suffix, pattern.scope, name, 0..<name.count, pattern.port) { return place }
+
+        let record = UInt64(records.count)
+        records.append(Head(place: count, scope: pattern.scope, length: name.count, port: pattern.port).word)
+        for start in stride(from: 0, to: name.count, by: 8) {
+            var word: UInt64 = 0
+            for index in start..<min(start + 8, name.count) { word |= UInt64(name[index]) << (index % 8 * 8) }
+            records.append(word)
         }
-        patterns.append(pattern)
-        slots[slot] = (hash >> 32) << 32 | UInt64(patterns.count)
+        let hash = suffix.finish(scope: pattern.scope, port: pattern.port)
+        var slot = Int(truncatingIfNeeded: hash) & (slots.count - 1)
+        while slots[slot] != 0 { slot = (slot + 1) & (slots.count - 1) }
+        slots[slot] = (hash >> 32) << 32 | record
+
+        count += 1
         if pattern.port != nil { hasPorts = true }
         if pattern.scope == .oneLabel { hasOneLabel = true }
         if pattern.scope == .subtree { subtreeDepths |= 1 << UInt64(min(pattern.labelCount, 63)) }
@@ -35,7 +52,7 @@ struct HostIndex: Sendable {
 
     /// The place of the most specific pattern for a host.
     func find(_ host: String, port: UInt16) -> Int? {
-        guard !patterns.isEmpty else { return nil }
+        guard count > 0 else { return nil }
         if HostAddress.looksLikeAddress(host.utf8.span) {
             guard let address = HostAddress(host) else { return nil }
             return lookUp(address.description.utf8.span, port, isAddress: true)
@@ -99,11 +116,10 @@ struct HostIndex: Sendable {
         var slot = Int(truncatingIfNeeded: hash) & (slots.count - 1)
         while slots[slot] != 0 {
             if slots[slot] >> 32 == hash >> 32 {
-                let place = Int(slots[slot] & 0xffff_ffff) - 1
-                if patterns[place].scope == scope, patterns[place].port == port,
-                    Self.equal(patterns[place].name.utf8.span, host, range)
-                {
-                    return place
+                let record = Int(slots[slot] & 0xffff_ffff)
+                let head = Head(word: records[record])
+                if head.isLike(scope: scope, length: range.count, port: port), equal(record + 1, host, range) {
+                    return head.place
                 }
             }
             slot = (slot + 1) & (slots.count - 1)
@@ -111,18 +127,37 @@ struct HostIndex: Sendable {
         return nil
     }
 
-    private static func equal(_ name: Span<UInt8>, _ host: Span<UInt8>, _ range: Range<Int>) -> Bool {
-        guard name.count == range.count else { return false }
-        for index in 0..<name.count where name[index] != lowercase(host[range.lowerBound + index]) {
-            return false
+    /// Whether the words from the first one on spell this part of the host.
+    private func equal(_ first: Int, _ host: Span<UInt8>, _ range: Range<Int>) -> Bool {
+        var (next, word) = (first, UInt64(0))
+        for index in 0..<range.count {
+            if index % 8 == 0 { (next, word) = (next + 1, records[next]) }
+            guard UInt8(truncatingIfNeeded: word) == lowercase(host[range.lowerBound + index]) else { return false }
+            word >>= 8
         }
         return true
     }
+}
 
-    private static func hash(of pattern: HostPattern) -> UInt64 {
-        var hash = SuffixHash()
-        for byte in pattern.name.utf8.reversed() { hash.append(byte) }
-        return hash.finish(scope: pattern.scope, port: pattern.port)
+/// The first word of a record: from the lowest bit a pattern's place (32 bits), its port or 0 (16), its
+/// scope (8) and the bytes of its name (8).
+private struct Head {
+    let word: UInt64
+
+    init(word: UInt64) { self.word = word }
+
+    init(place: Int, scope: HostPattern.Scope, length: Int, port: UInt16?) {
+        word = UInt64(place) | Self.key(scope, length, port) << 32
+    }
+
+    var place: Int { Int(word & 0xffff_ffff) }
+
+    func isLike(scope: HostPattern.Scope, length: Int, port: UInt16?) -> Bool {
+        word >> 32 == Self.key(scope, length, port)
+    }
+
+    private static func key(_ scope: HostPattern.Scope, _ length: Int, _ port: UInt16?) -> UInt64 {
+        UInt64(port ?? 0) | UInt64(scope.rawValue) << 16 | UInt64(length) << 24
     }
 }
 

@@ -53,31 +53,56 @@ import Testing
         #expect(table.entry(forHost: "a.test", port: 443)?.value == "a.test")
     }
 
-    /// The table against the patterns asked one after the other, on names that collide a lot.
+    /// The table against the patterns asked one after the other, on thousands of names and addresses that
+    /// collide a lot, written in all the ways that hosts are.
     @Test func agreesWithAScanOfAllPatterns() throws {
         var random = SplitMix(state: 7)
         func name(_ random: inout SplitMix) -> String {
-            (0..<Int.random(in: 1...4, using: &random)).map { _ in
-                ["a", "b", "aa", "ab"].randomElement(using: &random) ?? "a"
+            if Int.random(in: 0..<10, using: &random) == 0 {
+                return ["192.0.2.1", "192.0.2.2", "2001:db8::1", "::1"].randomElement(using: &random) ?? "::1"
+            }
+            return (0..<Int.random(in: 1...4, using: &random)).map { _ in
+                ["a", "b", "aa", "abcdefgh", "bücher", "xn--bcher-kva"].randomElement(using: &random) ?? "a"
             }.joined(separator: ".")
         }
         for _ in 0..<40 {
             var patterns: [HostPattern] = []
-            for _ in 0..<30 {
-                let prefix = ["", "*.", "**."].randomElement(using: &random) ?? ""
+            for _ in 0..<100 {
+                let name = name(&random)
+                let isAddress = HostAddress(name) != nil
+                let prefix = isAddress ? "" : ["", "*.", "**."].randomElement(using: &random) ?? ""
                 let port = ["", ":1", ":2"].randomElement(using: &random) ?? ""
-                patterns.append(try HostPattern(prefix + name(&random) + port))
+                let host = name.contains(":") ? "[\(name)]" : name
+                patterns.append(try HostPattern(prefix + host + port))
             }
             let table = HostTable(patterns.map { ($0, 0) })
             for _ in 0..<100 {
-                let host = name(&random)
+                var host = try InternationalName.toASCII(name(&random))
+                if Bool.random(using: &random) { host = host.uppercased() }
+                if HostAddress(host) == nil, Bool.random(using: &random) { host += "." }
                 let port = UInt16.random(in: 1...3, using: &random)
                 let matching = patterns.filter { $0.matches(host: host, port: port) }
                 let best = matching.reduce(matching.first) { best, next in
                     best.map { next.isMoreSpecific(than: $0) ? next : $0 }
                 }
                 #expect(table.entry(forHost: host, port: port)?.pattern == best, "\(host):\(port)")
+                #expect((table.value(forHost: host, port: port) != nil) == (best != nil), "\(host):\(port)")
             }
+        }
+    }
+
+    /// Names of all lengths that end alike, so that only their first bytes tell them apart, and hosts that
+    /// are longer than any name.
+    @Test func everyByteOfANameCounts() throws {
+        let longest = Array(repeating: String(repeating: "a", count: 49), count: 5).joined(separator: ".") + ".bc"
+        let names = (1...longest.utf8.count).map { String(longest.suffix($0)) }.filter { $0.first != "." }
+        let table = try table(names)
+        for name in names {
+            #expect(table.entry(forHost: name, port: 443)?.value == name)
+            #expect(table.entry(forHost: "x" + name.dropFirst(), port: 443) == nil)
+        }
+        for length in [254, 255, 256, 257, 512] {
+            #expect(table.entry(forHost: String(repeating: "a", count: length), port: 443) == nil)
         }
     }
 

@@ -1,0 +1,93 @@
+// How long a pin file of 100,000 entries takes to read, and a host to find in it. See ../README.md.
+
+import Configuration
+import Foundation
+import Glibc
+import Security
+
+@main struct HostBenchmark {
+    static let entryCount = 100_000
+    static let rounds = 15
+
+    static func main() throws {
+        var random = SplitMix(state: 3)
+        let hosts = BenchmarkHosts(count: entryCount, using: &random)
+        let directory = try FileManager.default.url(
+            for: .itemReplacementDirectory, in: .userDomainMask,
+            appropriateFor: FileManager.default.temporaryDirectory, create: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let daemon = directory.appending(path: "pinproxy.yaml")
+        try "pins: pins.yaml\n".write(to: daemon, atomically: false, encoding: .utf8)
+        try hosts.pinFile.write(to: directory.appending(path: "pins.yaml"), atomically: false, encoding: .utf8)
+
+        var snapshot = try Snapshot.load(daemon.path, stateDirectory: directory.path)
+        var loads: [Double] = []
+        for _ in 0..<3 {
+            loads.append(try seconds { snapshot = try Snapshot.load(daemon.path, stateDirectory: directory.path) })
+        }
+        print("reading \(entryCount) entries: \(text(loads.sorted()[1])) s")
+
+        let ballast = Ballast()
+        for (kind, names) in [("found", hosts.found), ("not found", hosts.notFound)] {
+            let expected = kind == "found" ? names.count : 0
+            let one = Array(repeating: names[0], count: names.count)
+            report("\(kind), always the same", each(one, in: snapshot, expected: expected))
+            report("\(kind), all in random order", each(names, in: snapshot, expected: expected))
+            report("\(kind), nothing in a cache", each(names, in: snapshot, expected: expected, evicting: ballast))
+        }
+    }
+
+    /// Nanoseconds a lookup, of each round. The names lie in memory in the order in which they are asked
+    /// for, as that of a request is fresh too.
+    static func each(
+        _ names: [String], in snapshot: Snapshot, expected: Int, evicting ballast: Ballast? = nil
+    ) -> [Double] {
+        (0..<rounds).map { round in
+            var found = 0
+            var time = 0.0
+            let step = ballast == nil ? names.count : 500
+            let starts =
+                ballast == nil ? [0] : (0..<4).map { (round * 4 + $0) * step % (names.count - step) }
+            for start in starts {
+                ballast?.walk()
+                time += seconds {
+                    for name in names[start..<start + step] where snapshot.entry(for: name, port: 443) != nil {
+                        found += 1
+                    }
+                }
+            }
+            precondition(found == (expected == 0 ? 0 : step * starts.count))
+            return time * 1e9 / Double(step * starts.count)
+        }
+    }
+
+    /// Processor time of this thread: others use the machine as well.
+    static func seconds(_ work: () throws -> Void) rethrows -> Double {
+        func now() -> Double {
+            var time = timespec()
+            clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+            return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+        }
+        let start = now()
+        try work()
+        return now() - start
+    }
+
+    static func report(_ what: String, _ nanoseconds: [Double]) {
+        let sorted = nanoseconds.sorted()
+        print("\(what): \(text(sorted[sorted.count / 2] / 1000)) µs (best \(text(sorted[0] / 1000)))")
+    }
+
+    static func text(_ number: Double) -> String { String(format: "%.2f", number) }
+}
+
+/// Memory of other work, more than the caches hold.
+struct Ballast {
+    private let words = [UInt64](repeating: 1, count: 16 << 20)
+
+    func walk() {
+        var sum: UInt64 = 0
+        for index in stride(from: 0, to: words.count, by: 8) { sum &+= words[index] }
+        precondition(sum == UInt64(words.count / 8))
+    }
+}
