@@ -53,7 +53,7 @@ package struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         let (host, port) = try Self.splitPort(text)
         self.port = port
         if host.isEmpty { throw HostPatternError(.empty, text) }
-        if let address = HostAddress(host) {
+        if HostAddress.looksLikeAddress(host.utf8.span), let address = HostAddress(host) {
             (scope, name, isAddress) = (.exact, address.description, true)
             return
         }
@@ -123,7 +123,7 @@ extension HostPattern {
             guard rest.first == ":" else { throw HostPatternError(.notAName, text) }
             return (host, try parsePort(rest.dropFirst(), of: text))
         }
-        guard let colon = text.firstIndex(of: ":") else { return (text[...], nil) }
+        guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else { return (text[...], nil) }
         if text[text.index(after: colon)...].contains(":") {
             guard HostAddress(text) != nil else {
                 throw HostPatternError(text.contains("://") ? .isURL : .notAnAddress, text)
@@ -151,25 +151,31 @@ extension HostPattern {
         if name.isEmpty { throw HostPatternError(text.contains("*") ? .everything : .empty, text) }
         if name == "*" || name == "**" { throw HostPatternError(.everything, text) }
         if name.utf8.count > 253 { throw HostPatternError(.tooLong, text) }
-        for label in name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false) {
-            if label.isEmpty { throw HostPatternError(.emptyLabel, text) }
-            if label.count > 63 { throw HostPatternError(.labelTooLong, text) }
-            for byte in label {
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-                    UInt8(ascii: "-"), UInt8(ascii: "_"):
-                    continue
-                case UInt8(ascii: "*"): throw HostPatternError(.wildcardPlace, text)
-                case UInt8(ascii: "/"): throw HostPatternError(.isURL, text)
-                default: throw HostPatternError(.notAName, text)
-                }
-            }
-            if label.first == UInt8(ascii: "-") || label.last == UInt8(ascii: "-") {
-                throw HostPatternError(.hyphen, text)
-            }
-        }
+        try checkLabels(name.utf8.span, of: text)
         if HostAddress.looksLikeAddress(name.utf8.span) { throw HostPatternError(.notAnAddress, text) }
         return name
+    }
+
+    private static func checkLabels(_ name: Span<UInt8>, of text: String) throws(HostPatternError) {
+        var start = 0
+        for end in 0...name.count {
+            let byte = end < name.count ? name[end] : UInt8(ascii: ".")
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+                UInt8(ascii: "-"), UInt8(ascii: "_"):
+                continue
+            case UInt8(ascii: "."):
+                if start == end { throw HostPatternError(.emptyLabel, text) }
+                if end - start > 63 { throw HostPatternError(.labelTooLong, text) }
+                if name[start] == UInt8(ascii: "-") || name[end - 1] == UInt8(ascii: "-") {
+                    throw HostPatternError(.hyphen, text)
+                }
+                start = end + 1
+            case UInt8(ascii: "*"): throw HostPatternError(.wildcardPlace, text)
+            case UInt8(ascii: "/"): throw HostPatternError(.isURL, text)
+            default: throw HostPatternError(.notAName, text)
+            }
+        }
     }
 
     private static func ascii(_ name: Substring, of text: String) throws(HostPatternError) -> String {

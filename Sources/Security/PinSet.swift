@@ -18,6 +18,11 @@ package struct PinSet: Sendable, Hashable {
     package let duplicates: [Pin]
 
     package init(_ pins: [Pin] = []) {
+        guard pins.count > 1 else {
+            self.pins = pins
+            duplicates = []
+            return
+        }
         var seen: Set<Pin> = []
         var kept: [Pin] = []
         var duplicates: [Pin] = []

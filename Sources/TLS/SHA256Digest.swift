@@ -19,7 +19,7 @@ package struct SHA256Digest: Sendable, Hashable {
 
     /// The digest written in base64 with its padding (RFC 4648 section 4), as pins are.
     package init?(base64: some StringProtocol) {
-        guard let bytes = Base64.decode(base64.utf8) else { return nil }
+        guard let bytes = Base64.decode(Array(base64.utf8)) else { return nil }
         self.init(bytes: bytes)
     }
 

@@ -54,6 +54,7 @@ struct PinEntryReader {
 
     /// The rest of the keys of the contract, and then those that are none.
     func finish() {
+        guard section.hasUnreadKeys else { return }
         for key in ["match", "action"] + Self.checkingKeys { _ = section.value(key) }
         section.notBuilt("request", "request serializer rules are")
         section.notBuilt("response", "response serializer rules are")

@@ -52,6 +52,7 @@ extension PinEntryReader {
 
     /// Two spellings of one pin make no backup.
     func warnOfDuplicates(_ pins: [WrittenPin]) {
+        guard pins.count > 1 else { return }
         var seen: Set<Pin> = []
         for written in pins {
             guard let pin = written.pin, !seen.insert(pin).inserted else { continue }

@@ -62,14 +62,15 @@ final class Section {
         Section(name, value, file: file, findings: findings)
     }
 
-    /// A scalar. Nil if it isn't written, and (with an error) if it can't be read.
-    func read<Value>(_ key: String, _ form: Form<Value>) -> Value? {
-        value(key).flatMap { scalar($0, key, form) }
+    /// A scalar. Nil if it isn't written, and (with an error) if it can't be read. Most keys of most
+    /// entries aren't written, so the form is only made when it is needed.
+    func read<Value>(_ key: String, _ form: @autoclosure () -> Form<Value>) -> Value? {
+        value(key).flatMap { scalar($0, key, form()) }
     }
 
     /// A scalar for which null means that there is none.
-    func readOptional<Value>(_ key: String, _ form: Form<Value>) -> Value? {
-        nonNull(key).flatMap { scalar($0, key, form) }
+    func readOptional<Value>(_ key: String, _ form: @autoclosure () -> Form<Value>) -> Value? {
+        nonNull(key).flatMap { scalar($0, key, form()) }
     }
 
     func scalar<Value>(_ value: YAMLValue, _ key: String, _ form: Form<Value>) -> Value? {
@@ -106,9 +107,12 @@ final class Section {
         error(value, "\(key): \(feature) not built yet in this version; leave the line out")
     }
 
+    /// True if keys are written that nobody has asked for yet.
+    var hasUnreadKeys: Bool { isKnown.contains(false) }
+
     /// Reports the keys that nobody asked for.
     func finish() {
-        guard isKnown.contains(false) else { return }
+        guard hasUnreadKeys else { return }
         var names: [String] = []
         for name in known where !names.contains(name) { names.append(name) }
         let whereabouts = name.isEmpty ? "" : " in \"\(name)\""

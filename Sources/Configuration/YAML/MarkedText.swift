@@ -17,6 +17,7 @@ struct MarkedText {
     private static let firstDuplicate: UInt32 = 0x10F100
 
     private var bytes: [UInt8]
+    private let hasMarkedColons: Bool
     /// The letters that were replaced by the marks `firstDuplicate`, and so on.
     private var letters: [Unicode.Scalar] = []
 
@@ -33,7 +34,7 @@ struct MarkedText {
         switch KeyShapes.scan(bytes) {
         case .failure(let defect): return .failure(defect)
         case .success(let colons):
-            guard !colons.isEmpty else { return .success(MarkedText(bytes: Array(bytes))) }
+            guard !colons.isEmpty else { return .success(MarkedText(bytes: Array(bytes), hasMarkedColons: false)) }
             var marked: [UInt8] = []
             marked.reserveCapacity(bytes.count + 3 * colons.count)
             var copied = bytes.startIndex
@@ -43,12 +44,13 @@ struct MarkedText {
                 copied = index + 1
             }
             marked += bytes[copied...]
-            return .success(MarkedText(bytes: marked))
+            return .success(MarkedText(bytes: marked, hasMarkedColons: true))
         }
     }
 
-    private init(bytes: [UInt8]) {
+    private init(bytes: [UInt8], hasMarkedColons: Bool) {
         self.bytes = bytes
+        self.hasMarkedColons = hasMarkedColons
     }
 
     private static func firstDefect(_ bytes: ArraySlice<UInt8>) -> Defect? {
@@ -93,7 +95,7 @@ struct MarkedText {
 
     /// A scalar as it was written.
     func restored(_ text: String) -> String {
-        guard text.unicodeScalars.contains(Self.colon) else { return text }
+        guard hasMarkedColons, text.unicodeScalars.contains(Self.colon) else { return text }
         var scalars = String.UnicodeScalarView()
         for scalar in text.unicodeScalars { scalars.append(scalar == Self.colon ? ":" : scalar) }
         return String(scalars)
@@ -101,7 +103,7 @@ struct MarkedText {
 
     /// A key as it was written.
     func restoredKey(_ text: String) -> String {
-        guard let first = text.unicodeScalars.first, first.value >= Self.firstDuplicate,
+        guard !letters.isEmpty, let first = text.unicodeScalars.first, first.value >= Self.firstDuplicate,
             first.value < Self.firstDuplicate + UInt32(letters.count)
         else { return restored(text) }
         var scalars = text.unicodeScalars

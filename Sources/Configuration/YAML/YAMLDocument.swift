@@ -118,15 +118,18 @@ struct YAMLDocument {
                 continue
             }
             let name = text.restoredKey(scalar.string)
-            if let first = places[name] {
+            // Yams has refused all that aren't marked.
+            if text.duplicates > 0, let first = places.updateValue(line, forKey: name) {
                 findings.error(place, "key \"\(name)\" is already written in line \(first)")
+                places[name] = first
                 continue
             }
-            places[name] = line
             pairs.append(YAMLPair(key: name, line: line, column: column, value: value))
         }
+        guard !merged.isEmpty else { return pairs }
         // What is written wins over what is merged, and of that the first.
-        for pair in merged where places.updateValue(pair.line, forKey: pair.key) == nil { pairs.append(pair) }
+        var names = Set(pairs.map(\.key))
+        for pair in merged where names.insert(pair.key).inserted { pairs.append(pair) }
         return pairs
     }
 
