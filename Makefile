@@ -1,6 +1,7 @@
 # make run    the proxy in the foreground, with config/pinproxy.yaml
 # make test   every test
-# make bench  processor time per request, beside nginx, HAProxy and Squid (see Benchmarks/README.md)
+# make bench  processor time per request, beside nginx, HAProxy and Squid, and of the table of hosts
+#             (see Benchmarks/README.md)
 #
 # Each does its own set-up on Debian 12 with a Swift toolchain, as root or with sudo, says what it
 # installs, and does nothing twice.
@@ -40,6 +41,7 @@ test: $(PYTHON)/installed
 bench: release
 	@.ci/install-packages $(TO_BENCH)
 	python3 Benchmarks/bench.py --pinproxy $(RELEASE)
+	swift run -c release $(RELEASE_FLAGS) HostBenchmark
 
 # The packages from PyPI that the tests use as clients, in a folder of their own.
 $(PYTHON)/installed: $(REQUIREMENTS)

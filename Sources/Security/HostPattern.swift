@@ -1,11 +1,15 @@
 /// Which hosts an entry of the pin file speaks for.
 ///
+/// A pin is worth as much as the pattern in front of it: one that misses a host leaves it to the trust
+/// anchors alone, and one that takes in a host too many cuts that host off. So a pattern says little, and
+/// what it says can be read at a glance:
+///
 /// ```yaml
 /// - match: api.example.com        # this name and no other
 /// - match: "*.example.com"        # exactly one label more
 /// - match: "**.example.com"       # any number of labels more, none included
 /// - match: 192.0.2.7              # an address; IPv6 as 2001:db8::1 or [2001:db8::1]
-/// - match: api.example.com:8443   # any of them on one port only
+/// - match: api.example.com:8443   # any of them on one port only; "[2001:db8::1]:8443"
 /// ```
 ///
 /// | pattern           | example.com | api.example.com | eu.api.example.com | badexample.com |
@@ -17,18 +21,41 @@
 /// **Which of several wins.** The most specific: an exact pattern before `*.`, that before `**.`,
 /// and among `**.` the one with the most labels. Between two patterns equal in that, the one with
 /// the port before the one without. Only one entry ever decides: entries are not merged, so that a
-/// person can point at the line that decided (``HostTable`` returns it).
+/// person can point at the line that decided (``HostTable`` returns it). Of these five
+///
+/// ```yaml
+/// - match: "**.example.com"
+/// - match: "**.example.com:8443"
+/// - match: "**.eu.example.com"
+/// - match: "*.example.com"
+/// - match: api.example.com
+/// ```
+///
+/// | host                     | decided by            | because                                     |
+/// |--------------------------|-----------------------|---------------------------------------------|
+/// | `API.example.com.:8443`  | `api.example.com`     | it is exact; the port only breaks ties      |
+/// | `www.example.com:8443`   | `*.example.com`       | `*.` goes before `**.`, with a port or not  |
+/// | `eu.example.com:443`     | `*.example.com`       | the same, though the other has more labels  |
+/// | `a.eu.example.com:8443`  | `**.eu.example.com`   | of all `**.` it has the most labels         |
+/// | `a.us.example.com:8443`  | `**.example.com:8443` | the one with the port                       |
+/// | `example.com:443`        | `**.example.com`      | the other is for port 8443                  |
+/// | `example.org:443`        | none                  | the `defaults` of the pin file decide       |
+///
+/// **Names of all languages.** `bücher.example`, `BÜCHER.example` and `xn--bcher-kva.example` are one name,
+/// and two entries for it an error; the log and the commands show the last form (``InternationalName``).
+/// Names are compared without regard to case and to one trailing dot.
+///
+/// **Addresses** have one spelling here: `2001:DB8:0::1` is `2001:db8::1`, and IPv4 is four decimal numbers.
+/// `::ffff:192.0.2.7` is not `192.0.2.7`. A name is never matched by the addresses that it has.
 ///
 /// **What a pattern cannot say.** `*` stands for whole labels, on the left, once. `api.*.com`,
 /// `a*.example.com` and `*.*.example.com` are refused with the reason, and so is `*` alone (the
-/// `defaults` of the pin file speak for all other hosts) and a wildcard over an address. Names are
-/// compared without regard to case and to one trailing dot. `bücher.example` and its A-label form
-/// `xn--bcher-kva.example` are the same name (``InternationalName``); the log and the commands show
-/// the second.
+/// `defaults` of the pin file speak for all other hosts) and a wildcard over an address.
 ///
 /// **Why be careful with wildcards.** The hosts under a wildcard share their pins. A sibling served
 /// by another operator, as a `status.` page or a CDN often is, breaks under `**.` on the day it is
-/// moved. Prefer exact entries for pins, wildcards for `tunnel` and `deny`.
+/// moved. Prefer exact entries for pins, wildcards for `tunnel` and `deny`. A wildcard over a public suffix
+/// (`**.co.uk`, `*.github.io`) speaks for the hosts of strangers, and is warned of (``PublicSuffixes``).
 package struct HostPattern: Sendable, Hashable, CustomStringConvertible {
     /// How many labels stand in front of ``name`` in the hosts that match.
     package enum Scope: UInt8, Sendable, Hashable {

@@ -30,6 +30,24 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        ("API.example.com.", 8443, "api.example.com"),
+        ("www.example.com", 8443, "*.example.com"),
+        ("eu.example.com", 443, "*.example.com"),
+        ("a.eu.example.com", 8443, "**.eu.example.com"),
+        ("a.us.example.com", 8443, "**.example.com:8443"),
+        ("example.com", 443, "**.example.com"),
+        ("example.org", 443, nil),
+    ] as [(String, UInt16, String?)])
+    func precedenceAsDocumented(_ host: String, _ port: UInt16, _ expected: String?) throws {
+        let patterns = [
+            "**.example.com", "**.example.com:8443", "**.eu.example.com", "*.example.com", "api.example.com",
+        ]
+        for patterns in [patterns, patterns.reversed()] {
+            #expect(try table(patterns).entry(forHost: host, port: port)?.value == expected)
+        }
+    }
+
     @Test func aPortBeatsNoPortOfTheSameSpecificityOnly() throws {
         let table = try table([
             "api.test", "api.test:8443", "*.test:8443", "*.test", "**.test:1", "**.b.test", "[::1]:5",
@@ -43,6 +61,15 @@ import Testing
         #expect(table.entry(forHost: "a.c.test", port: 2) == nil)
         #expect(table.entry(forHost: "::1", port: 5)?.value == "[::1]:5")
         #expect(table.entry(forHost: "::1", port: 6) == nil)
+    }
+
+    @Test func anAddressHasOneSpellingAndIsNoOther() throws {
+        let table = try table(["2001:DB8:0::1", "192.0.2.7", "[::ffff:192.0.2.8]:443"])
+        #expect(table.entry(forHost: "2001:db8:0:0::1", port: 443) != nil)
+        #expect(table.entry(forHost: "192.0.2.7", port: 443) != nil)
+        #expect(table.entry(forHost: "::ffff:192.0.2.7", port: 443) == nil)
+        #expect(table.entry(forHost: "::ffff:c000:208", port: 443) != nil)
+        #expect(table.entry(forHost: "192.0.2.8", port: 443) == nil)
     }
 
     @Test func duplicatesAreReportedAndTheFirstHolds() throws {
