@@ -82,7 +82,7 @@ extension PresentedChain {
         switch try KeyFile.read(path) {
         case .certificates(let certificates):
             self.init(leaf: certificates[0], rest: Array(certificates.dropFirst()))
-        case .publicKey, .privateKey: throw CommandFailure("\(path): there is no certificate in it")
+        case .publicKey, .privateKey, .request: throw CommandFailure("\(path): there is no certificate in it")
         }
     }
 }

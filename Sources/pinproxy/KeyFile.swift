@@ -2,14 +2,16 @@ internal import Foundation
 internal import Security
 internal import TLS
 
-/// A file that a pin can be made from: certificates, a public key, or a private key, of which only the
-/// public half is looked at.
+/// A file that a pin can be made from: certificates, a public key, a private key, of which only the public
+/// half is looked at, or a request for a certificate.
 enum KeyFile {
     /// At least one, in the file's order; verified by nobody.
     case certificates([Certificate])
     case publicKey(PublicKey)
     /// The public half of a private key, and whether other users can read the file.
     case privateKey(PublicKey, isOpen: Bool)
+    /// Signed by the key that it is for.
+    case request(CertificateRequest)
 
     static func read(_ path: String) throws -> KeyFile {
         let file: SmallFile
@@ -34,26 +36,26 @@ enum KeyFile {
             return .privateKey(try PrivateKey(pem: file.bytes).publicKey, isOpen: file.isOpen)
         }
         if labels.contains("PUBLIC KEY") { return .publicKey(try PublicKey(pem: file.bytes)) }
+        if labels.contains(where: { $0.hasSuffix("CERTIFICATE REQUEST") }) {
+            return .request(try CertificateRequest(derOrPEM: file.bytes))
+        }
         throw Unusable("it holds \(labels[0].printable), and a pin is made from a certificate or a key")
     }
 
     private static func der(_ file: SmallFile) throws -> KeyFile {
         if let certificate = try? Certificate(der: file.bytes) { return .certificates([certificate]) }
         if let key = try? PublicKey(der: file.bytes) { return .publicKey(key) }
-        for label in ["PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY", "ENCRYPTED PRIVATE KEY"] {
-            do throws(KeyError) {
-                let key = try PrivateKey(pem: armored(file.bytes, as: label))
-                return .privateKey(key.publicKey, isOpen: file.isOpen)
-            } catch {
-                if case .encrypted = error { throw error }
-            }
+        do throws(CertificateRequestError) {
+            return .request(try CertificateRequest(derOrPEM: file.bytes))
+        } catch {
+            if case .badSignature = error { throw error }
         }
-        throw Unusable("it is neither PEM nor the DER of a certificate or of a key")
-    }
-
-    private static func armored(_ der: [UInt8], as label: String) -> [UInt8] {
-        let body = Data(der).base64EncodedString(options: [.lineLength64Characters, .endLineWithLineFeed])
-        return Array("-----BEGIN \(label)-----\n\(body)\n-----END \(label)-----\n".utf8)
+        do throws(KeyError) {
+            return .privateKey(try PrivateKey(derOrPEM: file.bytes).publicKey, isOpen: file.isOpen)
+        } catch {
+            if case .encrypted = error { throw error }
+        }
+        throw Unusable("it is neither PEM nor the DER of a certificate, a key or a signing request")
     }
 
     /// What stands behind each BEGIN.

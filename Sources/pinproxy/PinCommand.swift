@@ -19,8 +19,8 @@ struct PinCommand: ParsableCommand {
             who run the host): if somebody is between you and the host, the keys that you see are \
             theirs.
 
-            With --from nothing is connected to: the pins are those of a certificate, a public key, or a \
-            private key (only its public half is used), in PEM or DER. Without a \
+            With --from nothing is connected to: the pins are those of a certificate, a public key, a \
+            private key (only its public half is used) or a signing request, in PEM or DER. Without a \
             HOST a certificate's own name is taken; a key gives the line of its pin alone.
 
             --json prints one object: host, port, verified, address, tls_version, cipher; chain, a \

@@ -81,6 +81,9 @@ struct PinFindings {
             }
             if let leaf = chain.first, leaf.daysLeft < 0 { warnings.append("\(path): expired \(leaf.notAfter)") }
         case .publicKey(let key): pins = [Self.pin(of: key, "the public key")]
+        case .request(let request):
+            let subject = request.subject.isEmpty ? "no subject" : request.subject.printable
+            pins = [Self.pin(of: request.publicKey, "the key of a signing request (\(subject))")]
         case .privateKey(let key, let isOpen):
             pins = [Self.pin(of: key, "the public half of a private key")]
             if isOpen {

@@ -78,6 +78,46 @@ import Testing
         }
     }
 
+    /// A key is pinned before its certificate is there.
+    @Test func aSigningRequestIsReadToo() throws {
+        let bed = try CommandBed()
+        let held = try leaf("api.test")
+        try HeldCertificate.write(held.keyPEM, to: bed.path("key.pem"), mode: 0o600)
+        for form in ["PEM", "DER"] {
+            let made = try CommandBed.run(
+                ["/usr/bin/openssl", "req", "-new", "-key", "key.pem", "-subj", "/CN=api.test", "-outform", form,
+                 "-out", "request.\(form)"], in: bed.directory, environment: bed.environment)
+            #expect(made.code == 0, "\(made)")
+            let outcome = try bed.configured("pin", rest: ["api.test", "--from", bed.path("request.\(form)")])
+            #expect(outcome.code == 0, "\(outcome)")
+            #expect(
+                outcome.output.contains(
+                    "      - \(try spkiPin(held))   # the key of a signing request (CN=api.test), EC P-256\n"))
+        }
+        // Somebody else's key in it.
+        let url = URL(fileURLWithPath: bed.path("request.DER"))
+        var der = [UInt8](try Data(contentsOf: url))
+        der[der.count - 1] ^= 1
+        try Data(der).write(to: url)
+        let forged = try bed.configured("pin", rest: ["--from", bed.path("request.DER")])
+        #expect(forged.code == 1)
+        #expect(forged.errors.contains("request.DER: the certificate request is not signed by its own key"))
+    }
+
+    @Test func anEncryptedKeyIsNotGuessedAt() throws {
+        let bed = try CommandBed()
+        try HeldCertificate.write(try leaf("api.test").keyPEM, to: bed.path("key.pem"), mode: 0o600)
+        for form in ["PEM", "DER"] {
+            let made = try CommandBed.run(
+                ["/usr/bin/openssl", "pkcs8", "-topk8", "-in", "key.pem", "-passout", "pass:secret", "-outform", form,
+                 "-out", "locked.\(form)"], in: bed.directory, environment: bed.environment)
+            #expect(made.code == 0, "\(made)")
+            let outcome = try bed.configured("pin", rest: ["--from", bed.path("locked.\(form)")])
+            #expect(outcome.code == 1)
+            #expect(outcome.errors.contains("the private key is encrypted: decrypt it first"), "\(outcome)")
+        }
+    }
+
     @Test func warnsOfAPrivateKeyThatOthersCanRead() throws {
         let bed = try CommandBed()
         try HeldCertificate.write(try leaf("api.test").keyPEM, to: bed.path("open.pem"), mode: 0o644)

@@ -105,6 +105,13 @@ struct ExplainCommandTests {
         #expect(closed.output.contains("Refused: a client is told 502 Cannot connect to tunnel.test:1"), "\(closed)")
     }
 
+    @Test func aVerifiedTunnelIsJudgedAsAnyOther() async throws {
+        let (right, account) = try await account("checked.test:\(shared.originPort)")
+        #expect(right.succeeded, "\(right)")
+        #expect(account.action == "verify-tunnel" && account.verified)
+        #expect(account.checks.contains { $0.name == "pins" && $0.outcome == "passed" })
+    }
+
     @Test func aHostWithoutAnEntryIsTheDefaults() async throws {
         let (run, account) = try await account("[::1]:1")
         #expect(run.ending == .exited(1), "\(run)")
@@ -166,7 +173,7 @@ struct ExplainedHost: Decodable {
 
 private enum ExplainBed {
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
-        let names = ["right", "wrong", "report", "tunnel", "denied", "closed", "plain", "expired-pins", "stranger"]
+        let names = ["right", "wrong", "report", "tunnel", "denied", "closed", "plain", "expired-pins", "stranger", "checked"]
         var hosts: [String: String] = [:]
         for name in names { hosts["\(name).test"] = "127.0.0.1" }
         hosts["metadata.test"] = "169.254.169.254"
@@ -186,6 +193,7 @@ private enum ExplainBed {
                      expires: 2020-01-01, on_expiry: deny}
                   - {match: stranger.test, pinning: certificate, pins: [{file: stranger.pem}]}
                   - {match: tunnel.test, action: tunnel}
+                  - {match: checked.test, action: verify-tunnel, pinning: public-key, pins: [{file: ../roots.pem}]}
                   - {match: denied.test, action: deny}
 
                 """, hosts: hosts,
