@@ -131,7 +131,9 @@ extension ClientConnection {
     private func takeLeased(for route: Route) -> UpstreamConnection? {
         guard let leased else { return nil }
         self.leased = nil
-        if !leased.isOver, leased.origin.key == route.target.key { return leased }
+        if !leased.isOver, leased.validUntil > worker.unixTime(), leased.origin.key == route.target.key {
+            return leased
+        }
         leased.close()
         return nil
     }

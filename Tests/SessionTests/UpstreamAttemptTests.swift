@@ -79,6 +79,22 @@ import Transport
         else { throw Unexpected(text: "not refused") }
     }
 
+    @Test(arguments: [OnExpiry.enforce, .report, .deny])
+    func `what was verified before the pins expired serves as long as the policy lets it`(_ action: OnExpiry) throws {
+        let peer = try origin()
+        let bench = try Workbench()
+        let pins = try pinned("sha256/" + authority.identity.chain[0].spkiSHA256.base64).pins
+        let end = CertificateTemplate.now + 100
+        let policy = SecurityPolicy(mode: .publicKey, pins: pins, expiry: PinExpiry(date: end, action: action))
+        let target = try bench.target(port: peer.port, policy: policy)
+        let connection = try bench.connect(to: target).get()
+        #expect((connection.validUntil == end) == (action == .deny))
+        // TLS 1.3 brings its sessions with the first read.
+        #expect(bench.receive(on: connection) == "hello")
+        connection.close()
+        #expect((bench.sessions.take(for: target.key, at: end) == nil) == (action == .deny))
+    }
+
     @Test func `what doesn't speak TLS is a failure of TLS`() throws {
         let peer = try Peer { descriptor in
             say("HTTP/1.1 400 Bad Request\r\n\r\n", to: descriptor)
