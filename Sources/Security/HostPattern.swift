@@ -98,7 +98,15 @@ package struct HostPattern: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The pattern as `explain` and the log print it; parsing it gives the same pattern.
-    package var description: String {
+    package var description: String { text(with: name) }
+
+    /// The pattern for people, who read the U-labels: `*.xn--bcher-kva.example (*.bücher.example)`.
+    package var inBothForms: String {
+        let readable = InternationalName.toUnicode(name)
+        return readable == name ? description : "\(description) (\(text(with: readable)))"
+    }
+
+    private func text(with name: String) -> String {
         let host: String
         switch scope {
         case .exact: host = isAddress && name.contains(":") && port != nil ? "[\(name)]" : name

@@ -27,11 +27,10 @@ extension HostPattern {
     /// What to say of a wildcard that covers the hosts of strangers; nil for all other patterns.
     package func publicSuffixWarning(_ suffixes: PublicSuffixes = .system) -> String? {
         guard scope != .exact, suffixes.contains(name) else { return nil }
-        let which =
+        let (wildcard, which) =
             scope == .oneLabel
-            ? "every name one label under “\(name)”" : "“\(name)” and every name under it"
-        let wildcard = scope == .oneLabel ? "*" : "**"
-        return "“\(self)” matches \(which), a public suffix where anybody can have a name; write the domain "
-            + "that is meant, as in \(wildcard).example.\(name)"
+            ? ("*", "every name one label under “\(name)”") : ("**", "“\(name)” and every name under it")
+        return "“\(inBothForms)” matches \(which), a public suffix where anybody can have a name; write the "
+            + "domain that is meant, as in \(wildcard).example.\(name)"
     }
 }

@@ -101,7 +101,7 @@ import Testing
         ),
         (
             "hosts:\n  - match: bücher.test\n  - match: XN--bcher-kva.test\n",
-            ":3:12: error: match: xn--bcher-kva.test already has the entry in line 2"
+            ":3:12: error: match: xn--bcher-kva.test (bücher.test) already has the entry in line 2"
         ),
         (
             "hosts: [{match: '*.xn--.test'}]\n",

@@ -51,6 +51,14 @@ import Testing
         #expect(error?.description.isEmpty == false)
     }
 
+    @Test(arguments: [
+        ("**.bücher.test:8443", "**.xn--bcher-kva.test:8443 (**.bücher.test:8443)"), ("*.a.test", "*.a.test"),
+        ("[2001:db8::1]:443", "[2001:db8::1]:443"), ("xn--tda:443", "xn--tda:443 (ü:443)"),
+    ])
+    func peopleAreShownBothForms(_ text: String, _ expected: String) throws {
+        #expect(try HostPattern(text).inBothForms == expected)
+    }
+
     @Test func refusalOfAnInternationalNameNamesPatternLabelAndReason() {
         let error = #expect(throws: HostPatternError.self) { try HostPattern("*.a.xn--a.test:443") }
         #expect(

@@ -66,7 +66,8 @@ struct PinFile {
         let table = HostTable(entries)
         for (later, first) in table.duplicates {
             root.error(
-                places[later], "match: \(entries[later].pattern) already has the entry in line \(places[first].line)")
+                places[later],
+                "match: \(entries[later].pattern.inBothForms) already has the entry in line \(places[first].line)")
         }
         return table
     }
