@@ -1,3 +1,4 @@
+internal import Configuration
 internal import Security
 
 /// An entry for pins.yaml that a person is to look at and paste below `hosts:`.
@@ -14,14 +15,17 @@ struct PinEntryText {
     /// What was seen where, and what to think of it; each a line of a comment.
     var remarks: [String]
     var pins: [Line]
-    /// Left out where it is the default.
+    /// These are left out where they are the default.
+    var action = HostAction.intercept
     var enforcement = Enforcement.enforce
 
     /// Indented as the entries of `hosts:` are in the file that comes with the proxy.
     var yaml: String {
         var lines = remarks.map { $0.isEmpty ? "  #" : "  # \($0)" }
         if let pattern {
-            lines += ["  - match: \(Self.quoted(pattern))", "    pinning: public-key"]
+            lines.append("  - match: \(Self.quoted(pattern))")
+            if action != .intercept { lines.append("    action: \(action.rawValue)") }
+            lines.append("    pinning: public-key")
             if enforcement != .enforce { lines.append("    enforcement: \(enforcement.rawValue)") }
             lines.append("    pins:")
         }

@@ -53,7 +53,7 @@ import Testing
         let bed = try CommandBed(configuration: "pins: pins.yaml\n")
         try bed.write("pins.yaml", pins)
         let load = { try Snapshot.load(bed.path("pinproxy.yaml"), stateDirectory: bed.path("state")) }
-        let learned = LearnedPins(history, snapshot: try load(), at: Self.now)
+        let learned = LearnedPins(history, snapshot: try load())
         var lines = PinFileLines(pins)
         for addition in learned.additions { lines.add(addition) }
         lines.append(learned.entries)
@@ -100,6 +100,14 @@ import Testing
         #expect(outcome.pins("192.0.2.7") != nil)
         #expect(outcome.pins("2001:db8::1") != nil)
         #expect(outcome.pins("2001:db8::1", port: 8443) != nil, "\(outcome.text)")
+    }
+
+    /// An entry without an action would be intercepted.
+    @Test func aNewEntryKeepsTheActionThatTheHostHadByDefault() throws {
+        let outcome = try learn(
+            try Self.history(Self.host("new.test")), "defaults:\n  action: verify-tunnel\nhosts: []\n")
+        #expect(outcome.snapshot.entry(for: "new.test", port: 443)?.action == .verifyTunnel)
+        #expect(outcome.pins("new.test") == [Self.leaf, Self.issuer])
     }
 
     /// A certificate's subject is written by whoever made it.

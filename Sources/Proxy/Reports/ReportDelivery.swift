@@ -38,8 +38,9 @@ final class ReportDelivery {
     private var upstream: UpstreamSettings
     private var waiting: [Letter] = []
     private var underWay: [ObjectIdentifier: ReportPost] = [:]
-    /// Letters whose second try is due in a moment.
-    private var pauses: [ObjectIdentifier: Timer] = [:]
+    /// The waits of letters for their second try.
+    private var pauses: [Int: Timer] = [:]
+    private var pauseCount = 0
 
     init(
         loop: EventLoop, upstream: UpstreamSettings, logger: Logger, unixTime: @escaping @Sendable () -> UnixTime
@@ -56,7 +57,11 @@ final class ReportDelivery {
     /// From now on reached as a fresh configuration says.
     func replace(with fresh: UpstreamSettings) {
         upstream = fresh
-        try? resolver.reload()
+        do {
+            try resolver.reload()
+        } catch {
+            logger.error("resolver.reload", metadata: ["cause": "\(error)"])
+        }
     }
 
     func deliver(_ letter: Letter) {
@@ -98,10 +103,10 @@ final class ReportDelivery {
     }
 
     private func pause(_ letter: Letter) {
-        final class Key {}
-        let key = Key()
-        pauses[ObjectIdentifier(key)] = Timer(loop: loop, afterNanoseconds: Self.pauseNanoseconds) { [unowned self] in
-            pauses[ObjectIdentifier(key)] = nil
+        pauseCount += 1
+        let number = pauseCount
+        pauses[number] = Timer(loop: loop, afterNanoseconds: Self.pauseNanoseconds) { [unowned self] in
+            pauses[number] = nil
             send(letter)
         }
     }

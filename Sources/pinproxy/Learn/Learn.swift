@@ -99,7 +99,7 @@ struct Learn: ParsableCommand {
         }
         let file = snapshot.files[1]
         guard let bytes = FileManager.default.contents(atPath: file) else { throw CommandFailure("\(file) can't be read") }
-        let learned = LearnedPins(history, snapshot: snapshot, at: Clock.now)
+        let learned = LearnedPins(history, snapshot: snapshot)
         for remark in learned.remarks { Standard.error(remark) }
         guard !learned.isEmpty else {
             return Standard.error(

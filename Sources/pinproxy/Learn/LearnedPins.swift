@@ -21,7 +21,7 @@ struct LearnedPins {
     /// What there is no place for in the pin file, and why.
     private(set) var remarks: [String] = []
 
-    init(_ history: ChainHistory, snapshot: Snapshot, at now: UnixTime) {
+    init(_ history: ChainHistory, snapshot: Snapshot) {
         var known: [(entry: HostEntry, chains: [ChainHistory.Chain])] = []
         for (_, host) in history.hosts.sorted(by: { $0.key < $1.key }) {
             if let entry = snapshot.entry(for: host.name, port: host.port) {
@@ -31,7 +31,7 @@ struct LearnedPins {
                     known.append((entry, host.chains))
                 }
             } else {
-                propose(host)
+                propose(host, action: snapshot.defaultAction)
             }
         }
         for (entry, chains) in known { complete(entry, with: chains) }
@@ -41,7 +41,7 @@ struct LearnedPins {
 
     // MARK: A new host
 
-    private mutating func propose(_ host: ChainHistory.Host) {
+    private mutating func propose(_ host: ChainHistory.Host, action: HostAction) {
         let name = host.name.contains(":") ? "[\(host.name)]" : host.name
         let pattern = host.port == 443 ? host.name : "\(name):\(host.port)"
         guard (try? HostPattern(pattern)) != nil else {
@@ -56,7 +56,7 @@ struct LearnedPins {
         let last = host.chains.map(\.last).max() ?? 0
         var lines = ["\(pattern): \(count) connection\(count == 1 ? "" : "s") from \(CalendarDate(first)) to \(CalendarDate(last))"]
         if host.chains.count > 1 { lines.append("\(host.chains.count) different chains were seen; make sure that all are the host's") }
-        entries.append(PinEntryText(pattern: pattern, remarks: lines, pins: pins.lines, enforcement: .report))
+        entries.append(PinEntryText(pattern: pattern, remarks: lines, pins: pins.lines, action: action, enforcement: .report))
     }
 
     // MARK: A host with an entry
