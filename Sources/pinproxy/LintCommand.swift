@@ -94,7 +94,7 @@ struct LintCommand: ParsableCommand {
             fix: "look at one of its hosts: pinproxy explain HOST")
     }
 
-    /// By file, line and column; the configuration's files before others.
+    /// By file, line and column.
     private static func sorted(_ findings: [LintFinding]) -> [LintFinding] {
         findings.enumerated().sorted { left, right in
             func key(_ finding: LintFinding) -> (String, Int, Int) {

@@ -23,8 +23,8 @@ struct PinCommand: ParsableCommand {
             private key (only its public half is used) or a signing request, in PEM or DER. Without a \
             HOST a certificate's own name is taken; a key gives the line of its pin alone.
 
-            --json prints one object: host, port, verified, address, tls_version, cipher; chain, a \
-            list with depth, role, subject, issuer, serial, not_before, not_after, days_left, key, \
+            --json prints one object: host, port, file, verified, address, tls_version, cipher, match; \
+            chain, a list with depth, role, subject, issuer, serial, not_before, not_after, days_left, key, \
             pin, fingerprint; pins, a list with pin, remark; error and details where there is no \
             verified chain.
 
@@ -71,9 +71,9 @@ struct PinCommand: ParsableCommand {
         for warning in findings.warnings { Standard.error("pinproxy: \(warning)") }
         if json {
             Standard.output(findings.json)
-            if findings.problem != nil { throw CommandFailure(code: 1) }
-        } else if let problem = findings.problem {
-            throw CommandFailure((["\(problem)"] + findings.unverified).joined(separator: "\n"))
+            if findings.complaint != nil { throw CommandFailure(code: 1) }
+        } else if let complaint = findings.complaint {
+            throw CommandFailure(complaint)
         } else {
             Standard.output(findings.entry.yaml)
         }

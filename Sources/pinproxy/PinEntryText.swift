@@ -33,8 +33,10 @@ struct PinEntryText {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// A wildcard would be an alias in YAML, and a bracket a list.
+    /// A wildcard would be an alias in YAML, a bracket a list, and a name of one label may be a word such
+    /// as null.
     private static func quoted(_ pattern: String) -> String {
-        pattern.hasPrefix("*") || pattern.hasPrefix("[") || pattern.contains("::") ? "\"\(pattern)\"" : pattern
+        let isPlain = pattern.first?.isLetter == true && pattern.contains(".")
+        return isPlain ? pattern : "\"\(pattern)\""
     }
 }

@@ -7,7 +7,7 @@ internal import TLS
 /// What `pinproxy pin` found out: a chain or a key, and the pins that follow from it.
 struct PinFindings {
     /// Why nothing is to be pasted, as the proxy would say it.
-    private(set) var problem: Rehearsal.Answer?
+    private var problem: Rehearsal.Answer?
     /// For standard error.
     private(set) var warnings: [String] = []
 
@@ -27,22 +27,22 @@ struct PinFindings {
         self.host = host
         self.now = now
         file = nil
-        pattern = Self.pattern(for: host)
-        var verified: VerifiedChain?
         switch ending {
-        case .success(let connection):
+        case .success(let connection) where connection.verdict?.chain != nil:
             self.connection = connection
-            verified = connection.verdict?.chain
+            isVerified = true
+            pattern = Self.pattern(for: host)
+            chain = connection.verdict?.chain.map { CertificateFacts.of($0, at: now) } ?? []
+            pins = Self.pins(of: chain)
+        case .success:
+            isVerified = false
+            problem = Rehearsal.Answer(.local("no chain was verified"), for: host)
         case .failure(let failure):
+            isVerified = false
             problem = Rehearsal.Answer(failure, for: host)
             if case .refused(let verdict) = failure {
                 chain = CertificateFacts.of(verdict.presented, at: now)
             }
-        }
-        isVerified = verified != nil
-        if let verified {
-            chain = CertificateFacts.of(verified, at: now)
-            pins = Self.pins(of: chain)
         }
     }
 
@@ -76,7 +76,7 @@ struct PinFindings {
                 PresentedChain(leaf: certificates[0], rest: Array(certificates.dropFirst())), at: now)
             pins = Self.pins(of: chain)
             if host == nil {
-                pattern = certificates[0].dnsNames.first { (try? HostPattern($0)) != nil }
+                pattern = certificates[0].dnsNames.lazy.compactMap { try? HostPattern($0).description }.first
                 if pattern == nil { warnings.append("\(path) names no host: name it, or paste the pins alone") }
             }
             if let leaf = chain.first, leaf.daysLeft < 0 { warnings.append("\(path): expired \(leaf.notAfter)") }
@@ -119,13 +119,19 @@ struct PinFindings {
 
     private static let advice =
         "Compare the pins with a second source (another network, the people who run the host) before you trust them."
-    private static let fileAdvice = "A pin says which key is accepted, whoever holds it: make sure that the file is the right one."
+    private static let fileAdvice =
+        "A pin says which key is accepted, whoever holds it: make sure that the file is the right one."
     private static let noBackup =
         "There is no backup pin: keep a spare key (openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256) "
         + "and add its pin (pinproxy pin --from FILE)."
 
-    /// What a server that wasn't verified sent, so that a person can see what is wrong with it.
-    var unverified: [String] {
+    /// Why nothing is to be pasted, with what the server sent, so that a person can see what is wrong with it.
+    var complaint: String? {
+        guard let problem else { return nil }
+        return ("\(problem)".printableLines + unverified).joined(separator: "\n")
+    }
+
+    private var unverified: [String] {
         guard !chain.isEmpty else { return [] }
         return ["", "What the server sent, NOT VERIFIED (don't pin it without a second source):"]
             + chain.flatMap { $0.lines }.map { "  " + $0 }
@@ -136,11 +142,9 @@ struct PinFindings {
     var json: String {
         JSONText.of(
             Report(
-                host: host?.name, port: host?.port, file: file,
-                verified: isVerified, address: connection?.address, tlsVersion: connection?.version?.description,
-                cipher: connection?.cipher, match: pattern, chain: chain,
-                pins: pins, error: problem?.title,
-                details: problem?.text))
+                host: host?.name, port: host?.port, file: file, verified: isVerified, address: connection?.address,
+                tlsVersion: connection?.version?.description, cipher: connection?.cipher, match: pattern, chain: chain,
+                pins: pins, error: problem?.title, details: problem?.text))
     }
 
     private struct Report: Encodable {

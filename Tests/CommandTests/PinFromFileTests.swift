@@ -45,6 +45,20 @@ import Testing
         #expect(named.output.contains("  - match: \"[2001:db8::1]:8443\"\n"))
     }
 
+    @Test(arguments: ["null", "192.0.2.7", "2001:db8::7", "[2001:db8::7]:8443", "api.test:8443", "bücher.test", "7.api.test"])
+    func anyHostCanBePasted(_ host: String) throws {
+        let bed = try CommandBed()
+        try bed.write("leaf.pem", try leaf("api.test").chainPEM)
+        let outcome = try bed.configured("pin", rest: [host, "--from", bed.path("leaf.pem")])
+        #expect(outcome.code == 0, "\(outcome)")
+        try bed.write("pins.yaml", "hosts:\n" + outcome.output)
+        try bed.write("pinproxy.yaml", "pins: pins.yaml\n")
+        let check = try bed.configured("check")
+        #expect(check.code == 0 && check.errors == "", "\(check)")
+        let explained = try bed.configured("explain", rest: [host, "--chain", bed.path("leaf.pem")])
+        #expect(explained.output.contains("pins.yaml:"), "\(explained)")
+    }
+
     @Test(arguments: [TestKey.Kind.p256, .p384, .rsa(2048), .ed25519]) func aKeyGivesItsPin(_ kind: TestKey.Kind) throws {
         let bed = try CommandBed()
         let key = try TestKey(kind)
