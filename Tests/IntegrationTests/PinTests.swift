@@ -135,6 +135,7 @@ extension PinCase {
         ("any.test", true), ("a.any.test", true), ("a.b.c.any.test", true), ("many.test", false),
         ("exact.any.test", false), ("safe.any.test", false), ("a.safe.any.test", false),
         ("port.test", true), ("other-port.test", false),
+        ("xn--bcher-kva.test", true), ("a.xn--bcher-kva.test", false),
     ]
 
     /// One nginx with a site for each case, one proxy with an entry for each.
@@ -164,6 +165,7 @@ extension PinCase {
         add(match: "**.any.test", wrong)
         add(match: "**.safe.any.test", ["pinning: none"])
         add(match: "exact.any.test", ["pinning: none"])
+        add(match: "Bücher.test", wrong)
         let nginx = try await NginxOrigin(in: bed, sites: sites)
         add(match: "port.test:\(nginx.port)", wrong)
         add(match: "other-port.test:\(nginx.port - 1)", wrong)
@@ -216,6 +218,18 @@ struct PinTests {
         #expect(answer.status == 502)
         #expect(answer["Content-Type"]?.hasPrefix("text/html") == true)
         #expect(answer.body.contains("wrong-key.test"))
+    }
+
+    /// curl turns the name into A-labels by itself, in a locale that has the letters.
+    @Test func aNameOfAnotherAlphabetIsHeldToItsEntry() async throws {
+        let shared = try sharedBed()
+        let url = "https://bücher.test:\(shared.originPort)/hello"
+        var environment = shared.proxy.clientEnvironment
+        environment["LC_ALL"] = "C.UTF-8"
+        let run = try await shared.bed.run(["curl", "-sS", url], environment: environment)
+        #expect(run.errors.contains("502"), "\(run)")
+        let event = try await shared.proxy.events.first("pin.mismatch") { $0["host"]?.contains("xn--bcher") == true }
+        #expect(event["entry"]?.contains("xn--bcher-kva.test") == true, "\(event)")
     }
 
     @Test func aMismatchThatIsOnlyReportedIsLogged() async throws {
