@@ -88,6 +88,26 @@ struct PinHistoryTests {
         }
     }
 
+    /// A resumed session shows no chain, and is a connection under the verdict on one all the same.
+    @Test func aResumedSessionCountsAsAVerification() async throws {
+        try await withTestBed { bed in
+            let roots = try TestRoots()
+            let leaf = try roots.leaf("right.test")
+            let origin = try await PythonPeer.origin(in: bed, chain: ServedChain(leaf))
+            let pin = try await leaf.pin(bed)
+            let proxy = try await ProxyProcess(
+                in: bed, pins: "hosts:\n" + entry("right.test", [pin]), trust: roots.write(to: bed),
+                hosts: ["right.test": "127.0.0.1"])
+            for _ in 1...2 {
+                let run = try await bed.curl(via: proxy, ["https://right.test:\(origin.port)/close-when-idle"])
+                #expect(run.output == "gone soon", "\(run)")
+            }
+            _ = try await origin.events.first("connection") { $0["resumed"] == "1" || $0["resumed"] == "true" }
+            try await proxy.reload()
+            #expect(try history(bed).entries["right.test"]?.pins[pin]?.matches == 2)
+        }
+    }
+
     @Test func aBrokenFileIsMovedAsideAndTheProxyStarts() async throws {
         try await withTestBed { bed in
             try bed.file("proxy/state/pinproxy/pins.json", "{\"entries\": 7")

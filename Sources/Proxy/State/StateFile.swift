@@ -19,8 +19,9 @@ package struct StateFile<Value: Codable & Sendable>: Sendable {
         do {
             data = try Data(contentsOf: URL(fileURLWithPath: path))
         } catch {
+            let reason = access(path, R_OK) == 0 ? "\(error)" : String(cString: strerror(errno))
             if access(path, F_OK) != 0, errno == ENOENT { return nil }
-            throw StateFileProblem(path: path, isBroken: false, cause: "it can't be read")
+            throw StateFileProblem(path: path, isBroken: false, cause: "it can't be read: \(reason)")
         }
         do {
             return try JSONDecoder().decode(Value.self, from: data)

@@ -27,7 +27,10 @@ struct LearningProxy {
     func order(until: UnixTime?, forgetting: Bool = false) throws {
         let order = LearnOrder(id: UUID().uuidString, until: until, forgets: forgetting)
         try orders.write(order)
-        guard let process else { return }
+        guard let process else {
+            if forgetting { unlink(chains.path) }
+            return
+        }
         guard kill(process, SIGUSR1) == 0 else {
             throw CommandFailure("process \(process) can't be signalled: \(systemReason())")
         }

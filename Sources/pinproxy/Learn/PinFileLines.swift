@@ -43,7 +43,9 @@ struct PinFileLines {
         }
     }
 
+    /// The file may have become shorter since the entry was read from it.
     private mutating func advise(_ addition: LearnedPins.Addition, before line: Int) {
+        guard lines.indices.contains(line) else { return }
         let indent = lines[line].prefix { $0 == " " }.count
         let comment =
             ["# The pins of \(addition.entry.pattern) lack what was seen; they can't be added by lines:"]
