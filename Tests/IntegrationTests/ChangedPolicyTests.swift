@@ -133,14 +133,13 @@ struct ChangedPolicyTests {
             let policy = try await PolicyBed(bed, session: session)
             #expect(try await !policy.request())
             #expect(try await policy.request())
-            try bed.file("proxy/pins.yaml", "hosts: [{match: origin.test, pinning: public-key, pins: [\(policy.pin)]}]\n")
+            let entry = "{match: origin.test, pinning: public-key, pins: [\(policy.pin)]}"
+            try bed.file("proxy/pins.yaml", "hosts: [\(entry)]\n")
             try await policy.shared.proxy.reload()
             #expect(try await !policy.request())
             #expect(try await policy.request())
             // Other entries may change as they like.
-            try bed.file(
-                "proxy/pins.yaml",
-                "hosts: [{match: origin.test, pinning: public-key, pins: [\(policy.pin)]}, {match: x.test, action: deny}]\n")
+            try bed.file("proxy/pins.yaml", "hosts: [\(entry), {match: x.test, action: deny}]\n")
             try await policy.shared.proxy.reload()
             #expect(try await policy.request())
         }

@@ -23,8 +23,10 @@ struct InterceptionAuthorityTests {
         let run = try await bed.run([
             "/bin/sh", "-ec",
             """
-            openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout forged.key -subj /CN=\(host) -out forged.csr
-            openssl x509 -req -in forged.csr -CA \(proxy.authority) -CAkey \(key) -days 10 -extfile \(extensions) -out forged.pem
+            openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout forged.key -subj /CN=\(host) \
+                -out forged.csr
+            openssl x509 -req -in forged.csr -CA \(proxy.authority) -CAkey \(key) -days 10 -extfile \(extensions) \
+                -out forged.pem
             """,
         ])
         guard run.succeeded else { throw TestBedError("\(run)") }

@@ -62,8 +62,8 @@ struct InterceptionOfferTests {
             // Each request of theirs ends its upstream connection, so that the next makes its own.
             let run = try await shared.bed.run(
                 [
-                    "openssl", "s_client", "-quiet", "-proxy", "\(shared.proxy.address):\(shared.proxy.port)", "-connect",
-                    authority, "-servername", "sound-1-2.weak.test", "-CAfile", shared.proxy.authority,
+                    "openssl", "s_client", "-quiet", "-proxy", "\(shared.proxy.address):\(shared.proxy.port)",
+                    "-connect", authority, "-servername", "sound-1-2.weak.test", "-CAfile", shared.proxy.authority,
                 ] + options,
                 input: Array("GET / HTTP/1.1\r\nHost: \(authority)\r\nConnection: close\r\n\r\n".utf8))
             #expect(run.output.contains("hello"), "\(run)")
