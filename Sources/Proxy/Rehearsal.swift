@@ -17,17 +17,19 @@ package struct Rehearsal {
         case secure(SecurityPolicy, ClientTLS?)
         /// A connection and no look at what it carries.
         case tunnel
+        /// The same, once a probe has stood up to the policy.
+        case verifiedTunnel(SecurityPolicy)
     }
 
     /// A connection that came to be.
     package struct Connection: Sendable {
         /// Where to, `192.0.2.1:443`; the parent proxy's, if there is one.
         package let address: String
-        /// Nil in a tunnel.
+        /// Nil in a tunnel that isn't verified.
         package let verdict: Verdict?
-        /// E.g. `TLS 1.3`; nil in a tunnel.
+        /// E.g. `TLS 1.3`; nil in a tunnel that isn't verified.
         package let version: TLSVersion?
-        /// OpenSSL's name of the cipher suite.
+        /// OpenSSL's name of the cipher suite; nil in a tunnel.
         package let cipher: String?
     }
 
@@ -69,6 +71,10 @@ package struct Rehearsal {
     fileprivate func target(_ host: Host, _ act: Act) -> UpstreamTarget {
         switch act {
         case .tunnel: UpstreamTarget(host: host.name, port: host.port, layer: .tunnel, upstream: upstream)
+        case .verifiedTunnel(let policy):
+            UpstreamTarget(
+                host: host.name, port: host.port,
+                layer: .verifiedTunnel(policy, upstream.anchors, host.serverName), upstream: upstream)
         case .secure(let policy, let tls):
             UpstreamTarget(
                 host: host.name, port: host.port, layer: .tls(policy, upstream.anchors, host.serverName),
@@ -83,6 +89,7 @@ package struct Rehearsal {
         private let loop: EventLoop
         private let connector: UpstreamConnector
         private var attempts: [Int: UpstreamAttempt] = [:]
+        private var probes: [Int: UpstreamProbe] = [:]
         private var results: [Int: Ending] = [:]
         private var begun = 0
         private let limit: Duration?
@@ -106,6 +113,7 @@ package struct Rehearsal {
             loop.run()
             deadline.clear()
             for attempt in attempts.values { attempt.cancel() }
+            for probe in probes.values { probe.cancel() }
             return parts.indices.map { results[$0] }
         }
 
@@ -114,10 +122,34 @@ package struct Rehearsal {
             begun += 1
             let target = rehearsal.target(parts[index].host, parts[index].act)
             attempts[index] = connector.connect(to: target, timeouts: rehearsal.timeouts) { [unowned self] result in
-                results[index] = result.map(Connection.init)
                 attempts[index] = nil
-                if begun < parts.count { beginNext() } else if results.count == parts.count { loop.stop() }
+                if case .success(let connection) = result, case .verifiedTunnel = target.layer {
+                    probe(index, target, over: connection)
+                } else {
+                    end(index, result.map(Connection.init))
+                }
             }
+        }
+
+        private func probe(_ index: Int, _ target: UpstreamTarget, over connection: UpstreamConnection) {
+            let address = connection.address
+            probes[index] = connector.probe(
+                target, at: address, over: connection, applicationProtocols: nil, timeouts: rehearsal.timeouts
+            ) { [unowned self] outcome in
+                probes[index] = nil
+                switch outcome {
+                case .found(let finding, _):
+                    let found = Connection(
+                        address: "\(address)", verdict: finding.verdict, version: finding.version, cipher: nil)
+                    end(index, .success(found))
+                case .failed(let failure): end(index, .failure(failure))
+                }
+            }
+        }
+
+        private func end(_ index: Int, _ ending: Ending) {
+            results[index] = ending
+            if begun < parts.count { beginNext() } else if results.count == parts.count { loop.stop() }
         }
     }
 }

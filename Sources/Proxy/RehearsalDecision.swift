@@ -23,7 +23,8 @@ extension Rehearsal {
         /// Nil where the host is denied.
         package var act: Act? {
             switch action {
-            case .intercept, .verifyTunnel: .secure(policy, tls)
+            case .intercept: .secure(policy, tls)
+            case .verifyTunnel: .verifiedTunnel(policy)
             case .tunnel: .tunnel
             case .deny: nil
             }

@@ -7,12 +7,13 @@ internal import TLS
 extension Account {
     /// The account for people.
     func text(_ palette: Palette) -> String {
-        var lines = [row("host", "\(decision.host)")]
+        let readable = InternationalName.toUnicode(decision.host.name)
+        var lines = [row("host", "\(decision.host)" + (readable == decision.host.name ? "" : " (\(readable.printable))"))]
         lines += [row("entry", deciding)] + others.map { row("", "\($0.location): \($0.pattern) matches too, less specific") }
         lines.append(row("action", "\(decision.action.rawValue): \(meaning)"))
         if let connection {
-            let version = connection.version.map { ", \($0) \(connection.cipher ?? "")" } ?? ""
-            lines.append(row("connected", "\(connection.address)\(version)"))
+            let tls = [connection.version?.description, connection.cipher].compactMap(\.self).joined(separator: " ")
+            lines.append(row("connected", connection.address + (tls.isEmpty ? "" : ", \(tls)")))
         }
         if let file { lines.append(row("chain", "of \(file.printable); no connection was made")) }
         if isClockSet { lines.append(row("date", "\(CalendarDate(now)), as asked for by --at")) }

@@ -113,6 +113,15 @@ import Testing
         }
     }
 
+    @Test func namesOfOtherAlphabetsAreShownBothWays() throws {
+        let rotation = try Rotation { [$0, $1] }
+        let outcome = try rotation.bed.configured(
+            "explain", rest: ["Bücher.test:8443", "--chain", rotation.bed.path("old.pem"), "--at", "2030-01-01"])
+        #expect(outcome.code == 1)
+        #expect(outcome.output.hasPrefix("host      xn--bcher-kva.test:8443 (bücher.test)\n"))
+        #expect(outcome.output.contains("failed   name"))
+    }
+
     @Test func takesOneCertificateInDER() throws {
         let rotation = try Rotation { [$0, $1] }
         try Data(rotation.old.der).write(to: URL(fileURLWithPath: rotation.bed.path("old.der")))

@@ -33,7 +33,7 @@ struct ExplainCommandTests {
     /// The proxy's own words, whatever keeps a host from being reached.
     @Test(arguments: [
         "wrong.test", "stranger.test", "denied.test", "nowhere.test", "metadata.test", "closed.test", "plain.test",
-        "expired-pins.test",
+        "expired-pins.test", "unchecked.test",
     ]) func itsTextIsTheOneThatAClientGets(_ name: String) async throws {
         let port =
             switch name {
@@ -112,6 +112,27 @@ struct ExplainCommandTests {
         #expect(account.checks.contains { $0.name == "pins" && $0.outcome == "passed" })
     }
 
+    /// Its origin wants a certificate of the client's, and ends every handshake without one.
+    @Test func aVerifiedTunnelToMutualTLSIsLetThrough() async throws {
+        try await withTestBed { bed in
+            let roots = try TestRoots()
+            let server = try await OpenSSLServer(
+                in: bed, chain: ServedChain(try roots.leaf("mutual.test")), ["-Verify", "1", "-tls1_2", "-www"])
+            try ProxyProcess.write(
+                to: bed, folder: "proxy",
+                pins: "hosts: [{match: mutual.test, action: verify-tunnel, pinning: public-key, pins: [{file: ../roots.pem}]}]\n",
+                trust: roots.write(to: bed))
+            try bed.file("proxy/hosts", "127.0.0.1 mutual.test\n")
+            let run = try await bed.run(
+                [ProxyProcess.executable, "explain", "mutual.test:\(server.port)", "--json", "--config",
+                 bed.path("proxy/pinproxy.yaml")], environment: ProxyProcess.environment(in: bed))
+            #expect(run.succeeded, "\(run)")
+            let account = try ExplainedHost(run)
+            #expect(account.verified && account.let_through)
+            #expect(account.tls_version == "TLS 1.2")
+        }
+    }
+
     @Test func aHostWithoutAnEntryIsTheDefaults() async throws {
         let (run, account) = try await account("[::1]:1")
         #expect(run.ending == .exited(1), "\(run)")
@@ -173,7 +194,9 @@ struct ExplainedHost: Decodable {
 
 private enum ExplainBed {
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
-        let names = ["right", "wrong", "report", "tunnel", "denied", "closed", "plain", "expired-pins", "stranger", "checked"]
+        let names = ["right", "wrong", "report", "tunnel", "denied", "closed", "plain", "expired-pins", "stranger", "checked",
+            "unchecked",
+        ]
         var hosts: [String: String] = [:]
         for name in names { hosts["\(name).test"] = "127.0.0.1" }
         hosts["metadata.test"] = "169.254.169.254"
@@ -193,6 +216,7 @@ private enum ExplainBed {
                      expires: 2020-01-01, on_expiry: deny}
                   - {match: stranger.test, pinning: certificate, pins: [{file: stranger.pem}]}
                   - {match: tunnel.test, action: tunnel}
+                  - {match: unchecked.test, action: verify-tunnel, pinning: public-key, pins: [\(String.wrongPin)]}
                   - {match: checked.test, action: verify-tunnel, pinning: public-key, pins: [{file: ../roots.pem}]}
                   - {match: denied.test, action: deny}
 
