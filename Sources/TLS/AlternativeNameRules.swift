@@ -12,7 +12,7 @@ enum AlternativeNameRules {
         }
         return certificate.alternativeNames { name -> CertificateRules.Fault? in
             switch name.type {
-            case GEN_DNS: name.d.dNSName.flatMap { fault(ofName: Certificate.bytes(of: $0)) }
+            case GEN_DNS: name.d.dNSName.flatMap { fault(ofName: $0) }
             case GEN_IPADD: name.d.iPAddress.flatMap { fault(ofAddress: Int(ASN1_STRING_length($0))) }
             default: nil
             }
@@ -23,33 +23,43 @@ enum AlternativeNameRules {
         count == 4 || count == 16 ? nil : .malformed("its subjectAltName has an iPAddress of \(count) bytes")
     }
 
-    private static func fault(ofName bytes: [UInt8]) -> CertificateRules.Fault? {
-        func fault(_ why: String) -> CertificateRules.Fault {
-            let shown = Certificate.printable(Array(bytes.prefix(100)))
-            return .malformed("its subjectAltName has the dNSName \(shown.isEmpty ? "\"\"" : shown), \(why)")
-        }
-        guard !bytes.isEmpty else { return fault("which is empty") }
-        guard bytes.allSatisfy(isNameByte) || isAddress(bytes) else { return fault("which has characters of no host name") }
-        if isAddress(bytes) { return fault("which is an address and belongs into an iPAddress") }
-        let labels = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        guard labels.allSatisfy({ (1...63).contains($0.count) }) else {
-            return fault("which has a label that is empty or longer than 63 characters")
-        }
-        return nil
+    private static func fault(ofName name: UnsafePointer<ASN1_STRING>) -> CertificateRules.Fault? {
+        let bytes = UnsafeBufferPointer(start: ASN1_STRING_get0_data(name), count: Int(ASN1_STRING_length(name)))
+        guard let problem = problem(of: bytes) else { return nil }
+        let shown = Certificate.printable(Array(bytes.prefix(100)))
+        return .malformed("its subjectAltName has the dNSName \(shown.isEmpty ? "\"\"" : shown), \(problem)")
     }
+
+    /// One pass, since a certificate may have thousands of names.
+    private static func problem(of bytes: UnsafeBufferPointer<UInt8>) -> String? {
+        var label = 0
+        var isNumeric = true
+        for byte in bytes {
+            if byte == UInt8(ascii: ".") {
+                guard label > 0 else { return "which has an empty label" }
+                label = 0
+                continue
+            }
+            guard nameBytes[Int(byte)] else {
+                return isAddress(bytes) ? addressProblem : "which has characters of no host name"
+            }
+            label += 1
+            guard label <= 63 else { return "which has a label of more than 63 characters" }
+            if byte > UInt8(ascii: "9") || byte < UInt8(ascii: "0") { isNumeric = false }
+        }
+        guard label > 0 else { return bytes.isEmpty ? "which is empty" : "which has an empty label" }
+        return isNumeric && isAddress(bytes) ? addressProblem : nil
+    }
+
+    private static let addressProblem = "which is an address and belongs into an iPAddress"
 
     /// Letters, digits and hyphens of host names, the underscore that many have, and the wildcard's star.
-    private static func isNameByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."),
-            UInt8(ascii: "*"):
-            true
-        default: false
-        }
-    }
+    private static let nameBytes: [Bool] = {
+        let allowed = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_*".utf8)
+        return (0...255).map { allowed.contains($0) }
+    }()
 
-    private static func isAddress(_ bytes: [UInt8]) -> Bool {
+    private static func isAddress(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         guard bytes.count < Int(INET6_ADDRSTRLEN), !bytes.contains(0) else { return false }
         let text = String(decoding: bytes, as: UTF8.self)
         var address = in6_addr()

@@ -4,7 +4,7 @@ import Glibc
 /// What RFC 5280 and the CA/Browser Forum's baseline ask of a TLS server's chain and OpenSSL 3.0 doesn't
 /// look at, even with X509_STRICT.
 ///
-/// Asked of a chain that OpenSSL has verified. An anchor is trusted for being in the set, not for what it
+/// Asked of a chain that OpenSSL has verified, whose certificates are all readable. An anchor is trusted for being in the set, not for what it
 /// says of itself: only its key must be a good one.
 enum CertificateRules {
     /// A rule that is broken.
@@ -17,7 +17,9 @@ enum CertificateRules {
         static func wrongPurpose(_ text: String) -> Fault {
             Fault(reason: .wrongPurpose, text: "is not for TLS servers: \(text)")
         }
-        static func weakKey(_ text: String) -> Fault { Fault(reason: .weakKey, text: "has a key that isn't accepted: \(text)") }
+        static func weakKey(_ text: String) -> Fault {
+            Fault(reason: .weakKey, text: "has a key that isn't accepted: \(text)")
+        }
     }
 
     /// The first fault of a verified chain, leaf first.
@@ -34,7 +36,6 @@ enum CertificateRules {
 
     /// What any certificate below an anchor must keep to.
     private static func common(_ certificate: Certificate) -> Fault? {
-        if let text = unreadable(certificate) { return .malformed(text) }
         let version = X509_get_version(certificate.pointer) + 1
         if version != 3 { return .malformed("it is of version \(version), not 3") }
         if let fault = serialNumber(of: certificate) { return fault }
@@ -54,7 +55,9 @@ enum CertificateRules {
 
     /// RFC 5280 section 4.1.2.2: positive, and at most 20 octets.
     private static func serialNumber(of certificate: Certificate) -> Fault? {
-        guard let number = X509_get0_serialNumber(certificate.pointer) else { return .malformed("it has no serial number") }
+        guard let number = X509_get0_serialNumber(certificate.pointer) else {
+            return .malformed("it has no serial number")
+        }
         let isNegative = ASN1_STRING_type(number) & V_ASN1_NEG != 0
         let bytes = Certificate.bytes(of: number)
         if isNegative || bytes.allSatisfy({ $0 == 0 }) { return .malformed("its serial number isn't positive") }
@@ -92,7 +95,8 @@ enum CertificateRules {
         for index in 0..<max(X509_get_ext_count(pointer), 0) {
             guard let item = X509_get_ext(pointer, index), let method = X509V3_EXT_get(item) else { continue }
             guard let value = X509V3_EXT_d2i(item) else {
-                return "its \(OBJ_nid2ln(method.pointee.ext_nid).map { String(cString: $0) } ?? "extension") can't be read"
+                return
+                    "its \(OBJ_nid2ln(method.pointee.ext_nid).map { String(cString: $0) } ?? "extension") can't be read"
             }
             if let form = method.pointee.it {
                 ASN1_item_free(OpaquePointer(value), form())

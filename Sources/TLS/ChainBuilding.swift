@@ -69,9 +69,14 @@ extension TrustAnchors {
         if verdict == 1, code == X509_V_OK, !chain.isEmpty { return .success(VerifiedChain(certificates: chain)) }
         let depth = X509_STORE_CTX_get_error_depth(context)
         let certificate = X509_STORE_CTX_get_current_cert(context).map { Certificate(sharing: $0) }
-        let failure = VerificationFailure(
-            code: code == X509_V_OK ? X509_V_ERR_UNSPECIFIED : code, depth: Int(depth),
-            certificate: certificate ?? leaf, options: options)
+        let failure =
+            if code == X509_V_ERR_UNSPECIFIED, chain.contains(where: \.constrainsNames) {
+                VerificationFailure(.tooManyNames, depth: Int(depth), certificate: certificate ?? leaf)
+            } else {
+                VerificationFailure(
+                    code: code == X509_V_OK ? X509_V_ERR_UNSPECIFIED : code, depth: Int(depth),
+                    certificate: certificate ?? leaf, options: options)
+            }
         return .failure(ChainFailure(failure: failure, chain: chain))
     }
 
@@ -86,6 +91,16 @@ extension TrustAnchors {
             return X509_VERIFY_PARAM_set1_host(parameters, host, 0) == 1
         }
     }
+}
+
+extension CertificateRules.Fault {
+    /// OpenSSL multiplies names with constraints, gives up at a million, and doesn't say so.
+    fileprivate static let tooManyNames = CertificateRules.Fault(
+        reason: .nameConstraint, text: "has more names than can be checked against its issuers' name constraints")
+}
+
+extension Certificate {
+    fileprivate var constrainsNames: Bool { X509_get_ext_by_NID(pointer, NID_name_constraints, -1) >= 0 }
 }
 
 extension RevocationLists {

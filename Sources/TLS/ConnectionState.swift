@@ -57,7 +57,9 @@ final class ConnectionState {
     /// Has `bytes` read before what comes from the socket.
     func readFirst(_ bytes: [UInt8]) throws(TLSError) {
         var bytes = bytes
-        guard let socket = SSL_get_rbio(ssl), let buffer = BIO_new(BIO_f_buffer()) else { throw .setup("no TLS connection") }
+        guard let socket = SSL_get_rbio(ssl), let buffer = BIO_new(BIO_f_buffer()) else {
+            throw .setup("no TLS connection")
+        }
         BIO_up_ref(socket)
         BIO_push(buffer, socket)
         SSL_set0_rbio(ssl, buffer)

@@ -62,7 +62,9 @@ extension Identity {
         guard let file else { throw .malformed(OpenSSLErrorQueue.takeReason()) }
         defer { PKCS12_free(file) }
         guard isWhole else { throw .malformed("there are bytes after it") }
-        var key, leaf, others: OpaquePointer?
+        var key: OpaquePointer?
+        var leaf: OpaquePointer?
+        var others: OpaquePointer?
         guard PKCS12_parse(file, password, &key, &leaf, &others) == 1 else { throw Self.failure() }
         defer { OPENSSL_sk_pop_free(others) { X509_free($0.map { OpaquePointer($0) }) } }
         let certificate = leaf.map { Certificate(owning: $0) }
@@ -88,7 +90,9 @@ extension Certificate {
     fileprivate func chain(through others: [Certificate]) -> [Certificate] {
         var chain = [self]
         while let top = chain.last,
-            let issuer = others.first(where: { X509_check_issued($0.pointer, top.pointer) == X509_V_OK && !chain.contains($0) })
+            let issuer = others.first(where: {
+                X509_check_issued($0.pointer, top.pointer) == X509_V_OK && !chain.contains($0)
+            })
         { chain.append(issuer) }
         return chain
     }

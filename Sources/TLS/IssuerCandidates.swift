@@ -9,6 +9,8 @@ struct IssuerCandidates {
     static let limit = 20
 
     private(set) var certificates: [Certificate] = []
+    /// Those that no chain may have in it, with what is wrong with each.
+    private(set) var unusable: [(certificate: Certificate, fault: CertificateRules.Fault)] = []
     /// True if there were more than the limit.
     private(set) var isCut = false
 
@@ -19,23 +21,47 @@ struct IssuerCandidates {
             let name = X509_get_issuer_name(subject.pointer)
             rest.removeAll { certificate in
                 guard X509_NAME_cmp(name, X509_get_subject_name(certificate.pointer)) == 0 else { return false }
-                if certificate != presented.leaf, !certificates.contains(certificate) {
-                    if certificates.count < Self.limit {
-                        certificates.append(certificate)
-                        below.append(certificate)
-                    } else {
-                        isCut = true
-                    }
+                if certificate != presented.leaf, !certificates.contains(certificate), add(certificate) {
+                    below.append(certificate)
                 }
                 return true
             }
         }
     }
 
+    /// False if it is not to be looked at further.
+    private mutating func add(_ certificate: Certificate) -> Bool {
+        guard certificates.count + unusable.count < Self.limit else {
+            isCut = true
+            return false
+        }
+        // Neither can stand in a chain: an issuer that can't be read is none for OpenSSL, and sums with a
+        // key that isn't accepted may be long.
+        let unreadable = CertificateRules.unreadable(certificate).map { CertificateRules.Fault.malformed($0) }
+        if let fault = unreadable ?? KeyRules.fault(of: certificate) {
+            unusable.append((certificate, fault))
+            return false
+        }
+        certificates.append(certificate)
+        return true
+    }
+
+    /// A failure for the want of an issuer, told better where there is one that can't be used.
+    func explain(_ failure: VerificationFailure) -> VerificationFailure {
+        var failure = failure
+        if failure.reason == .unknownIssuer, let subject = failure.certificate {
+            let name = X509_get_issuer_name(subject.pointer)
+            let found = unusable.first { X509_NAME_cmp(name, X509_get_subject_name($0.certificate.pointer)) == 0 }
+            if let found {
+                failure = VerificationFailure(found.fault, depth: failure.depth + 1, certificate: found.certificate)
+            }
+        }
+        return isCut
+            ? failure.adding("of what the server sent, only \(Self.limit) certificates were looked at") : failure
+    }
+
     /// Takes away what OpenSSL's choice went wrong with, so that it can choose again: the certificate at
     /// fault, or what stands above it. False if none of them came from the peer.
-    ///
-    /// Those with keys that no chain may have go too: the next attempts needn't do sums with them.
     mutating func remove(_ failed: ChainFailure) -> Bool {
         let depth = failed.failure.depth
         // A bad signature is as likely the fault of a namesake in the issuer's place.
@@ -43,7 +69,6 @@ struct IssuerCandidates {
         let suspects = failed.chain.dropFirst(first) + failed.chain.prefix(first).dropFirst()
         guard let culprit = suspects.first(where: certificates.contains) else { return false }
         certificates.removeAll { $0 == culprit }
-        certificates.removeAll { KeyRules.fault(of: $0) != nil }
         return true
     }
 }

@@ -1,10 +1,14 @@
 import COpenSSL
 
-/// Which keys may stand in a chain: RSA of 2048 to 16384 bits, the three curves of the web, and the
+/// Which keys may stand in a chain: RSA of 2048 to 8192 bits, the three curves of the web, and the
 /// Edwards curves of RFC 8410.
+///
+/// Larger RSA keys and exponents add no strength that anybody uses: they are there to make whoever checks
+/// a signature by them calculate for milliseconds.
 enum KeyRules {
     private static let curves: Set<String> = ["P-256", "P-384", "P-521"]
-    private static let bits: ClosedRange<CInt> = 2048...16384
+    private static let longestExponent: CInt = 32
+    private static let bits: ClosedRange<CInt> = 2048...8192
 
     static func fault(of certificate: Certificate) -> CertificateRules.Fault? {
         guard let key = X509_get0_pubkey(certificate.pointer) else { return .malformed("its key can't be read") }
@@ -13,7 +17,10 @@ enum KeyRules {
         case EVP_PKEY_RSA, EVP_PKEY_RSA_PSS:
             // OpenSSL's measure of strength rounds, and takes 2040 bits for 2048.
             guard bits.contains(EVP_PKEY_get_bits(key)) else { return .weakKey(description) }
-            return hasGoodExponent(key) ? nil : .weakKey("\(description) with an exponent that is even or below 3")
+            return hasGoodExponent(key)
+                ? nil
+                : .weakKey(
+                    "\(description) with an exponent that is even, below 3, or longer than \(longestExponent) bits")
         case EVP_PKEY_EC: return curves.contains(KeyDescription.curve(of: key)) ? nil : .weakKey(description)
         case EVP_PKEY_ED25519, EVP_PKEY_ED448: return nil
         default: return .weakKey(description)
@@ -25,5 +32,6 @@ enum KeyRules {
         guard EVP_PKEY_get_bn_param(key, OSSL_PKEY_PARAM_RSA_E, &exponent) == 1, let exponent else { return false }
         defer { BN_free(exponent) }
         return BN_is_odd(exponent) == 1 && BN_is_one(exponent) == 0 && BN_is_negative(exponent) == 0
+            && BN_num_bits(exponent) <= longestExponent
     }
 }

@@ -113,7 +113,8 @@ struct OCSPAnswer: ~Copyable {
     }
 
     /// A responder of its own has a certificate for nothing else, issued directly by the same issuer.
-    private func checkDelegation(of signer: Certificate, by issuer: Certificate, at time: UnixTime) throws(OCSPFailure) {
+    private func checkDelegation(of signer: Certificate, by issuer: Certificate, at time: UnixTime) throws(OCSPFailure)
+    {
         let who = "its signer \(signer.subject)"
         let usage = X509_get_extended_key_usage(signer.pointer)
         guard X509_get_extension_flags(signer.pointer) & UInt32(EXFLAG_XKUSAGE) != 0, usage & UInt32(XKU_OCSP_SIGN) != 0
@@ -142,7 +143,11 @@ struct OCSPAnswer: ~Copyable {
 
         fileprivate init(_ single: OpaquePointer) {
             var reason = CInt(-1)
-            var times: (UnsafeMutablePointer<ASN1_STRING>?, UnsafeMutablePointer<ASN1_STRING>?, UnsafeMutablePointer<ASN1_STRING>?)
+            var times:
+                (
+                    UnsafeMutablePointer<ASN1_STRING>?, UnsafeMutablePointer<ASN1_STRING>?,
+                    UnsafeMutablePointer<ASN1_STRING>?
+                )
             status = OCSP_single_get0_status(single, &reason, &times.0, &times.1, &times.2)
             self.reason = reason
             revoked = ASN1Time.seconds(times.0)

@@ -59,7 +59,9 @@ package final class PrivateKey: @unchecked Sendable {
         let (key, isWhole, isEncrypted) = bytes.withUnsafeBufferPointer { bytes -> (OpaquePointer?, Bool, Bool) in
             guard let start = bytes.baseAddress else { return (nil, false, false) }
             var cursor: UnsafePointer<UInt8>? = start
-            if let key = d2i_AutoPrivateKey(nil, &cursor, bytes.count) { return (key, cursor == start + bytes.count, false) }
+            if let key = d2i_AutoPrivateKey(nil, &cursor, bytes.count) {
+                return (key, cursor == start + bytes.count, false)
+            }
             cursor = start
             let encrypted = d2i_X509_SIG(nil, &cursor, bytes.count)
             X509_SIG_free(encrypted)

@@ -85,7 +85,9 @@ final class RevocationList: @unchecked Sendable {
             let list = bytes.isEmpty ? nil : d2i_X509_CRL(nil, &cursor, bytes.count)
             return (list, bytes.baseAddress.map { $0 + bytes.count } != cursor)
         }
-        guard let list else { throw RevocationListFault(reason: "not a revocation list: \(OpenSSLErrorQueue.takeReason())") }
+        guard let list else {
+            throw RevocationListFault(reason: "not a revocation list: \(OpenSSLErrorQueue.takeReason())")
+        }
         // Freed by deinit from here on, whatever is thrown.
         pointer = list
         digest = SHA256Digest.of(der)
@@ -106,7 +108,9 @@ final class RevocationList: @unchecked Sendable {
                 throw RevocationListFault(reason: "line \(block.line): list \(lists.count + 1) in it: \(error.reason)")
             }
         }
-        guard !lists.isEmpty else { throw RevocationListFault(reason: "\(PEMError.noBlock(wanted: "revocation list"))") }
+        guard !lists.isEmpty else {
+            throw RevocationListFault(reason: "\(PEMError.noBlock(wanted: "revocation list"))")
+        }
         return lists
     }
 

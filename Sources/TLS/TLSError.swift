@@ -80,6 +80,11 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
             TLSError(
                 .noSharedParameters, "the peer offers no cryptography that is accepted here (\(text))",
                 openSSLCode: code)
+        case SSL_R_EXCESSIVE_MESSAGE_SIZE:
+            TLSError(
+                .protocolError,
+                "the peer sends more than is accepted in a handshake, such as 100 KiB of certificates (\(text))",
+                openSSLCode: code)
         case SSL_R_NO_APPLICATION_PROTOCOL:
             TLSError(
                 .noSharedApplicationProtocol, "the peer offers no application protocol that is spoken here",

@@ -36,7 +36,8 @@ package struct TransparencyFailure: Error, Sendable, Hashable, CustomStringConve
 /// One signed certificate timestamp (RFC 6962 section 3.2): a log's promise to publish the certificate.
 package struct CertificateTimestamp: Sendable, Hashable, CustomStringConvertible {
     package enum Source: String, Sendable {
-        case certificate, handshake, ocspResponse = "OCSP response"
+        case certificate, handshake
+        case ocspResponse = "OCSP response"
     }
 
     package enum Outcome: Sendable, Hashable {

@@ -55,7 +55,6 @@ extension TrustAnchors {
         // and they would stand in the chain with nobody having vouched for them.
         let standsAlone = options.allowsPartialChain && contains(presented.leaf)
         var candidates = IssuerCandidates(standsAlone ? PresentedChain(leaf: presented.leaf) : presented)
-        let issuers = candidates.certificates
         var first: VerificationFailure?
         for _ in 0..<Self.maximumAttempts {
             switch attempt(presented.leaf, candidates, options) {
@@ -69,8 +68,7 @@ extension TrustAnchors {
             }
             break
         }
-        let failure = (first ?? .outOfMemory).naming(unreadableAmong: issuers)
-        return .failure(candidates.isCut ? failure.adding("of what the server sent, only \(IssuerCandidates.limit) certificates were looked at") : failure)
+        return .failure(candidates.explain(first ?? .outOfMemory))
     }
 
     /// OpenSSL takes the first issuer that fits and doesn't come back to try the next, such as a good
@@ -85,20 +83,6 @@ extension TrustAnchors {
             guard let failure = CertificateRules.failure(of: chain, options: options) else { return .success(chain) }
             return .failure(ChainFailure(failure: failure, chain: chain.certificates))
         }
-    }
-}
-
-extension VerificationFailure {
-    /// An issuer that can't be read is no issuer for OpenSSL: better than that it is missing is to say
-    /// what is wrong with it.
-    fileprivate func naming(unreadableAmong issuers: [Certificate]) -> VerificationFailure {
-        guard reason == .unknownIssuer, let name = certificate?.issuer else { return self }
-        for issuer in issuers where issuer.subject == name {
-            if let text = CertificateRules.unreadable(issuer) {
-                return VerificationFailure(.malformed(text), depth: depth + 1, certificate: issuer)
-            }
-        }
-        return self
     }
 }
 

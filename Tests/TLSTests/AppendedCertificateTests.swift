@@ -19,7 +19,9 @@ import Testing
 
     /// Certificates with the good intermediate's name and key that lead nowhere.
     private func spoilers() throws -> [(String, HeldCertificate)] {
-        func twin(by issuer: HeldCertificate, _ change: (inout CertificateTemplate) -> Void = { _ in }) throws -> HeldCertificate {
+        func twin(by issuer: HeldCertificate, _ change: (inout CertificateTemplate) -> Void = { _ in }) throws
+            -> HeldCertificate
+        {
             try issuer.issue(
                 .intermediate("Issuer").with {
                     $0.keyPair = good.key
@@ -39,7 +41,10 @@ import Testing
         return try [
             ("expired", twin(by: root) { $0.notAfter = Self.now - 1 }),
             ("of an unknown root", twin(by: stranger)),
-            ("with an unknown critical extension", twin(by: root) { $0.extensions = [("1.2.3.4", true, DERWriter.null)] }),
+            (
+                "with an unknown critical extension",
+                twin(by: root) { $0.extensions = [("1.2.3.4", true, DERWriter.null)] }
+            ),
             ("for clients", twin(by: root) { $0.extendedKeyUsage = [CertificateTemplate.clientAuth] }),
             ("constrained to other names", twin(by: root) { $0.extensions = [("2.5.29.30", true, excluding)] }),
             ("with a broken signature", twin(by: root) { $0.breaksSignature = true }),
@@ -127,7 +132,8 @@ import Testing
     @Test func aRevokedLeafStaysRevoked() throws {
         let revoked = try good.issue(.leaf("api.test").with { $0.serial = [9] })
         let cross = try root.issue(.intermediate("Issuer").with { $0.keyPair = good.key })
-        let list = try RevocationList(der: good.revocationList(RevocationListTemplate().with { $0.revoked = [([9], 0, nil)] }))
+        let list = try RevocationList(
+            der: good.revocationList(RevocationListTemplate().with { $0.revoked = [([9], 0, nil)] }))
         for rest in [[good, cross], [cross, good]] {
             let failure = #expect(throws: VerificationFailure.self) {
                 try verify(rest, leaf: revoked, lists: RevocationLists([list])).get()
@@ -141,7 +147,8 @@ import Testing
     private func verify(
         _ rest: [HeldCertificate], leaf: HeldCertificate? = nil, lists: RevocationLists? = nil
     ) throws -> Result<VerifiedChain, VerificationFailure> {
-        let presented = PresentedChain(leaf: try Certificate(der: (leaf ?? self.leaf).der), rest: try certificates(rest))
+        let presented = PresentedChain(
+            leaf: try Certificate(der: (leaf ?? self.leaf).der), rest: try certificates(rest))
         let options = VerificationOptions(name: .dns("api.test"), time: Self.now, revocationLists: lists)
         return TrustAnchors(try certificates([root])).verify(presented, options: options)
     }

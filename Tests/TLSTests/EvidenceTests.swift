@@ -104,7 +104,10 @@ import Testing
 
     // MARK: Bed
 
-    enum Step: Hashable { case verified, confirmed(PeerEvidence) }
+    enum Step: Hashable {
+        case verified
+        case confirmed(PeerEvidence)
+    }
     final class Steps { var all: [Step] = [] }
     final class Sessions {
         var kept: [TLSSession] = []

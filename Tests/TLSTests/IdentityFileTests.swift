@@ -10,7 +10,8 @@ import Testing
 
     init() throws {
         root = try HeldCertificate.root()
-        leaf = try root.issue(.intermediate("Upper", pathLength: nil)).issue(.intermediate("Lower")).issue(.leaf("client.test"))
+        leaf = try root.issue(.intermediate("Upper", pathLength: nil)).issue(.intermediate("Lower")).issue(
+            .leaf("client.test"))
     }
 
     // MARK: PKCS#12

@@ -111,8 +111,12 @@ import Testing
             $0.keyUsage = [.digitalSignature, .keyCertSign]
         },
         Fault("no SAN", .malformed, "it has no subjectAltName") { $0.dnsNames = [] },
-        Fault("an empty SAN", .malformed, "Empty Subject Alternative Name") { $0.subjectAltName = DERWriter.sequence() },
-        Fault("a broken SAN", .malformed, "its X509v3 Subject Alternative Name can't be read") { $0.subjectAltName = [0x30, 0x05, 0x82] },
+        Fault("an empty SAN", .malformed, "Empty Subject Alternative Name") {
+            $0.subjectAltName = DERWriter.sequence()
+        },
+        Fault("a broken SAN", .malformed, "its X509v3 Subject Alternative Name can't be read") {
+            $0.subjectAltName = [0x30, 0x05, 0x82]
+        },
         Fault("an IPv4 address as dNSName", .malformed, "dNSName 192.0.2.1", dns("192.0.2.1")),
         Fault("an IPv6 address as dNSName", .malformed, "dNSName 2001:db8::1", dns("2001:db8::1")),
         Fault("an empty dNSName", .malformed, "dNSName", dns("")),
@@ -123,16 +127,23 @@ import Testing
         Fault("a dNSName with a leading dot", .malformed, "dNSName .test", dns(".test")),
         Fault("an empty label", .malformed, "dNSName a..test", dns("a..test")),
         Fault("an address of 3 bytes", .malformed, "iPAddress of 3 bytes", names((0x87, [1, 2, 3]))),
-        Fault("an address with its mask", .malformed, "iPAddress of 8 bytes", names((0x87, [1, 2, 3, 4, 255, 0, 0, 0]))),
+        Fault(
+            "an address with its mask", .malformed, "iPAddress of 8 bytes", names((0x87, [1, 2, 3, 4, 255, 0, 0, 0]))),
         Fault("an address of no bytes", .malformed, "iPAddress of 0 bytes", names((0x87, []))),
         Fault("keyUsage for nothing of TLS", .wrongPurpose, "") { $0.keyUsage = [.nonRepudiation] },
         Fault("keyCertSign without CA", .malformed, "") { $0.keyUsage = [.digitalSignature, .keyCertSign] },
         Fault("RSA with exponent 1", .weakKey, "exponent") { $0.publicKeyDER = rsa(bits: 2048, exponent: [1]) },
-        Fault("RSA with an even exponent", .weakKey, "exponent") { $0.publicKeyDER = rsa(bits: 2048, exponent: [1, 0, 0]) },
-        Fault("RSA 16392", .weakKey, "RSA 16392") { $0.publicKeyDER = rsa(bits: 16392, exponent: [1, 0, 1]) },
+        Fault("RSA with an even exponent", .weakKey, "exponent") {
+            $0.publicKeyDER = rsa(bits: 2048, exponent: [1, 0, 0])
+        },
+        Fault("RSA with a long exponent", .weakKey, "exponent") {
+            $0.publicKeyDER = rsa(bits: 2048, exponent: [1, 0, 0, 0, 1])
+        },
+        Fault("RSA 8200", .weakKey, "RSA 8200") { $0.publicKeyDER = rsa(bits: 8200, exponent: [1, 0, 1]) },
         Fault("DSA", .weakKey, "DSA 2048") { $0.publicKeyDER = dsa() },
         Fault("a key that can't be read", .weakKey, "unreadable key") {
-            $0.publicKeyDER = DERWriter.sequence(DERWriter.sequence(DERWriter.identifier("1.2.3.4")), DERWriter.bits([1]))
+            $0.publicKeyDER = DERWriter.sequence(
+                DERWriter.sequence(DERWriter.identifier("1.2.3.4")), DERWriter.bits([1]))
         },
         Fault("version 1 without extensions", .malformed, "it is of version 1, not 3") {
             $0.version = 0
@@ -144,14 +155,18 @@ import Testing
     @Test(arguments: leaves)
     func serversOwn(_ fault: Fault) throws {
         // MD5 goes with RSA only.
-        let issuer = try fault.name == "MD5" ? bed.root.issue(.intermediate("RSA").with { $0.key = .rsa(2048) }) : bed.issuer
+        let issuer =
+            try fault.name == "MD5" ? bed.root.issue(.intermediate("RSA").with { $0.key = .rsa(2048) }) : bed.issuer
         let leaf = try issuer.issue(.leaf("api.test").with(fault.change))
         check(verify(leaf, name: nil), fault, depth: 0, subject: "CN=api.test")
     }
 
     @Test func explicitCurveParameters() throws {
         let key = try OpenSSLCommand.run(
-            ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-pkeyopt", "ec_param_enc:explicit"],
+            [
+                "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-pkeyopt",
+                "ec_param_enc:explicit",
+            ],
             input: [])
         let publicKey = try OpenSSLCommand.run(["pkey", "-pubout", "-outform", "DER"], input: key)
         let leaf = try bed.issuer.issue(.leaf("api.test").with { $0.publicKeyDER = publicKey })
@@ -244,7 +259,8 @@ import Testing
         if !fits {
             #expect(
                 failure?.message
-                    == "certificate is valid for 61 days (2029-12-02 to 2030-01-31), and at most 60 are accepted (CN=api.test)")
+                    == "certificate is valid for 61 days (2029-12-02 to 2030-01-31), and at most 60 are accepted (CN=api.test)"
+            )
         }
     }
 
@@ -270,7 +286,8 @@ import Testing
     ) -> Result<VerifiedChain, VerificationFailure> {
         do {
             let presented = PresentedChain(
-                leaf: try Certificate(der: leaf.der), rest: try leaf.chain.dropFirst().map { try Certificate(der: $0.der) })
+                leaf: try Certificate(der: leaf.der),
+                rest: try leaf.chain.dropFirst().map { try Certificate(der: $0.der) })
             var options = VerificationOptions(name: name, time: Self.now, allowsPartialChain: partial)
             options.maximumLeafLifetime = maximumLifetime
             return TrustAnchors([try Certificate(der: (anchor ?? bed.root).der)]).verify(presented, options: options)
@@ -291,12 +308,9 @@ import Testing
         DERWriter.sequence(DERWriter.value(kind, DERWriter.sequence(DERWriter.value(tag, base))))
     }
 
-    /// A made-up RSA key, which nobody could sign with.
+    /// A made-up key, which nobody could sign with.
     private static func rsa(bits: Int, exponent: [UInt8]) -> [UInt8] {
-        let modulus = [UInt8](repeating: 0xC3, count: bits / 8)
-        return DERWriter.sequence(
-            DERWriter.sequence(DERWriter.identifier("1.2.840.113549.1.1.1"), DERWriter.null),
-            DERWriter.bits(DERWriter.sequence(DERWriter.integer(modulus), DERWriter.integer(exponent))))
+        DERWriter.rsa(modulus: [UInt8](repeating: 0xC3, count: bits / 8), exponent: exponent)
     }
 
     private static func dsa() -> [UInt8] {

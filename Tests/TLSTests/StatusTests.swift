@@ -81,7 +81,8 @@ import Testing
 
     @Test func signatures() throws {
         #expect(try status { $0.breaksSignature = true }.isBadSignature)
-        #expect(try status { $0.digest = .sha1 }.failure == .badSignature("the algorithm ecdsa-with-SHA1 isn't accepted"))
+        #expect(
+            try status { $0.digest = .sha1 }.failure == .badSignature("the algorithm ecdsa-with-SHA1 isn't accepted"))
         // By the issuer's name, but not by its key.
         let twin = try root.issue(.intermediate("Issuer"))
         #expect(try !check(leaf, twin.statusResponse(for: leaf)).isGood)
@@ -91,7 +92,9 @@ import Testing
     }
 
     @Test func delegatedResponders() throws {
-        func result(by issuer: HeldCertificate? = nil, _ change: (inout CertificateTemplate) -> Void) throws -> Result<OCSPStatus, OCSPFailure> {
+        func result(by issuer: HeldCertificate? = nil, _ change: (inout CertificateTemplate) -> Void) throws -> Result<
+            OCSPStatus, OCSPFailure
+        > {
             let template = CertificateTemplate(commonName: "Responder").with {
                 $0.keyUsage = [.digitalSignature]
                 $0.extendedKeyUsage = [Self.ocspSigning]
@@ -103,8 +106,9 @@ import Testing
         #expect(try result { _ in }.isGood)
         let undelegated = try result { $0.extendedKeyUsage = [CertificateTemplate.serverAuth] }
         #expect(
-            undelegated == .failure(
-                .badSignature("its signer CN=Responder has no delegation (extendedKeyUsage OCSPSigning)")))
+            undelegated
+                == .failure(
+                    .badSignature("its signer CN=Responder has no delegation (extendedKeyUsage OCSPSigning)")))
         #expect(try result { $0.extendedKeyUsage = [] }.isBadSignature)
         #expect(try result { $0.notAfter = Self.now - 1 }.isBadSignature)
         #expect(try result { $0.notBefore = Self.now + 1 }.isBadSignature)

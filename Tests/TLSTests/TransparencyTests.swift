@@ -27,7 +27,8 @@ import Testing
     /// is enough.
     static let amounts: [([Int], Int64, Bool)] = [
         ([], 90, false), ([0], 90, false), ([0, 1], 90, true), ([0, 0], 90, false), ([0, 3], 90, false),
-        ([3, 0, 1], 90, true), ([0, 1], 180, true), ([0, 1], 181, false), ([0, 1, 2], 181, true), ([0, 1, 1], 398, false),
+        ([3, 0, 1], 90, true), ([0, 1], 180, true), ([0, 1], 181, false), ([0, 1, 2], 181, true),
+        ([0, 1, 1], 398, false),
     ]
 
     @Test(arguments: amounts)
@@ -133,7 +134,9 @@ import Testing
         let error = #expect(throws: TransparencyLogsError.self) { try TransparencyLogs.load(path) }
         #expect(error?.description.hasPrefix("\(path):2: ") == true, "\(String(describing: error))")
         let missing = "\(directory.path)/missing"
-        #expect(throws: TransparencyLogsError.unreadable(path: missing, errno: 2)) { try TransparencyLogs.load(missing) }
+        #expect(throws: TransparencyLogsError.unreadable(path: missing, errno: 2)) {
+            try TransparencyLogs.load(missing)
+        }
     }
 
     // MARK: Bed
@@ -147,7 +150,9 @@ import Testing
             })
     }
 
-    private func check(_ leaf: HeldCertificate, _ evidence: PeerEvidence? = nil) -> (result: TransparencyResult, passed: Bool) {
+    private func check(_ leaf: HeldCertificate, _ evidence: PeerEvidence? = nil) -> (
+        result: TransparencyResult, passed: Bool
+    ) {
         do {
             let chain = VerifiedChain(certificates: try ([leaf] + leaf.issuers).map { try Certificate(der: $0.der) })
             switch chain.checkTransparency(evidence, logs: logs, at: Self.now) {

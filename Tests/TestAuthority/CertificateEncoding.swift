@@ -7,7 +7,8 @@ enum CertificateEncoding {
         _ template: CertificateTemplate, key: TestKey, issuerName: [UInt8], issuerKey: TestKey
     ) throws -> [UInt8] {
         let algorithm = issuerKey.signatureAlgorithm(template.digest)
-        let serial = template.serialContents.map { DERWriter.value(0x02, $0) }
+        let serial =
+            template.serialContents.map { DERWriter.value(0x02, $0) }
             ?? DERWriter.integer(template.serial ?? randomSerial())
         let version = template.version == 0 ? [] : DERWriter.value(0xA0, DERWriter.integer(template.version))
         func body(with timestamps: [UInt8]) -> [UInt8] {
@@ -25,7 +26,7 @@ enum CertificateEncoding {
             template.timestamps.isEmpty
             ? bare
             : body(with: try TestLog.certificateExtension(template.timestamps, body: bare, issuerKey: issuerKey))
-        var signature = try issuerKey.sign(body, digest: template.digest)
+        var signature = try template.signature ?? issuerKey.sign(body, digest: template.digest)
         if template.breaksSignature { signature[signature.count - 1] ^= 1 }
         let claimed = template.claimedDigest.map { issuerKey.signatureAlgorithm($0) } ?? algorithm
         return DERWriter.sequence(body, claimed, DERWriter.bits(signature))

@@ -39,6 +39,8 @@ public struct CertificateTemplate: Sendable {
     public var extensions: [(identifier: String, isCritical: Bool, contents: [UInt8])] = []
     /// Timestamps of logs to be put into the certificate (RFC 6962 section 3.3), made for it.
     public var timestamps: [TestLog.Promise] = []
+    /// What stands in the signature's place.
+    public var signature: [UInt8]?
     /// If true, the signature's last byte is wrong.
     public var breaksSignature = false
 

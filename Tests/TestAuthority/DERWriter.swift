@@ -52,6 +52,13 @@ public enum DERWriter {
         return value(0x06, bytes)
     }
 
+    /// The SubjectPublicKeyInfo of an RSA key of these numbers, big-endian.
+    public static func rsa(modulus: [UInt8], exponent: [UInt8]) -> [UInt8] {
+        sequence(
+            sequence(identifier("1.2.840.113549.1.1.1"), null),
+            bits(sequence(integer(modulus), integer(exponent))))
+    }
+
     /// UTCTime until 2049, GeneralizedTime after it (RFC 5280 section 4.1.2.5).
     public static func time(_ unixSeconds: Int64) -> [UInt8] {
         let day = unixSeconds.quotient(by: 86_400)

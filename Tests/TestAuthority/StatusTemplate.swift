@@ -64,7 +64,8 @@ extension HeldCertificate {
         let key = (template.responder ?? self).key
         let digest = key.kind == .ed25519 ? nil : template.digest.algorithm
         try require(
-            OCSP_basic_sign(basic, signer, key.pointer, digest, nil, template.responder == nil ? UInt(OCSP_NOCERTS) : 0),
+            OCSP_basic_sign(
+                basic, signer, key.pointer, digest, nil, template.responder == nil ? UInt(OCSP_NOCERTS) : 0),
             "OCSP signature")
         if template.breaksSignature, let signature = OCSP_resp_get0_signature(basic) {
             signature.pointee.data[Int(signature.pointee.length) - 1] ^= 1
@@ -75,7 +76,9 @@ extension HeldCertificate {
     /// A responder's error, e.g. 3 for tryLater (RFC 6960 section 4.2.1).
     public static func statusError(_ code: Int32) -> [UInt8] { encoded(OCSP_response_create(code, nil)) }
 
-    private func add(_ template: StatusTemplate, _ identifier: OpaquePointer, to basic: OpaquePointer?) throws -> OpaquePointer {
+    private func add(_ template: StatusTemplate, _ identifier: OpaquePointer, to basic: OpaquePointer?) throws
+        -> OpaquePointer
+    {
         var (status, reason) = (V_OCSP_CERTSTATUS_GOOD, CInt(-1))
         var revoked: UnsafeMutablePointer<ASN1_TIME>?
         switch template.status {

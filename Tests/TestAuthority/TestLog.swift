@@ -17,7 +17,9 @@ public final class TestLog: Sendable {
         let isBroken: Bool
 
         /// - Parameter time: Unix seconds.
-        public init(_ log: TestLog, at time: Int64 = CertificateTemplate.now - CertificateTemplate.day, isBroken: Bool = false) {
+        public init(
+            _ log: TestLog, at time: Int64 = CertificateTemplate.now - CertificateTemplate.day, isBroken: Bool = false
+        ) {
             self.log = log
             self.time = time
             self.isBroken = isBroken
@@ -27,7 +29,8 @@ public final class TestLog: Sendable {
     /// A file in OpenSSL's form that lists the logs.
     public static func list(_ logs: [TestLog]) -> String {
         let sections = logs.enumerated().map { index, log in
-            let base64 = HeldCertificate.pem(log.key.publicKeyDER, label: "X").split(separator: "\n").dropFirst().dropLast()
+            let base64 = HeldCertificate.pem(log.key.publicKeyDER, label: "X").split(separator: "\n").dropFirst()
+                .dropLast()
             return "[log\(index)]\ndescription = \(log.name)\nkey = \(base64.joined())\n"
         }
         return "enabled_logs = \(logs.indices.map { "log\($0)" }.joined(separator: ", "))\n" + sections.joined()
@@ -60,7 +63,8 @@ public final class TestLog: Sendable {
         var signature = try key.sign([0, 0] + time + entry + [0, 0], digest: .sha256)
         if promise.isBroken { signature[signature.count - 1] ^= 1 }
         // SHA-256 with ECDSA.
-        return [0] + Self.digest(key.publicKeyDER) + time + [0, 0, 4, 3] + Self.bigEndian(signature.count, bytes: 2) + signature
+        return [0] + Self.digest(key.publicKeyDER) + time + [0, 0, 4, 3] + Self.bigEndian(signature.count, bytes: 2)
+            + signature
     }
 
     private static func digest(_ bytes: [UInt8]) -> [UInt8] {
