@@ -57,16 +57,15 @@ extension TrustAnchors {
         var candidates = IssuerCandidates(standsAlone ? PresentedChain(leaf: presented.leaf) : presented)
         var first: VerificationFailure?
         for _ in 0..<Self.maximumAttempts {
+            let failed: ChainFailure
             switch attempt(presented.leaf, candidates, options) {
             case .success(let chain): return .success(chain)
-            case .failure(let failed):
-                first = first ?? failed.failure
-                // Whether the leaf is revoked doesn't hang on the way up from it.
-                let isFinal = failed.failure.depth == 0 && failed.failure.reason.isOfRevocation
-                guard !isFinal, candidates.remove(failed) else { break }
-                continue
+            case .failure(let failure): failed = failure
             }
-            break
+            first = first ?? failed.failure
+            // Whether the leaf is revoked doesn't hang on the way up from it.
+            let isFinal = failed.failure.depth == 0 && failed.failure.reason == .revoked
+            if isFinal || !candidates.remove(failed) { break }
         }
         return .failure(candidates.explain(first ?? .outOfMemory))
     }
@@ -84,8 +83,4 @@ extension TrustAnchors {
             return .failure(ChainFailure(failure: failure, chain: chain.certificates))
         }
     }
-}
-
-extension VerificationFailure.Reason {
-    fileprivate var isOfRevocation: Bool { self == .revoked || self == .revocationUnknown }
 }

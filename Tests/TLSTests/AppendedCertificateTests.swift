@@ -31,13 +31,6 @@ import Testing
         let stranger = try HeldCertificate.root("Stranger")
         let excluding = DERWriter.sequence(
             DERWriter.value(0xA1, DERWriter.sequence(DERWriter.value(0x82, Array("api.test".utf8)))))
-        let identifier = try #require(try Certificate(der: good.der).subjectKeyIdentifier)
-        // The same subject and key identifier with another key.
-        let impostor = try root.issue(
-            .intermediate("Issuer").with {
-                $0.subjectKeyIdentifier = .none
-                $0.extensions = [("2.5.29.14", false, DERWriter.octets(identifier))]
-            })
         return try [
             ("expired", twin(by: root) { $0.notAfter = Self.now - 1 }),
             ("of an unknown root", twin(by: stranger)),
@@ -50,8 +43,18 @@ import Testing
             ("with a broken signature", twin(by: root) { $0.breaksSignature = true }),
             ("signed with SHA-1", twin(by: root) { $0.digest = .sha1 }),
             ("with a serial number of zero", twin(by: root) { $0.serialContents = [0] }),
-            ("with another key", impostor),
+            ("with another key", impostor()),
         ]
+    }
+
+    /// The same subject and key identifier with another key.
+    private func impostor() throws -> HeldCertificate {
+        let identifier = try #require(try Certificate(der: good.der).subjectKeyIdentifier)
+        return try root.issue(
+            .intermediate("Issuer").with {
+                $0.subjectKeyIdentifier = .none
+                $0.extensions = [("2.5.29.14", false, DERWriter.octets(identifier))]
+            })
     }
 
     @Test func besideEachSpoiler() throws {
@@ -139,6 +142,14 @@ import Testing
                 try verify(rest, leaf: revoked, lists: RevocationLists([list])).get()
             }
             #expect(failure?.reason == .revoked)
+        }
+    }
+
+    /// The list is the good issuer's, and its signature isn't by the impostor's key.
+    @Test func anImpostorDoesNotSpoilARevocationList() throws {
+        let lists = RevocationLists([try RevocationList(der: good.revocationList())])
+        for rest in try [[impostor(), good], [good, impostor()]] {
+            #expect(try verify(rest, lists: lists).get().certificates == certificates([leaf, good, root]))
         }
     }
 
