@@ -6,37 +6,35 @@ import TLS
 
 /// How a verified tunnel comes to its verdict.
 extension VerifiedTunnel {
-    /// What judges the origin, by the configuration in force; a reload may have come since CONNECT.
-    private enum Judge {
-        case policy(SecurityPolicy, TrustAnchors, ServerName)
-        /// The host is now tunnelled without being verified.
-        case nobody
-        case refuses(String)
-    }
+    private typealias Judge = (policy: SecurityPolicy, anchors: TrustAnchors, name: ServerName)
 
-    private func judge() -> Judge {
+    /// What judges the origin by the configuration in force: a reload may have come since CONNECT. nil if
+    /// that has decided already, because the host is no longer verified, or no longer tunnelled.
+    private func judge(of version: TLSVersion?, accepted: (TunnelVerdict?) -> Void) -> Judge? {
         if route.snapshot !== worker.snapshot {
             guard case .tunnel(let fresh) = worker.decide(route.authority, for: .secure) else {
-                return .refuses("after a reload this host may no longer be tunnelled")
+                refuse(.handshakeFailure, "after a reload this host may no longer be tunnelled", "http_request_denied")
+                return nil
             }
             route = fresh
         }
-        guard case .verifiedTunnel(let policy, let anchors, let name) = route.target.layer else { return .nobody }
-        return .policy(policy, anchors, name)
+        guard case .verifiedTunnel(let policy, let anchors, let name) = route.target.layer else {
+            accepted(nil)
+            return nil
+        }
+        let minimum = max(policy.requirements.minimumTLS, .tls12)
+        guard let version, version >= minimum else {
+            let chosen = version.map { "\($0)" } ?? "an unknown version"
+            refuse(.protocolVersion, "the origin chose \(chosen), and at least \(minimum) is asked for", Self.tlsError)
+            return nil
+        }
+        return (policy, anchors, name)
     }
 
     /// Judges the certificates that pass by.
     /// - Parameter accepted: called at once if the policy accepts them.
     func judge(_ shown: ServerCertificates, accepted: (TunnelVerdict?) -> Void) {
-        let policy: SecurityPolicy
-        let anchors: TrustAnchors
-        let name: ServerName
-        switch judge() {
-        case .policy(let found): (policy, anchors, name) = found
-        case .nobody: return accepted(nil)
-        case .refuses(let cause): return refuse(.handshakeFailure, cause, "http_request_denied")
-        }
-        guard isNewEnough(wireVersion(shown.version), for: policy) else { return }
+        guard let judge = judge(of: wireVersion(shown.version), accepted: accepted) else { return }
         let presented: PresentedChain
         do {
             let certificates = try shown.certificates.map { try Certificate(der: $0) }
@@ -44,7 +42,8 @@ extension VerifiedTunnel {
         } catch {
             return distrust(.badCertificate, .inBand, "the origin's certificate can't be read: \(error)")
         }
-        let verdict = policy.evaluate(presented, host: name, anchors: anchors, at: worker.unixTime())
+        let verdict = judge.policy.evaluate(
+            presented, host: judge.name, anchors: judge.anchors, at: worker.unixTime())
         worker.report(verdict, of: route, check: .inBand)
         if let refusal = verdict.refusal {
             return refuse(TunnelAlert(for: refusal), refusal.title, "tls_certificate_error")
@@ -54,15 +53,10 @@ extension VerifiedTunnel {
 
     /// Judges by what a probe is shown that offers what the client offers.
     /// - Parameters:
-    ///   - version: what the origin speaks with the client; nil: older than anything that is accepted.
-    ///   - accepted: called on the loop, not before this returns.
+    ///   - version: what the origin speaks with the client; nil: none that is known.
+    ///   - accepted: called on the loop once the probe has been accepted, or at once if none is asked for.
     func judgeByProbe(version: TLSVersion?, accepted: @escaping (TunnelVerdict?) -> Void) {
-        switch judge() {
-        case .nobody: return accepted(nil)
-        case .refuses(let cause): return refuse(.handshakeFailure, cause, "http_request_denied")
-        case .policy(let policy, _, _):
-            guard isNewEnough(version, for: policy) else { return }
-        }
+        guard judge(of: version, accepted: accepted) != nil else { return }
         probe = worker.connector.probe(
             route.target, at: upstream.address, applicationProtocols: hello?.applicationProtocols ?? [],
             timeouts: worker.snapshot.timeouts
@@ -94,15 +88,6 @@ extension VerifiedTunnel {
                 "the origin spoke \(finding.version) with the probe, and TLS 1.3 with the client")
         }
         accepted(TunnelVerdict(verdict: finding.verdict, check: .probe))
-    }
-
-    /// False if the tunnel has been refused for its version.
-    private func isNewEnough(_ version: TLSVersion?, for policy: SecurityPolicy) -> Bool {
-        let minimum = max(policy.requirements.minimumTLS, .tls12)
-        if let version, version >= minimum { return true }
-        let chosen = version.map { "\($0)" } ?? "an unknown version"
-        refuse(.protocolVersion, "the origin chose \(chosen), and at least \(minimum) is asked for", Self.tlsError)
-        return false
     }
 
     /// Of what is on the wire; nil for SSL 3.0 and what isn't known.

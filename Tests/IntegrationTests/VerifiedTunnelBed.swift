@@ -1,3 +1,4 @@
+import Foundation
 import TestAuthority
 
 /// What the tests of verified tunnels share: two chains for `origin.test`, the proxy's entry pinning the one.
@@ -63,7 +64,7 @@ struct VerifiedTunnelBed: Sendable {
     }
 
     /// `openssl s_client` through the proxy, asking `openssl s_server -www` for its page.
-    func openSSLClient(via proxy: ProxyProcess, to port: UInt16, _ options: String...) async throws -> Run {
+    func openSSLClient(via proxy: ProxyProcess, to port: UInt16, _ options: [String]) async throws -> Run {
         try await bed.run(
             [
                 "timeout", "30", "openssl", "s_client", "-proxy", "\(proxy.address):\(proxy.port)", "-connect",
@@ -72,8 +73,23 @@ struct VerifiedTunnelBed: Sendable {
             ] + options, input: Array("GET / HTTP/1.0\r\n\r\n".utf8))
     }
 
+    func openSSLClient(via proxy: ProxyProcess, to port: UInt16, _ options: String...) async throws -> Run {
+        try await openSSLClient(via: proxy, to: port, options)
+    }
+
     func openSSLServer(_ options: String...) async throws -> OpenSSLServer {
         try await OpenSSLServer(in: bed, chain: ServedChain(pinned), ["-www"] + options)
+    }
+
+    /// The same, stapling what its issuer says of the pinned certificate today.
+    func stapling(_ change: (inout StatusTemplate) -> Void = { _ in }) async throws -> OpenSSLServer {
+        let status = StatusTemplate().with {
+            $0.thisUpdate = TestRoots.now - 60
+            $0.nextUpdate = TestRoots.now + 3600
+            change(&$0)
+        }
+        let file = try bed.file("status-\(UUID()).der", roots.intermediate.statusResponse(for: pinned, status))
+        return try await openSSLServer("-status_file", file)
     }
 
     func curl(via proxy: ProxyProcess, to port: UInt16, _ options: String...) async throws -> Run {

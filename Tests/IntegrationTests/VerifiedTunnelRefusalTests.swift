@@ -11,6 +11,10 @@ struct VerifiedTunnelRefusalTests {
     private static let anonymous =
         "160303002a02000026" + "0303" + String(repeating: "07", count: 32) + "00" + "c018" + "00" + "16030300040c000000"
 
+    private static let unreadable =
+        "160303002a02000026" + "0303" + String(repeating: "07", count: 32) + "00" + "c02b" + "00"
+        + "160303000f" + "0b000007000004000001" + "30" + "0e000000"
+
     // MARK: Before 200
 
     @Test func aWrongPinIsRefusedAtConnect() async throws {
@@ -149,6 +153,7 @@ struct VerifiedTunnelRefusalTests {
     @Test(arguments: [
         (oldResumption, "TLSV1_ALERT_PROTOCOL_VERSION", "TLS 1.1"),
         (anonymous, "SSLV3_ALERT_HANDSHAKE_FAILURE", "shows no certificate"),
+        (unreadable, "SSLV3_ALERT_BAD_CERTIFICATE", "can't be read"),
         ("474554202f", "SSLV3_ALERT_HANDSHAKE_FAILURE", "not TLS"),
         ("16030300040b000000", "SSLV3_ALERT_HANDSHAKE_FAILURE", "malformed"),
         // An alert of the origin's own says nothing that it has to be trusted for.
@@ -182,7 +187,7 @@ struct VerifiedTunnelRefusalTests {
         try await withTestBed { bed in
             let tunnels = try await VerifiedTunnelBed(bed)
             let origin = try await tunnels.origin("chain=pinned", "silent=1")
-            let proxy = try await tunnels.proxy(sections: ["timeouts": ["tls_handshake: 500ms"]])
+            let proxy = try await tunnels.proxy(sections: ["timeouts": ["tls_handshake: 2s"]])
             let result = try await tunnels.client(via: proxy, to: origin.port)
             #expect(result["error"] != nil, "\(result)")
             #expect(try await proxy.tunnelLine()["cause"]?.contains("took too long") == true)
@@ -267,7 +272,7 @@ struct VerifiedTunnelRefusalTests {
         try await withTestBed { bed in
             let tunnels = try await VerifiedTunnelBed(bed)
             let origin = try await tunnels.origin("chain=pinned")
-            let proxy = try await tunnels.proxy(sections: ["timeouts": ["tls_handshake: 500ms"]])
+            let proxy = try await tunnels.proxy(sections: ["timeouts": ["tls_handshake: 2s"]])
             let connection = try RawConnection(to: proxy)
             let authority = "\(VerifiedTunnelBed.name):\(origin.port)"
             try await connection.send("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
@@ -295,7 +300,7 @@ struct VerifiedTunnelRefusalTests {
                 case .duringTheSecondProbe:
                     try await tunnels.origin("chain=pinned", "chain=pinned", "chain=pinned", "silent=1")
                 }
-            let proxy = try await tunnels.proxy(sections: ["timeouts": ["tls_handshake: 300ms"]])
+            let proxy = try await tunnels.proxy(sections: ["timeouts": ["tls_handshake: 2s"]])
             #expect(try await tunnels.curl(via: proxy, to: origin.port).output == "handshake 2")
             _ = try await proxy.events.first("exchange")
             let before = try proxy.openDescriptors()

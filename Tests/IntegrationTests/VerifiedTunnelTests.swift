@@ -135,6 +135,18 @@ struct VerifiedTunnelTests {
         }
     }
 
+    /// Not every client asks for what is stapled; what the probe was given is about the same certificate.
+    @Test(arguments: [["-tls1_2", "-status"], ["-tls1_2"], ["-tls1_3"]])
+    func whatIsStapledIsJudged(options: [String]) async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let server = try await tunnels.stapling()
+            let proxy = try await tunnels.proxy(more: "ocsp: require")
+            let run = try await tunnels.openSSLClient(via: proxy, to: server.port, options)
+            #expect(run.output.contains("HTTP/1.0 200 ok"), "\(run)")
+        }
+    }
+
     @Test(arguments: ["1.2", "1.3"], [["--pieces", "1"], ["--pipelined"], ["--pipelined", "--sni", ""]])
     func aHelloMayComeInAnyWay(version: String, options: [String]) async throws {
         try await withTestBed { bed in
@@ -227,6 +239,31 @@ struct VerifiedTunnelTests {
             #expect(proxy.events.all("exchange").allSatisfy { $0["status"] == "502" })
             open.send(signal: SIGTERM)
             _ = try await proxy.events.first("exchange") { $0["status"] == "200" }
+        }
+    }
+
+    /// The promise was the old policy's, but nothing has flowed yet.
+    @Test(arguments: ["1.2", "1.3"])
+    func aReloadBeforeTheHelloCounts(version: String) async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned")
+            let proxy = try await tunnels.proxy()
+            let hello = try await tunnels.client(
+                via: proxy, to: origin.port, "--hello", "--tls", version, "--alpn", "h2,http/1.1")
+            let connection = try RawConnection(to: proxy)
+            let authority = "\(VerifiedTunnelBed.name):\(origin.port)"
+            try await connection.send("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
+            #expect(try await connection.response().status == 200)
+            try bed.file("proxy/pins.yaml", try await tunnels.entry(pin: .wrongPin))
+            #expect(try await proxy.reload().name == "config.reload")
+            let digits = try #require(hello["bytes"]).compactMap(\.hexDigitValue)
+            try await connection.send(
+                stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) })
+            // bad_certificate
+            #expect(try await connection.receiveAll() == [21, 3, 3, 0, 2, 2, 42])
+            let event = try await proxy.events.first("pin.mismatch")
+            #expect(event["verification"] == (version == "1.2" ? "in-band" : "probe"), "\(event)")
         }
     }
 }

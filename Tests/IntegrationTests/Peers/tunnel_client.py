@@ -19,6 +19,7 @@ parser.add_argument("--alpn", default="", help="protocols, by commas")
 parser.add_argument("--tls", help="1.2 or 1.3: this version only")
 parser.add_argument("--pieces", type=int, help="writes so many bytes at a time until the handshake is done")
 parser.add_argument("--pipelined", action="store_true", help="sends its ClientHello right behind CONNECT")
+parser.add_argument("--hello", action="store_true", help="only prints its ClientHello, in hex")
 parser.add_argument("--behind", default="", help="bytes in hex, sent right behind the ClientHello")
 options = parser.parse_args()
 
@@ -33,6 +34,13 @@ if options.tls:
 name = options.authority.rsplit(":", 1)[0] if options.sni is None else options.sni
 incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
 tls = context.wrap_bio(incoming, outgoing, server_hostname=name or None)
+
+if options.hello:
+    try:
+        tls.do_handshake()
+    except ssl.SSLWantReadError:
+        print(json.dumps({"event": "hello", "bytes": outgoing.read().hex()}))
+    raise SystemExit
 
 connection = socket.create_connection(("127.0.0.1", options.proxy), timeout=30)
 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
