@@ -12,18 +12,18 @@ struct Learn: ParsableCommand {
             With --for, the running proxy records the verified chain of every host that it connects to \
             for that long, also if it is started anew meanwhile; this command waits, and prints at the \
             end what would have to change in the pin file, as a diff on standard output. Ctrl-C ends \
-            the waiting, not the learning. Without --for the diff is printed of what has been recorded so far: \
-            while learning, and of entries with record: true at any time.
+            the waiting, not the learning. Without --for the diff is printed of what has been recorded \
+            so far: while learning, and of entries with record: true at any time.
 
-            A host without an entry gets one that only reports, with its leaf's key and its issuer's as the \
-            backup; an entry gets the pins that its hosts' chains lack. Nothing is \
-            trusted by this, and no file changed. Look at each line, compare the keys with a second \
-            source, then apply the diff with patch.
+            A host without an entry gets one that only reports, with its leaf's key and its issuer's as \
+            the backup; an entry gets the pins of chains that met none of its own. Nothing is trusted by \
+            this, and no file changed. Look at each line, compare the keys with a second source, then \
+            apply the diff with patch.
 
             Examples:
               pinproxy learn --for 1d > pins.diff
+              patch -p0 < pins.diff && pinproxy check && pinproxy reload
               pinproxy learn
-              pinproxy learn | patch -p0 && pinproxy check && pinproxy reload
               pinproxy learn --forget
             """)
 
