@@ -28,13 +28,19 @@ package final class RevocationLists: @unchecked Sendable {
 
     deinit { OPENSSL_sk_free(stack) }
 
+    /// Bytes of a file, at most: a list is hashed for each chain that it judges, at half a millisecond a
+    /// megabyte and more.
+    static let sizeLimit = 16 << 20
+
     /// The lists of files: PEM with any number of `X509 CRL` blocks, or DER with one. A file that can't
     /// be read, or that holds a broken list or none, is an error: lists are never silently fewer.
     package static func load(_ paths: [String]) throws(RevocationListError) -> RevocationLists {
         var lists: [RevocationList] = []
         for path in paths {
             let bytes: [UInt8]
-            do { bytes = try WholeFile.read(path) } catch { throw .unreadable(path: path, errno: error.code) }
+            do { bytes = try WholeFile.read(path, limit: sizeLimit) } catch {
+                throw error.code == EFBIG ? .tooLong(path: path) : .unreadable(path: path, errno: error.code)
+            }
             do throws(RevocationListFault) { lists += try RevocationList.all(in: bytes) } catch {
                 throw .broken(path: path, reason: error.reason)
             }
@@ -54,11 +60,14 @@ package final class RevocationLists: @unchecked Sendable {
 /// Why revocation lists can't be loaded.
 package enum RevocationListError: Error, Sendable, Hashable, CustomStringConvertible {
     case unreadable(path: String, errno: CInt)
+    case tooLong(path: String)
     case broken(path: String, reason: String)
 
     package var description: String {
         switch self {
         case .unreadable(let path, let code): "\(path): \(String(cString: strerror(code)))"
+        case .tooLong(let path):
+            "\(path): the file is longer than \(RevocationLists.sizeLimit >> 20) MiB, which would slow down every handshake"
         case .broken(let path, let reason): "\(path): \(reason)"
         }
     }
@@ -93,9 +102,17 @@ final class RevocationList: @unchecked Sendable {
         digest = SHA256Digest.of(der)
         if left { throw RevocationListFault(reason: "there are bytes after the revocation list") }
         if let reason = unusable { throw RevocationListFault(reason: reason) }
+        sort()
     }
 
     deinit { X509_CRL_free(pointer) }
+
+    /// The first search sorts the entries, which had better not happen within a handshake.
+    private func sort() {
+        guard let number = ASN1_INTEGER_new() else { return }
+        defer { ASN1_INTEGER_free(number) }
+        X509_CRL_get0_by_serial(pointer, nil, number)
+    }
 
     /// All lists of a file, at least one.
     static func all(in bytes: [UInt8]) throws(RevocationListFault) -> [RevocationList] {

@@ -78,9 +78,17 @@ extension TrustAnchors {
     private func attempt(
         _ leaf: Certificate, _ candidates: IssuerCandidates, _ options: VerificationOptions
     ) -> Result<VerifiedChain, ChainFailure> {
-        build(from: leaf, by: candidates.certificates, for: .tlsServer, options: options).flatMap { chain in
-            guard let failure = CertificateRules.failure(of: chain, options: options) else { return .success(chain) }
-            return .failure(ChainFailure(failure: failure, chain: chain.certificates))
+        // Checking a list means to hash all of it: only for a chain that holds otherwise.
+        var unlisted = options
+        unlisted.revocationLists = nil
+        let built = build(from: leaf, by: candidates.certificates, for: .tlsServer, options: unlisted).flatMap {
+            chain in
+            CertificateRules.failure(of: chain, options: options)
+                .map { .failure(ChainFailure(failure: $0, chain: chain.certificates)) } ?? .success(chain)
         }
+        guard let lists = options.revocationLists, !lists.isEmpty, case .success(let chain) = built else {
+            return built
+        }
+        return build(from: leaf, by: Array(chain.certificates.dropFirst()), for: .tlsServer, options: options)
     }
 }

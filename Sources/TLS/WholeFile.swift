@@ -2,12 +2,8 @@ import Glibc
 
 /// A file read into memory whole, for the kinds that this room reads itself.
 enum WholeFile {
-    /// Far above any bundle of anchors, and above the longest revocation lists that public authorities
-    /// publish.
-    static let limit = 64 << 20
-
-    /// The file's bytes; one that is longer than the limit is EFBIG.
-    static func read(_ path: String) throws(FileFailure) -> [UInt8] {
+    /// The file's bytes; one that is longer than the limit, far above any bundle of anchors, is EFBIG.
+    static func read(_ path: String, limit: Int = 64 << 20) throws(FileFailure) -> [UInt8] {
         guard let file = fopen(path, "re") else { throw FileFailure(code: errno) }
         defer { fclose(file) }
         var bytes: [UInt8] = []

@@ -222,6 +222,20 @@ import Testing
         #expect(outcome(leaf.der, twins.map(\.der)).isRefused)
     }
 
+    @Test func aLongRevocationList() throws {
+        let entries = (0..<20_000).map { number in
+            (serial: [0x40, UInt8(number >> 8), UInt8(number & 0xFF), 1], date: Self.now, reason: UInt8?.none)
+        }
+        let listed = try issuer.issue(.leaf("api.test").with { $0.serial = entries[12_345].serial })
+        let clean = try issuer.issue(.leaf("api.test"))
+        let list = try RevocationList(
+            der: issuer.revocationList(RevocationListTemplate().with { $0.revoked = entries }))
+        let lists = RevocationLists([list])
+        for (leaf, expected) in [(listed, Outcome.refused(.revoked)), (clean, .accepted)] {
+            #expect(outcome(leaf.der, [issuer.der], lists: lists) == expected)
+        }
+    }
+
     // MARK: Over the wire
 
     /// More than OpenSSL's 100 KiB of certificates ends the handshake with words for it.
@@ -249,10 +263,11 @@ import Testing
 
     /// What becomes of a chain; records an issue if it takes too long, or if a failure says nothing.
     private func outcome(
-        _ leaf: [UInt8], _ rest: [[UInt8]], sourceLocation: SourceLocation = #_sourceLocation
+        _ leaf: [UInt8], _ rest: [[UInt8]], lists: RevocationLists? = nil,
+        sourceLocation: SourceLocation = #_sourceLocation
     ) -> Outcome {
         let (milliseconds, outcome) = ThreadTime.of { () -> Outcome in
-            guard let result = try? verify(leaf, rest) else { return .unparsed }
+            guard let result = try? verify(leaf, rest, lists) else { return .unparsed }
             switch result {
             case .success: return .accepted
             case .failure(let failure):
@@ -264,11 +279,13 @@ import Testing
         return outcome
     }
 
-    private func verify(_ leaf: [UInt8], _ rest: [[UInt8]]) throws -> Result<VerifiedChain, VerificationFailure> {
+    private func verify(
+        _ leaf: [UInt8], _ rest: [[UInt8]], _ lists: RevocationLists? = nil
+    ) throws -> Result<VerifiedChain, VerificationFailure> {
         let presented = PresentedChain(
             leaf: try Certificate(der: leaf), rest: try rest.map { try Certificate(der: $0) })
-        let anchors = TrustAnchors([try Certificate(der: root.der)])
-        return anchors.verify(presented, options: VerificationOptions(name: .dns("api.test"), time: Self.now))
+        let options = VerificationOptions(name: .dns("api.test"), time: Self.now, revocationLists: lists)
+        return TrustAnchors([try Certificate(der: root.der)]).verify(presented, options: options)
     }
 
     /// The same numbers each time.

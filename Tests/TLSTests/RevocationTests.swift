@@ -139,6 +139,22 @@ import Testing
         #expect(throws: RevocationListError.unreadable(path: missing, errno: 2)) { try RevocationLists.load([missing]) }
     }
 
+    @Test func aListThatIsTooLong() throws {
+        let path = try directory.file("long.crl", [UInt8](repeating: 0x30, count: RevocationLists.sizeLimit + 1))
+        #expect(throws: RevocationListError.tooLong(path: path)) { try RevocationLists.load([path]) }
+        #expect(
+            RevocationListError.tooLong(path: "x.crl").description.hasPrefix("x.crl: the file is longer than 16 MiB"))
+    }
+
+    /// A chain that fails for another reason isn't worth the hashing of a list.
+    @Test func theListIsAskedLast() throws {
+        let stale = try lists(
+            intermediate.revocationList(RevocationListTemplate().with { $0.nextUpdate = Self.now - 1 }))
+        let expired = try intermediate.issue(.leaf("api.test").with { $0.notAfter = Self.now - 1 })
+        #expect(failure(stale, leaf: expired)?.reason == .expired)
+        #expect(failure(stale)?.reason == .revocationUnknown)
+    }
+
     @Test func everyPrefixIsRefused() throws {
         let good = try root.revocationList(RevocationListTemplate().with { $0.revoked = [revoked] })
         for count in 0..<good.count {
