@@ -36,7 +36,7 @@ private enum Contents {
 
     init(_ bytes: [UInt8]) throws(PinError.Reason) {
         guard bytes.contains(where: { $0 > 0x20 }) else { throw .emptyFile }
-        let labels = Self.pemLabels(in: bytes)
+        let labels = PEM.labels(in: bytes)
         self = labels.isEmpty ? try Self.der(bytes) : try Self.pem(bytes, labels)
     }
 
@@ -68,16 +68,6 @@ private enum Contents {
         }
         if DERPrefix.isSequence(of: 0x02, bytes) { throw .privateKey }
         throw .broken("neither PEM nor the DER of a certificate or public key")
-    }
-
-    private static func pemLabels(in bytes: [UInt8]) -> [String] {
-        let begin = Array("-----BEGIN ".utf8)
-        return bytes.split(whereSeparator: { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") })
-            .filter { $0.starts(with: begin) && $0.count <= 80 }
-            .map { line in
-                let label = line.dropFirst(begin.count).prefix { $0 != UInt8(ascii: "-") }
-                return String(decoding: label, as: UTF8.self)
-            }
     }
 }
 

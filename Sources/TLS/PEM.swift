@@ -26,13 +26,20 @@ package enum PEMError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-enum PEM {
+package enum PEM {
     static let certificateLabels: Set<String> = ["CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE"]
 
     /// True if the bytes hold a BEGIN line, so that they are to be read as PEM and not as DER.
     static func looksLikePEM(_ bytes: [UInt8]) -> Bool {
         let begin = Array("-----BEGIN ".utf8)
         return bytes.split(separator: UInt8(ascii: "\n")).contains { $0.starts(with: begin) }
+    }
+
+    /// What each BEGIN line announces, in order, e.g. `EC PRIVATE KEY`, whether its block is whole or not;
+    /// empty for what is no PEM.
+    package static func labels(in bytes: [UInt8]) -> [String] {
+        bytes.split(whereSeparator: { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") })
+            .compactMap { label(of: $0, after: "-----BEGIN ") }
     }
 
     /// All blocks in order. Text outside of blocks is a comment.

@@ -18,7 +18,7 @@ enum KeyFile {
         do { file = try SmallFile.read(path) } catch { throw CommandFailure("\(path): \(error)") }
         guard file.bytes.contains(where: { $0 > 0x20 }) else { throw CommandFailure("\(path): the file is empty") }
         do {
-            let labels = labels(of: file.bytes)
+            let labels = PEM.labels(in: file.bytes)
             return labels.isEmpty ? try der(file) : try pem(file, labels)
         } catch let error as CommandFailure {
             throw error
@@ -56,14 +56,6 @@ enum KeyFile {
             if case .encrypted = error { throw error }
         }
         throw Unusable("it is neither PEM nor the DER of a certificate, a key or a signing request")
-    }
-
-    /// What stands behind each BEGIN.
-    private static func labels(of bytes: [UInt8]) -> [String] {
-        let begin = Array("-----BEGIN ".utf8)
-        return bytes.split(whereSeparator: { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") })
-            .filter { $0.starts(with: begin) && $0.count <= 80 }
-            .map { String(decoding: $0.dropFirst(begin.count).prefix { $0 != UInt8(ascii: "-") }, as: UTF8.self) }
     }
 
     private struct Unusable: Error, CustomStringConvertible {

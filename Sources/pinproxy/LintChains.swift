@@ -29,7 +29,7 @@ struct LintChains {
             if let act = Rehearsal.Decision(host, in: snapshot).act { asked.append((entry, host, act)) }
         }
         let rehearsal = try Rehearsal(snapshot, at: now)
-        let endings = try rehearsal.run(asked.map { ($0.host, $0.act) }, within: limit)
+        let endings = try rehearsal.play(asked.map { ($0.host, $0.act) }, within: limit)
         let findings = zip(asked, endings).flatMap { asked, ending in
             judge(asked.entry, asked.host, ending)
         }

@@ -59,15 +59,9 @@ struct LintCommand: ParsableCommand {
         let now = at?.time ?? Clock.now
         var findings = LintEntries(snapshot: snapshot, now: now).findings() + history(snapshot, now)
         if !offline {
-            do {
-                let live = try LintChains(snapshot: snapshot, now: now, limit: Self.timeForConnections).findings()
-                findings += live.findings
-                if verbose { findings += live.wildcards.map(Self.unasked) }
-            } catch let failure as CommandFailure {
-                throw failure
-            } catch {
-                throw CommandFailure("\(error)")
-            }
+            let live = try LintChains(snapshot: snapshot, now: now, limit: Self.timeForConnections).findings()
+            findings += live.findings
+            if verbose { findings += live.wildcards.map(Self.unasked) }
         }
         let sorted = Self.sorted(findings)
         Standard.output(json ? JSONText.of(sorted) : Self.text(sorted))

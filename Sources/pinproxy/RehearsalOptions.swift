@@ -40,6 +40,11 @@ extension Rehearsal {
     func play(_ host: Host, _ act: Act) throws -> Ending {
         do { return try run(host, act) } catch { throw CommandFailure("\(error)") }
     }
+
+    /// The same for several, as far as there is time.
+    func play(_ parts: [(host: Host, act: Act)], within limit: Duration) throws -> [Ending?] {
+        do { return try run(parts, within: limit) } catch { throw CommandFailure("\(error)") }
+    }
 }
 
 extension Rehearsal.Host {

@@ -35,6 +35,20 @@ import Testing
         #expect(outcome.output.contains("      - \(try spkiPin(leaf.issuers[0]))   # backup"))
     }
 
+    @Test func theObjectHasTheKeysOfItsHelp() throws {
+        let bed = try CommandBed()
+        try bed.write("chain.pem", try leaf("api.test").chainPEM)
+        let outcome = try bed.configured("pin", rest: ["--from", bed.path("chain.pem"), "--json"])
+        let object = try #require(
+            try JSONSerialization.jsonObject(with: Data(outcome.output.utf8)) as? [String: Any])
+        #expect(Set(object.keys) == ["file", "verified", "match", "chain", "pins"])
+        #expect(object["verified"] as? Bool == false)
+        let certificates = try #require(object["chain"] as? [[String: Any]])
+        #expect(certificates.count == 2)
+        let help = try bed.run("pin", "--help").output
+        for key in Array(object.keys) + Array(certificates[0].keys) { #expect(help.contains(key)) }
+    }
+
     @Test func theEntryIsForTheHostThatWasNamed() throws {
         let bed = try CommandBed()
         try bed.write("one.pem", try leaf("*.api.test").pem)
