@@ -1,6 +1,9 @@
 import Foundation
 
 /// A directory with a configuration in it, and the built executable to be run there.
+///
+/// Who runs it blocks one of the few threads that all tests share. A suite with many runs is serialized,
+/// so that it doesn't keep those from going on that wait for their servers.
 final class CommandBed {
     struct Outcome: Equatable {
         var code: Int32

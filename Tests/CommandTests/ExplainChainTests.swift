@@ -6,7 +6,7 @@ import Testing
 @testable import pinproxy
 
 /// `pinproxy explain --chain`: a rotation rehearsed without a server, and all that may be wrong with it.
-@Suite struct ExplainChainTests {
+@Suite(.serialized) struct ExplainChainTests {
     private static let now = CertificateTemplate.now
 
     /// A host with a chain in use, and the one that is to replace it: another key, valid from 25 days on.

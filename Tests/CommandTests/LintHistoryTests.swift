@@ -4,7 +4,7 @@ import TestAuthority
 import Testing
 
 /// What lint makes of the running proxy's counts.
-@Suite struct LintHistoryTests {
+@Suite(.serialized) struct LintHistoryTests {
     private static let now = CertificateTemplate.now
     private static let day = CertificateTemplate.day
 

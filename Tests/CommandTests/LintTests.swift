@@ -6,7 +6,7 @@ import Testing
 @testable import pinproxy
 
 /// `pinproxy lint --offline`: what the files alone say, on a day that the test sets.
-@Suite struct LintTests {
+@Suite(.serialized) struct LintTests {
     static let pins = ["A", "B", "C"].map { "sha256/\(String(repeating: $0, count: 42))A=" }
     static let today = "2030-01-01"
 

@@ -6,7 +6,7 @@ import Testing
 @testable import pinproxy
 
 /// `pinproxy pin --from`, and what is wrong usage of `pinproxy pin`.
-@Suite struct PinFromFileTests {
+@Suite(.serialized) struct PinFromFileTests {
     private let root = try? HeldCertificate.root()
 
     private func leaf(_ names: String...) throws -> HeldCertificate {

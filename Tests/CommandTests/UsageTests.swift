@@ -1,7 +1,7 @@
 import Testing
 
 /// What people meet first: help, wrong words, and the exit codes of the contract.
-@Suite struct UsageTests {
+@Suite(.serialized) struct UsageTests {
     @Test(arguments: [
         [], ["run"], ["check"], ["ca"], ["ca", "create"], ["ca", "show"], ["ca", "install"], ["ca", "remove"], ["env"],
         ["exec"], ["reload"], ["pin"], ["explain"], ["lint"],
