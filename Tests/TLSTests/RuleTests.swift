@@ -214,40 +214,6 @@ import Testing
         #expect(failure(verify(authority, anchor: authority, partial: true))?.message == nil)
     }
 
-    // MARK: Constraints of issuers
-
-    static let constraints: [(String, [UInt8], Bool)] = [
-        ("permits its name", permitted(0x82, Array("api.test".utf8)), true),
-        ("permits its domain", permitted(0x82, Array("test".utf8)), true),
-        ("permits another name", permitted(0x82, Array("other.test".utf8)), false),
-        ("excludes its name", excluded(0x82, Array("api.test".utf8)), false),
-        ("excludes its domain", excluded(0x82, Array("test".utf8)), false),
-        ("excludes another name", excluded(0x82, Array("other.test".utf8)), true),
-        ("permits its network", permitted(0x87, [192, 0, 2, 0, 255, 255, 255, 0]), true),
-        ("permits another network", permitted(0x87, [198, 51, 100, 0, 255, 255, 255, 0]), false),
-        ("excludes its network", excluded(0x87, [192, 0, 2, 0, 255, 255, 255, 0]), false),
-        ("excludes all of IPv4", excluded(0x87, [0, 0, 0, 0, 0, 0, 0, 0]), false),
-    ]
-
-    @Test(arguments: constraints, [true, false])
-    func constrained(_ example: (String, [UInt8], Bool), _ ofRoot: Bool) throws {
-        let constrain: (inout CertificateTemplate) -> Void = { $0.extensions = [("2.5.29.30", true, example.1)] }
-        let root = try HeldCertificate.selfSigned(ofRoot ? .root("Root").with(constrain) : .root("Root"))
-        let issuer = try root.issue(ofRoot ? .intermediate("Issuer") : .intermediate("Issuer").with(constrain))
-        let leaf = try issuer.issue(.leaf("api.test", ipAddresses: ["192.0.2.1"]))
-        let failure = failure(verify(leaf, anchor: root))
-        #expect(failure?.reason == (example.2 ? nil : .nameConstraint))
-    }
-
-    @Test func pathLengths() throws {
-        for (limit, depth, fits) in [(0, 0, true), (0, 1, false), (1, 1, true), (1, 2, false)] {
-            var issuer = try bed.root.issue(.intermediate("Limited", pathLength: limit))
-            for level in 0..<depth { issuer = try issuer.issue(.intermediate("Level \(level)", pathLength: nil)) }
-            let failure = failure(verify(try issuer.issue(.leaf("api.test"))))
-            #expect(failure?.reason == (fits ? nil : .pathTooLong))
-        }
-    }
-
     // MARK: Lifetime
 
     @Test(arguments: [(Int64(60 * day + 1), true), (60 * day, false)])
@@ -299,13 +265,6 @@ import Testing
 
     private func failure(_ result: Result<VerifiedChain, VerificationFailure>) -> VerificationFailure? {
         if case .failure(let failure) = result { failure } else { nil }
-    }
-
-    private static func permitted(_ tag: UInt8, _ base: [UInt8]) -> [UInt8] { subtrees(0xA0, tag, base) }
-    private static func excluded(_ tag: UInt8, _ base: [UInt8]) -> [UInt8] { subtrees(0xA1, tag, base) }
-
-    private static func subtrees(_ kind: UInt8, _ tag: UInt8, _ base: [UInt8]) -> [UInt8] {
-        DERWriter.sequence(DERWriter.value(kind, DERWriter.sequence(DERWriter.value(tag, base))))
     }
 
     /// A made-up key, which nobody could sign with.
