@@ -8,8 +8,9 @@ extension Account {
     /// The account for people.
     func text(_ palette: Palette) -> String {
         let readable = InternationalName.toUnicode(decision.host.name)
-        var lines = [row("host", "\(decision.host)" + (readable == decision.host.name ? "" : " (\(readable.printable))"))]
-        lines += [row("entry", deciding)] + others.map { row("", "\($0.location): \($0.pattern) matches too, less specific") }
+        let alphabet = readable == decision.host.name ? "" : " (\(readable.printable))"
+        var lines = [row("host", "\(decision.host)\(alphabet)"), row("entry", deciding)]
+        lines += others.map { row("", "\($0.location): \($0.pattern) matches too, less specific") }
         lines.append(row("action", "\(decision.action.rawValue): \(meaning)"))
         if let connection {
             let tls = [connection.version?.description, connection.cipher].compactMap(\.self).joined(separator: " ")
@@ -27,7 +28,8 @@ extension Account {
 
     private var deciding: String {
         guard let entry = decision.entry else { return "none matches: the defaults of the pin file decide" }
-        return "\(entry.location): match: \(entry.pattern)" + (others.isEmpty ? "" : ", the most specific of \(others.count + 1)")
+        let rank = others.isEmpty ? "" : ", the most specific of \(others.count + 1)"
+        return "\(entry.location): match: \(entry.pattern)\(rank)"
     }
 
     private var meaning: String {
@@ -60,8 +62,8 @@ extension Account {
 
     private func outcome(_ palette: Palette) -> [String] {
         if let answer {
-            let head = palette.paint("Refused", .failed) + ": a client is told \(answer.status) \(answer.title.printable)"
-            return ["", head, ""] + answer.text.printableLines
+            let refused = palette.paint("Refused", .failed)
+            return ["", "\(refused): a client is told \(answer.status) \(answer.title.printable)", ""] + answer.text.printableLines
         }
         guard let report = explanation?.verdict.report else { return ["", palette.paint("Let through", .passed)] }
         return ["", palette.paint("Let through", .reported) + ", and reported:", ""]

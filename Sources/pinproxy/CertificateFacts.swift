@@ -51,7 +51,8 @@ struct CertificateFacts: Encodable {
     /// Lines for people.
     var lines: [String] {
         let left =
-            daysLeft < 0 ? "expired \(daysLeft.magnitude) days ago" : daysLeft == 1 ? "1 day left" : "\(daysLeft) days left"
+            daysLeft < 0
+            ? "expired \(daysLeft.magnitude) days ago" : daysLeft == 1 ? "1 day left" : "\(daysLeft) days left"
         return [
             "\(depth) \(role.padding(toLength: 7, withPad: " ", startingAt: 0))\(subject)",
             "  issued by   \(issuer)",

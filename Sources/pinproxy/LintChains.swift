@@ -20,7 +20,8 @@ struct LintChains {
     func findings() throws -> Findings {
         var asked: [(entry: HostEntry, host: Rehearsal.Host, act: Rehearsal.Act)] = []
         var wildcards: [HostEntry] = []
-        for (pattern, entry) in snapshot.hosts.entries.map({ ($0.pattern, $0.value) }) where entry.policy.mode != .none {
+        for listed in snapshot.hosts.entries where listed.value.policy.mode != .none {
+            let (pattern, entry) = (listed.pattern, listed.value)
             guard pattern.scope == .exact, let host = try? Rehearsal.Host(name: pattern.name, port: pattern.port ?? 443)
             else {
                 wildcards.append(entry)
@@ -60,7 +61,8 @@ struct LintChains {
             guard let verdict = connection.verdict else { return [] }
             let report = verdict.report.map {
                 LintFinding(
-                    .pinMismatch, of: entry, "a request would be refused if the pins were enforced: \($0.title)", fix: explain)
+                    .pinMismatch, of: entry, "a request would be refused if the pins were enforced: \($0.title)",
+                    fix: explain)
             }
             return (report.map { [$0] } ?? []) + places(entry, verdict)
         }

@@ -76,8 +76,9 @@ struct LintCommand: ParsableCommand {
         } catch {
             return [
                 LintFinding(
-                    .history, .note, at: Place(file: error.path), "the counts of the pins can't be read: \(error.cause)",
-                    fix: "run lint as the user who runs the proxy; a broken file the proxy puts aside at its next start")
+                    .history, .note, at: Place(file: error.path),
+                    "the counts of the pins can't be read: \(error.cause)",
+                    fix: "run lint as the user who runs the proxy, which puts a broken file aside at its next start")
             ]
         }
     }

@@ -63,7 +63,8 @@ struct LintEntries {
             case .entry:
                 return LintFinding(
                     .entryExpires, of: entry, "the pins expire \(date); \(effect(of: entry.policy.expiry))",
-                    fix: "see whether the pins are still right (pinproxy pin HOST), and write a later date behind expires")
+                    fix: "see whether the pins are still right (pinproxy pin HOST), and write a later date behind "
+                        + "expires")
             case .pin:
                 return LintFinding(
                     .certificateExpires, of: entry, "the pinned certificate \(end.name ?? "") ends \(date)",

@@ -37,7 +37,10 @@ struct LintFinding: Hashable {
     let message: String
     let fix: String
 
-    init(_ rule: Rule, _ severity: Severity = .warning, at place: Place, entry: String? = nil, _ message: String, fix: String) {
+    init(
+        _ rule: Rule, _ severity: Severity = .warning, at place: Place, entry: String? = nil, _ message: String,
+        fix: String
+    ) {
         self.rule = rule
         self.severity = severity
         self.place = place

@@ -23,18 +23,22 @@ struct LintHistory {
     }
 
     private func deadPins(_ entry: HostEntry, _ record: PinHistory.EntryRecord) -> [LintFinding] {
-        let isAlive = record.pins.values.contains { $0.removed == nil && ($0.last.map { now - $0 < Self.deadAfter } ?? false) }
+        let isAlive = record.pins.values.contains { pin in
+            pin.removed == nil && pin.last.map { now - $0 < Self.deadAfter } == true
+        }
         guard isAlive else { return [] }
         return entry.policy.pins.pins.compactMap { pin in
-            guard let counted = record.pins[pin.description], now - (counted.last ?? counted.since) >= Self.deadAfter else {
-                return nil
-            }
+            guard let counted = record.pins[pin.description],
+                now - (counted.last ?? counted.since) >= Self.deadAfter
+            else { return nil }
             let name = pin.origin == pin.description ? "\(pin)" : "\(pin) (\(pin.origin))"
             if let last = counted.last {
                 return LintFinding(
                     .deadPin, of: entry,
-                    "\(name) last matched \(CalendarDate(last)), after \(counted.matches) times; since then only others have",
-                    fix: "remove it, if the server has changed its key for good; with it goes whoever holds the old key")
+                    "\(name) last matched \(CalendarDate(last)), after \(counted.matches) times; since then only others "
+                        + "have",
+                    fix: "remove it, if the server has changed its key for good: whoever holds the old key is accepted "
+                        + "as long as it stands")
             }
             return LintFinding(
                 .deadPin, .note, of: entry, "\(name) has matched nothing since \(CalendarDate(counted.since))",
@@ -59,7 +63,8 @@ struct LintHistory {
                 .misses, of: entry,
                 "\(record.misses) connections met no pin, the last one \(CalendarDate(last)); enforced, they would "
                     + "have been refused",
-                fix: "see which key it is (pinproxy explain HOST, pin.report in the log), and add its pin if it is right")
+                fix: "see which key it is (pinproxy explain HOST, pin.report in the log), and add its pin if it is "
+                    + "right")
         ]
     }
 }

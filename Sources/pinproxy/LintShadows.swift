@@ -44,7 +44,9 @@ struct LintShadows {
 extension HostPattern {
     /// Every host that the other one matches is matched by this one too, which is less specific.
     func isAbove(_ other: HostPattern) -> Bool {
-        guard other.isMoreSpecific(than: self), !other.isAddress, port == nil || port == other.port else { return false }
+        guard other.isMoreSpecific(than: self), !other.isAddress, port == nil || port == other.port else {
+            return false
+        }
         switch (scope, other.scope) {
         case (.subtree, _): return other.name == name || other.name.hasSuffix("." + name)
         case (.oneLabel, .exact): return matches(host: other.name, port: other.port ?? 443)

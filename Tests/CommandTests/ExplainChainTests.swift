@@ -50,7 +50,9 @@ import Testing
         let early = try ready.explain("new.pem", at: "2030-01-01")
         #expect(early.code == 1)
         #expect(early.output.contains("failed   dates"))
-        #expect(early.output.contains("Refused: a client is told 502 Certificate verification failure for api.test: not yet valid"))
+        #expect(
+            early.output.contains(
+                "Refused: a client is told 502 Certificate verification failure for api.test: not yet valid"))
         let late = try ready.explain("old.pem", at: "2030-02-15")
         #expect(late.code == 1)
         #expect(late.output.contains("expired"))

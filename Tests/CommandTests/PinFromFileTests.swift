@@ -59,7 +59,9 @@ import Testing
         #expect(named.output.contains("  - match: \"[2001:db8::1]:8443\"\n"))
     }
 
-    @Test(arguments: ["null", "192.0.2.7", "2001:db8::7", "[2001:db8::7]:8443", "api.test:8443", "bücher.test", "7.api.test"])
+    @Test(arguments: [
+        "null", "192.0.2.7", "2001:db8::7", "[2001:db8::7]:8443", "api.test:8443", "bücher.test", "7.api.test",
+    ])
     func anyHostCanBePasted(_ host: String) throws {
         let bed = try CommandBed()
         try bed.write("leaf.pem", try leaf("api.test").chainPEM)
@@ -73,7 +75,8 @@ import Testing
         #expect(explained.output.contains("pins.yaml:"), "\(explained)")
     }
 
-    @Test(arguments: [TestKey.Kind.p256, .p384, .rsa(2048), .ed25519]) func aKeyGivesItsPin(_ kind: TestKey.Kind) throws {
+    @Test(arguments: [TestKey.Kind.p256, .p384, .rsa(2048), .ed25519])
+    func aKeyGivesItsPin(_ kind: TestKey.Kind) throws {
         let bed = try CommandBed()
         let key = try TestKey(kind)
         let expected = "sha256/\(try PublicKey(pem: Array(key.publicKeyPEM.utf8)).spkiSHA256.base64)"

@@ -120,7 +120,11 @@ struct ExplainCommandTests {
                 in: bed, chain: ServedChain(try roots.leaf("mutual.test")), ["-Verify", "1", "-tls1_2", "-www"])
             try ProxyProcess.write(
                 to: bed, folder: "proxy",
-                pins: "hosts: [{match: mutual.test, action: verify-tunnel, pinning: public-key, pins: [{file: ../roots.pem}]}]\n",
+                pins: """
+                    hosts:
+                      - {match: mutual.test, action: verify-tunnel, pinning: public-key, pins: [{file: ../roots.pem}]}
+
+                    """,
                 trust: roots.write(to: bed))
             try bed.file("proxy/hosts", "127.0.0.1 mutual.test\n")
             let run = try await bed.run(
@@ -194,7 +198,8 @@ struct ExplainedHost: Decodable {
 
 private enum ExplainBed {
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
-        let names = ["right", "wrong", "report", "tunnel", "denied", "closed", "plain", "expired-pins", "stranger", "checked",
+        let names = [
+            "right", "wrong", "report", "tunnel", "denied", "closed", "plain", "expired-pins", "stranger", "checked",
             "unchecked",
         ]
         var hosts: [String: String] = [:]

@@ -37,12 +37,15 @@ struct LintCommandTests {
         #expect(rules("backup.test") == ["note pin-not-in-chain"])
         #expect(rules("wrong.test") == ["warning refused-now"])
         #expect(rules("report.test") == ["warning pin-mismatch"])
-        #expect(rules("place.test") == ["warning refused-now", "warning pin-out-of-position", "warning pin-out-of-position"])
+        #expect(
+            rules("place.test") == [
+                "warning refused-now", "warning pin-out-of-position", "warning pin-out-of-position",
+            ])
         #expect(rules("nowhere.test") == ["note not-checked"])
         #expect(rules("tunnel.test") == [])
         #expect(rules("**.wild.test") == [])
-        let message = try #require(found.first { $0.rule == "refused-now" && $0.entry?.hasPrefix("wrong") == true }).message
-        #expect(message.hasSuffix("a request would be refused now: Certificate pinning failure for wrong.test"))
+        let refused = found.first { $0.rule == "refused-now" && $0.entry?.hasPrefix("wrong") == true }
+        #expect(try #require(refused).message.hasSuffix("a request would be refused now: Certificate pinning failure for wrong.test"))
     }
 
     @Test func saysWhatItDidNotLookAtIfAsked() async throws {

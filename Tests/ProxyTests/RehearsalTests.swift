@@ -78,7 +78,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", "empty"), ("https://a.test/", "not a URL"), ("a.test:0", "port"), ("a.test:65536", "port"), ("a.test:x", "port"),
+        ("", "empty"), ("https://a.test/", "not a URL"), ("a.test:0", "port"), ("a.test:65536", "port"),
+        ("a.test:x", "port"),
         ("a..test", "empty label"), ("1.2.3", "IPv4"), ("::1:x", "IPv6"), ("a b", "white space"), ("[::1", "IPv6"),
         ("\u{2028}.test", "name"),
     ]) func saysWhyATextIsNoHost(_ text: String, _ words: String) {
