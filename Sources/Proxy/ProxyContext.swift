@@ -27,7 +27,7 @@ final class ProxyContext: Sendable {
         self.authority = authority
         self.unixTime = unixTime
         leaves = LeafCache(authority: authority, lifetime: leafLifetime.components.seconds)
-        clientTLS = try TLSClientContext()
+        clientTLS = try TLSClientContext(options: .init(for: TrustRequirements()))
         serverTLS = try TLSServerContext()
         self.pins = pins
         self.logger = logger

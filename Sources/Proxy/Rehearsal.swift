@@ -102,7 +102,7 @@ package struct Rehearsal {
             loop = try EventLoop()
             connector = UpstreamConnector(
                 loop: loop, resolver: try Resolver(loop: loop, cache: ResolverCache()), slabs: SlabPool(),
-                pool: UpstreamPool(), sessions: UpstreamSessionCache(), tls: try TLSClientContext(),
+                pool: UpstreamPool(), sessions: UpstreamSessionCache(), tls: try TLSClientContext(options: .init(for: TrustRequirements())),
                 unixTime: rehearsal.unixTime)
         }
 

@@ -27,6 +27,12 @@ package struct Check: Sendable, Hashable {
         case name
         case dates
         case lifetime
+        /// The issuers' lists.
+        case revocation
+        /// The stapled response.
+        case ocsp
+        /// Certificate Transparency.
+        case transparency
         /// The chain to the pinned certificates.
         case pinnedAnchors = "pinned-anchors"
         case pins

@@ -16,7 +16,9 @@ extension SecurityPolicy {
 extension SecurityPolicy {
     /// What a chain is verified for, whichever the anchors are.
     func verificationOptions(name: ServerName?, time: UnixTime) -> VerificationOptions {
-        VerificationOptions(name: name, time: time)
+        VerificationOptions(
+            name: name, time: time, revocationLists: requirements.revocationLists,
+            maximumLeafLifetime: requirements.maximumLeafLifetime)
     }
 
     /// Verifies with the pinned certificates as the only anchors.
@@ -46,7 +48,7 @@ private struct Evaluation {
             return refused(.expired(expiry))
         }
         return switch (policy.mode, policy.allowsInvalidCertificates) {
-        case (.none, false): byAnchors { chain in accepted(chain: chain) }
+        case (.none, false): byAnchors { chain in accepted(chain: chain, trusted: chain) }
         case (.none, true): byNothing()
         case (.certificate, false): byAnchors { chain in byPinnedCertificates(trusted: chain) }
         case (.certificate, true): byPinnedCertificates(trusted: nil)
@@ -71,7 +73,7 @@ private struct Evaluation {
         guard let match = policy.pins.match(in: chain, position: policy.position) else {
             return mismatch(.pinMismatch, chain: chain)
         }
-        return accepted(chain: chain, pin: match.pin, depth: match.depth)
+        return accepted(chain: chain, trusted: chain, pin: match.pin, depth: match.depth)
     }
 
     /// - Parameter trusted: the chain that the anchors vouch for, unless they weren't asked.
@@ -83,7 +85,7 @@ private struct Evaluation {
             // The chain to a pinned certificate ends there; a pin further up is met in the other one.
             for chain in [chain, trusted].compactMap(\.self) {
                 if let match = policy.pins.match(in: chain, position: policy.position) {
-                    return accepted(chain: chain, pin: match.pin, depth: match.depth)
+                    return accepted(chain: chain, trusted: trusted, pin: match.pin, depth: match.depth)
                 }
             }
             return mismatch(.pinMismatch, chain: trusted ?? chain)
@@ -105,19 +107,20 @@ private struct Evaluation {
     // MARK: Answers
 
     private func accepted(
-        chain: VerifiedChain?, pin: Pin? = nil, depth: Int? = nil, report: Refusal? = nil
+        chain: VerifiedChain?, trusted: VerifiedChain? = nil, pin: Pin? = nil, depth: Int? = nil,
+        report: Refusal? = nil
     ) -> Verdict {
         var ends = chain?.certificates.map(\.notAfter) ?? []
         if let expiry = policy.expiry, expiry.action == .deny { ends.append(expiry.date) }
         return Verdict(
-            outcome: .accepted, chain: chain, presented: presented, matchedPin: pin, matchedDepth: depth,
-            report: report, validUntil: ends.min() ?? .max)
+            outcome: .accepted, host: host, chain: chain, trustedChain: trusted, presented: presented,
+            matchedPin: pin, matchedDepth: depth, report: report, validUntil: ends.min() ?? .max)
     }
 
     private func refused(_ reason: Refusal.Reason, chain: VerifiedChain? = nil) -> Verdict {
         Verdict(
-            outcome: .refused(refusal(reason, chain)), chain: chain, presented: presented, matchedPin: nil,
-            matchedDepth: nil, report: nil, validUntil: .min)
+            outcome: .refused(refusal(reason, chain)), host: host, chain: chain, trustedChain: nil,
+            presented: presented, matchedPin: nil, matchedDepth: nil, report: nil, validUntil: .min)
     }
 
     /// The pins don't match. Reported only, if asked for and if the anchors vouch for the chain.
@@ -125,7 +128,7 @@ private struct Evaluation {
         guard policy.enforcement(at: time) == .report, !policy.allowsInvalidCertificates else {
             return refused(reason, chain: chain)
         }
-        return accepted(chain: chain, report: refusal(reason, chain))
+        return accepted(chain: chain, trusted: chain, report: refusal(reason, chain))
     }
 
     private func refusal(_ reason: Refusal.Reason, _ chain: VerifiedChain?) -> Refusal {

@@ -4,10 +4,13 @@ extension SecurityPolicy {
     /// Judges a server's chain as ``evaluate(_:host:anchors:at:)`` does, and tells what was compared with
     /// what. The verdict is that function's own; the checks ask again, one by one, also those that the
     /// verdict did not come to.
+    /// - Parameter evidence: what the server brought beside its chain; nil where no server was asked.
     package func explain(
-        _ presented: PresentedChain, host: ServerName?, anchors: TrustAnchors, at time: UnixTime
+        _ presented: PresentedChain, evidence: PeerEvidence? = nil, host: ServerName?, anchors: TrustAnchors,
+        at time: UnixTime
     ) -> Explanation {
-        let verdict = evaluate(presented, host: host, anchors: anchors, at: time)
+        var verdict = evaluate(presented, host: host, anchors: anchors, at: time)
+        if let evidence { verdict = confirm(verdict, with: evidence, at: time) }
         let checks = Explainer(
             policy: self, verdict: verdict, presented: presented, host: host, anchors: anchors, time: time
         ).checks()
@@ -34,9 +37,68 @@ private struct Explainer {
         checks.append(name())
         checks.append(dates(trusted))
         checks.append(lifetime(trusted))
+        checks.append(revocation(trusted))
         if policy.mode == .certificate { checks.append(pinnedAnchors()) }
         checks.append(pins(trusted))
+        checks.append(ocsp())
+        checks.append(transparency())
         return checks
+    }
+
+    // MARK: What else is asked
+
+    private func revocation(_ trusted: Result<VerifiedChain, VerificationFailure>?) -> Check {
+        guard let lists = policy.requirements.revocationLists, !lists.isEmpty else {
+            return Check(.revocation, .skipped, "crl_files is not set")
+        }
+        switch trusted {
+        case .success?: return Check(.revocation, .passed, "no certificate of the chain is on its issuer's list")
+        case .failure(let failure)? where failure.reason == .revoked || failure.reason == .revocationUnknown:
+            return Check(.revocation, .failed, failure.message)
+        default: return Check(.revocation, .skipped, "no chain was verified to the trust anchors")
+        }
+    }
+
+    /// The chain that the evidence is about; nil where the verdict did not come to it.
+    private var confirmed: VerifiedChain? {
+        switch verdict.refusal?.reason {
+        case nil, .status?, .transparency?: verdict.trustedChain ?? verdict.chain
+        default: nil
+        }
+    }
+
+    private func ocsp() -> Check {
+        if policy.requirements.stapling == .ignore {
+            return Check(.ocsp, .skipped, "ocsp is ignore: no response is asked for")
+        }
+        guard let chain = confirmed else {
+            return Check(.ocsp, .skipped, "there is no accepted chain that a response could be about")
+        }
+        guard let evidence = verdict.evidence else {
+            return Check(.ocsp, .skipped, "a chain on disk brings no stapled response")
+        }
+        return switch policy.status(of: chain, evidence, at: time) {
+        case .success(let status?): Check(.ocsp, .passed, "the stapled response: \(status)")
+        case .success(nil): Check(.ocsp, .passed, "the server staples no response, and none is asked for")
+        case .failure(let failure): Check(.ocsp, .failed, "\(failure)")
+        }
+    }
+
+    private func transparency() -> Check {
+        guard let chain = confirmed else {
+            return Check(.transparency, .skipped, "there is no accepted chain that timestamps could be about")
+        }
+        switch policy.transparency(of: chain, verdict.evidence, at: time) {
+        case nil: return Check(.transparency, .skipped, "ct_log_list is not set")
+        case .success(let result)?:
+            return Check(.transparency, .passed, ["\(result):"] + result.timestamps.map(\.description))
+        case .failure(let failure)?:
+            let lines = ["\(failure):"] + failure.result.timestamps.map(\.description)
+            if case .status? = verdict.refusal?.reason { return Check(.transparency, .skipped, lines) }
+            return verdict.evidence == nil
+                ? Check(.transparency, .skipped, lines + ["a server could bring more in its handshake"])
+                : Check(.transparency, .failed, lines)
+        }
     }
 
     // MARK: Settings
@@ -115,6 +177,9 @@ private struct Explainer {
         let days = (presented.leaf.notAfter - presented.leaf.notBefore + 1 + 86_399) / 86_400
         guard let maximum = policy.requirements.maximumLeafLifetime else {
             return Check(.lifetime, .skipped, "max_leaf_lifetime is not set; the leaf is valid for \(days) days")
+        }
+        guard !policy.allowsInvalidCertificates || policy.mode == .certificate else {
+            return Check(.lifetime, .skipped, "no chain is verified")
         }
         let isShort = presented.leaf.notAfter - presented.leaf.notBefore + 1 <= maximum
         return Check(

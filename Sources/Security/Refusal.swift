@@ -11,6 +11,10 @@ package struct Refusal: Error, Sendable, CustomStringConvertible {
         case pinMismatch
         /// The policy can't accept anything, whatever the server shows.
         case contradiction(SecurityPolicy.Contradiction)
+        /// Valid, but its authority doesn't say, or no longer says, that it is good.
+        case status(StatusFailure)
+        /// Valid, but not known to stand in public logs.
+        case transparency(TransparencyFailure)
         /// The pins have expired, and `on_expiry` is `deny`.
         case expired(PinExpiry)
     }
@@ -38,7 +42,7 @@ package struct Refusal: Error, Sendable, CustomStringConvertible {
     package var isPinFailure: Bool {
         switch reason {
         case .pinMismatch, .pinnedAnchors, .expired: true
-        case .trust, .contradiction: false
+        case .trust, .contradiction, .status, .transparency: false
         }
     }
 
@@ -47,7 +51,7 @@ package struct Refusal: Error, Sendable, CustomStringConvertible {
     package var x509Code: Int32 {
         switch reason {
         case .trust(let failure), .pinnedAnchors(let failure): failure.x509Code
-        case .pinMismatch, .contradiction, .expired: 28
+        case .pinMismatch, .contradiction, .expired, .status, .transparency: 28
         }
     }
 
@@ -56,6 +60,10 @@ package struct Refusal: Error, Sendable, CustomStringConvertible {
         let name = host.map { " for \($0)" } ?? ""
         return switch reason {
         case .trust(let failure): "Certificate verification failure\(name): \(failure.reason.cause)"
+        case .status(.response(let failure)) where failure.isRevocation:
+            "Certificate verification failure\(name): revoked"
+        case .status: "Certificate verification failure\(name): no good OCSP response"
+        case .transparency: "Certificate verification failure\(name): not in public logs"
         case .pinnedAnchors, .pinMismatch: "Certificate pinning failure\(name)"
         case .contradiction: "Contradictory security policy\(name)"
         case .expired: "Expired pins\(name)"

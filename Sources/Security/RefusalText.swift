@@ -23,6 +23,18 @@ extension Refusal {
         case .contradiction(let contradiction):
             text += "  \(contradiction)\n"
             text += chainText()
+        case .status(let failure):
+            text += "  \(failure)\n"
+            text += chainText()
+            text += section("What to do", [failure.advice])
+        case .transparency(let failure):
+            text += "  \(failure)\n"
+            text += section("Timestamps", failure.result.timestamps.isEmpty ? ["none"] : failure.result.timestamps.map(\.description))
+            text += chainText()
+            text += section("What to do", [
+                "Bring the file that ct_log_list names up to date: logs are added and retired every year. If it is, the "
+                    + "certificate was not published where it should be: tell the server's operator, and don't work around it."
+            ])
         case .expired(let expiry):
             text += "  The host's pins expired \(CalendarDate(expiry.date)), and on_expiry is deny\n"
             text += chainText()
@@ -117,5 +129,22 @@ extension Refusal {
 
     private func section(_ heading: String, _ lines: [String]) -> String {
         "  \(heading):\n" + lines.map { "    \($0)\n" }.joined()
+    }
+}
+
+extension StatusFailure {
+    /// What the person who reads the refusal can do about it.
+    fileprivate var advice: String {
+        switch self {
+        case .response(.revoked):
+            "Its authority has withdrawn it, perhaps because the key was stolen: the server's operator has to replace it. "
+                + "Don't work around it."
+        case .response:
+            "The server's operator has to mend its OCSP stapling. If the rest of the chain is right, ocsp: ignore for this "
+                + "host does without."
+        case .required, .promised:
+            "The server's operator has to turn OCSP stapling on. If that can't be, ocsp: ignore for this host does without; "
+                + "a revoked certificate then can't be told from a good one."
+        }
     }
 }

@@ -17,14 +17,22 @@ package struct TrustRequirements: Sendable {
     /// The oldest version spoken with the server: TLS 1.2 or 1.3.
     package var minimumTLS: TLSVersion
     package var stapling: OCSPStapling
+    /// nil: no list is asked.
+    package var revocationLists: RevocationLists?
+    /// The logs whose timestamps count; nil: none are asked for.
+    package var transparencyLogs: TransparencyLogs?
     /// In seconds, the first and the last counted (RFC 5280 section 4.1.2.5); nil for any.
     package var maximumLeafLifetime: Int64?
 
     package init(
-        minimumTLS: TLSVersion = .tls12, stapling: OCSPStapling = .ifStapled, maximumLeafLifetime: Int64? = nil
+        minimumTLS: TLSVersion = .tls12, stapling: OCSPStapling = .ifStapled,
+        revocationLists: RevocationLists? = nil, transparencyLogs: TransparencyLogs? = nil,
+        maximumLeafLifetime: Int64? = nil
     ) {
         self.minimumTLS = minimumTLS
         self.stapling = stapling
+        self.revocationLists = revocationLists
+        self.transparencyLogs = transparencyLogs
         self.maximumLeafLifetime = maximumLeafLifetime
     }
 
@@ -33,13 +41,18 @@ package struct TrustRequirements: Sendable {
     var keysThatNeedAChain: [String] {
         var keys: [String] = []
         if stapling == .require { keys.append("ocsp") }
+        if revocationLists != nil { keys.append("crl_files") }
+        if transparencyLogs != nil { keys.append("ct_log_list") }
         if maximumLeafLifetime != nil { keys.append("max_leaf_lifetime") }
         return keys
     }
 
     /// What tells these from others, as bytes without line breaks inside.
     var key: [String] {
-        ["\(minimumTLS)", stapling.rawValue, maximumLeafLifetime.map { "\($0)" } ?? "any"]
+        [
+            "\(minimumTLS)", stapling.rawValue, maximumLeafLifetime.map { "\($0)" } ?? "any",
+            revocationLists?.digest.hex ?? "no lists", transparencyLogs?.digest.hex ?? "no logs",
+        ]
     }
 }
 

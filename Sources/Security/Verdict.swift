@@ -7,20 +7,27 @@ package struct Verdict: Sendable {
         case refused(Refusal)
     }
 
-    package let outcome: Outcome
+    package internal(set) var outcome: Outcome
+    /// The name that was asked for, if any.
+    let host: ServerName?
     /// The chain that verification built: the one a pin matched in, else the one the anchors vouch
     /// for. nil if there is none: verification failed, or the policy didn't ask for it.
     package let chain: VerifiedChain?
+    /// The chain to the trust anchors, where they were asked: ``chain``, if that doesn't end at a pinned
+    /// certificate before.
+    let trustedChain: VerifiedChain?
     /// What the peer sent.
     package let presented: PresentedChain
-    package let matchedPin: Pin?
+    /// What it brought beside, once ``SecurityPolicy/confirm(_:with:at:)`` has seen it.
+    package internal(set) var evidence: PeerEvidence?
+    package internal(set) var matchedPin: Pin?
     /// Where the pin matched: 0 is the leaf.
-    package let matchedDepth: Int?
+    package internal(set) var matchedDepth: Int?
     /// Set where the connection goes on only because `enforcement` is `report`: what would have been said.
-    package let report: Refusal?
+    package internal(set) var report: Refusal?
     /// The first instant at which it no longer holds: a certificate of the chain has ended, or the pins
     /// have and deny. What was accepted without a chain holds forever.
-    package let validUntil: UnixTime
+    package internal(set) var validUntil: UnixTime
 
     package var isAccepted: Bool {
         if case .accepted = outcome { true } else { false }

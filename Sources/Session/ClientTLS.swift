@@ -11,8 +11,7 @@ package final class ClientTLS: Sendable {
     package let digest: SHA256Digest
 
     package init(requirements: TrustRequirements, identity: Identity? = nil) throws(TLSError) {
-        var options = TLSClientContext.Options()
-        options.versions = requirements.minimumTLS...TLSVersion.tls13
+        var options = TLSClientContext.Options(for: requirements)
         options.clientIdentity = identity
         context = try TLSClientContext(options: options)
         self.identity = identity
@@ -22,6 +21,20 @@ package final class ClientTLS: Sendable {
     /// The digest that an instance with these settings has.
     package static func digest(requirements: TrustRequirements, identity: Identity?) -> SHA256Digest {
         let chain = identity?.chain.flatMap { $0.sha256.bytes } ?? []
-        return SHA256Digest.of([requirements.minimumTLS.rawValue] + chain)
+        let options = TLSClientContext.Options(for: requirements)
+        let switches: [UInt8] = [
+            requirements.minimumTLS.rawValue, options.requestsStatus ? 1 : 0, options.requestsTimestamps ? 1 : 0,
+        ]
+        return SHA256Digest.of(switches + chain)
+    }
+}
+
+extension TLSClientContext.Options {
+    /// What a handshake has to ask for, so that the requirements can be judged.
+    package init(for requirements: TrustRequirements) {
+        self.init()
+        versions = requirements.minimumTLS...TLSVersion.tls13
+        requestsStatus = requirements.stapling != .ignore
+        requestsTimestamps = requirements.transparencyLogs != nil
     }
 }

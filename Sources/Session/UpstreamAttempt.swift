@@ -139,6 +139,12 @@ package final class UpstreamAttempt: ByteStreamOwner {
                         judgement.verdict = verdict
                         return verdict.peerVerdict
                     },
+                    confirm: { evidence in
+                        guard let verdict = judgement.verdict else { return .reject(x509Code: 0) }
+                        let confirmed = policy.confirm(verdict, with: evidence, at: now)
+                        judgement.verdict = confirmed
+                        return confirmed.peerVerdict
+                    },
                     onSession: { session in
                         guard let verdict = judgement.verdict, verdict.isAccepted else { return }
                         connector.sessions.store(

@@ -91,7 +91,7 @@ import Testing
         ("hosts: {a: b}\n", ":1:8: error: \"hosts\" takes a list of entries (\"- match: …\"), not a mapping"),
         ("host: []\n", ":1:1: error: unknown key \"host\"; did you mean \"hosts\"?"),
         ("defaults: {action: allow}\n", ":1:20: error: action: unknown value \"allow\"; write intercept, tunnel, verify-tunnel or deny"),
-        ("defaults: {pinning: none}\n", ":1:12: error: unknown key \"pinning\" in \"defaults\"; known here: action, min_tls, ocsp, max_leaf_lifetime, report_uri"),
+        ("defaults: {pinning: none}\n", ":1:12: error: unknown key \"pinning\" in \"defaults\"; known here: action, min_tls, ocsp, crl_files, ct_log_list, max_leaf_lifetime, report_uri"),
         ("hosts: [api.example.com]\n", ":1:9: error: \"hosts\" must be a mapping (key: value), not \"api.example.com\""),
         ("hosts: [{action: deny}]\n", ":1:9: error: the entry has no \"match\""),
         ("hosts: [{match: }]\n", ":1:17: error: \"match\" has no value; write one, or leave the line out"),

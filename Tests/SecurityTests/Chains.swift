@@ -52,6 +52,8 @@ extension Refusal {
         case .pinnedAnchors(let failure): "pinnedAnchors: \(failure.reason)"
         case .pinMismatch: "pinMismatch"
         case .contradiction(let contradiction): "contradiction: \(contradiction)"
+        case .status(let failure): "status: \(failure)"
+        case .transparency: "transparency"
         case .expired: "expired"
         }
     }

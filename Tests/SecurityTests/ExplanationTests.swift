@@ -44,7 +44,8 @@ import Testing
         let policy = SecurityPolicy(
             mode: .publicKey,
             pins: PinSet([try Pin(text: wrongPin, for: .publicKey), try chains.intermediate.keyPin()]))
-        let pins = try #require(try explain(policy, try chains.presented, chains).checks.last)
+        let pins = try #require(
+            try explain(policy, try chains.presented, chains).checks.first { $0.name == .pins })
         #expect(pins.name == .pins)
         #expect(pins.outcome == .passed)
         #expect(pins.lines[1] == "\(wrongPin): not in the chain")
@@ -54,7 +55,8 @@ import Testing
     @Test func `a pin in the wrong place is seen there`() throws {
         let chains = try Chains()
         let policy = SecurityPolicy(mode: .publicKey, pins: PinSet([try chains.leaf.keyPin()]), position: .root)
-        let pins = try #require(try explain(policy, try chains.presented, chains).checks.last)
+        let pins = try #require(
+            try explain(policy, try chains.presented, chains).checks.first { $0.name == .pins })
         #expect(pins.outcome == .failed)
         #expect(pins.lines[1].hasSuffix("is the leaf's, where position: root doesn't let it match"))
     }

@@ -14,8 +14,34 @@ extension PinEntryReader {
         }
         let fields = section.section("client_certificate")
         defer { fields.finish() }
-        return IdentityReader(
-            section: fields, file: file, parent: value, name: "client_certificate", isKeyPrivate: true
-        ).identity()
+        let reader = IdentityReader(
+            section: fields, file: file, parent: value, name: "client_certificate", isKeyPrivate: true)
+        return fields.value("pkcs12") == nil ? reader.identity() : pkcs12(fields, reader)
+    }
+
+    /// One file with certificate, issuers and key, and perhaps one with its password.
+    private func pkcs12(_ fields: Section, _ reader: IdentityReader) -> Identity? {
+        for key in ["certificate", "private_key"] {
+            guard let value = fields.value(key) else { continue }
+            section.error(value, "\(key) can't stand beside pkcs12, which holds certificate and key")
+        }
+        var password: String?
+        if fields.value("password_file") != nil {
+            guard let read = reader.read("password_file", FileContents.private, Self.password) else { return nil }
+            password = read
+        }
+        let bytes = reader.read("pkcs12", FileContents.private) { .success($0) }
+        return bytes.flatMap { bytes in
+            reader.made { () throws(IdentityError) in try Identity(pkcs12: bytes, password: password) }
+        }
+    }
+
+    /// The file's first line.
+    private static func password(_ bytes: [UInt8]) -> Result<String, Reason> {
+        let line = bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
+        guard let text = String(validating: line, as: UTF8.self), !text.utf8.contains(0) else {
+            return .failure(Reason("it is no password: not UTF-8"))
+        }
+        return .success(text)
     }
 }

@@ -11,9 +11,9 @@ struct PinDefaults {
     init() {}
 
     /// Reads `defaults`. Pins are of one host each, so they are nothing for it.
-    init(_ section: Section) {
+    init(_ section: Section, file: String) {
         action = section.read("action", .action) ?? .intercept
-        requirements = RequirementsReader(section: section, inherited: TrustRequirements()).read()
+        requirements = RequirementsReader(section: section, file: file, inherited: TrustRequirements()).read()
         reportURI = section.readOptional("report_uri", Form(read: ReportURI.parse))
         section.finish()
     }

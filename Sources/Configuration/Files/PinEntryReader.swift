@@ -49,7 +49,7 @@ struct PinEntryReader {
         return HostEntry(
             action: action, policy: policy, tls: tls, reportURI: reportURI,
             records: section.read("record", .bool) ?? false, pattern: pattern.description, file: file, line: place.line,
-                column: place.column)
+            column: place.column)
     }
 
     /// The rest of the keys of the contract, and then those that are none.
@@ -79,7 +79,7 @@ struct PinEntryReader {
             validatesDomainName: section.read("validates_domain_name", .bool) ?? true,
             position: section.read("position", .word(PinPosition.allCases.map { ($0.rawValue, $0) })) ?? .any,
             enforcement: section.read("enforcement", .word(Enforcement.allCases.map { ($0.rawValue, $0) })) ?? .enforce,
-            requirements: RequirementsReader(section: section, inherited: defaults.requirements).read(),
+            requirements: RequirementsReader(section: section, file: file, inherited: defaults.requirements).read(),
             expiry: expiry(pins: pins?.isEmpty == false))
         let isComplete = (mode != nil || written == nil) && pins?.contains { $0.pin == nil } != true
         if isComplete { judge(policy, isModeWritten: written != nil) }

@@ -29,7 +29,7 @@ struct PinFile {
             return nil
         }
         let root = Section("", value, file: file, findings: findings)
-        let defaults = PinDefaults(root.section("defaults"))
+        let defaults = PinDefaults(root.section("defaults"), file: file)
         let factory = ClientTLSFactory()
         let defaultTLS = factory.settings(defaults.requirements, identity: nil) { root.error(value, $0) }
         let hosts = hosts(root, file: file, defaults: defaults, factory: factory)

@@ -51,7 +51,7 @@ final class ReportDelivery {
         resolver = try Resolver(loop: loop, cache: ResolverCache())
         connector = UpstreamConnector(
             loop: loop, resolver: resolver, slabs: slabs, pool: UpstreamPool(), sessions: UpstreamSessionCache(),
-            tls: try TLSClientContext(), unixTime: unixTime)
+            tls: try TLSClientContext(options: .init(for: TrustRequirements())), unixTime: unixTime)
     }
 
     /// From now on reached as a fresh configuration says.

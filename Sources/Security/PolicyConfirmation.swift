@@ -1,0 +1,72 @@
+package import TLS
+
+extension SecurityPolicy {
+    /// Judges what a server brought beside its chain, when all of it has arrived: its stapled OCSP response
+    /// and its certificate timestamps. What was refused stays refused; a chain that was accepted may be
+    /// refused now, for what it can't show.
+    ///
+    /// A response that is there must be good, unless `ocsp` is `ignore`: one that is out of date is no
+    /// better than a replayed one. The one exception is a responder's own unsigned error ("try later"),
+    /// which counts as no response.
+    package func confirm(_ verdict: Verdict, with evidence: PeerEvidence, at time: UnixTime) -> Verdict {
+        var verdict = verdict
+        verdict.evidence = evidence
+        guard verdict.isAccepted, let chain = verdict.trustedChain ?? verdict.chain else { return verdict }
+        switch status(of: chain, evidence, at: time) {
+        case .success(let status): verdict.validUntil = min(verdict.validUntil, status?.validUntil ?? .max)
+        case .failure(let failure): return refused(verdict, .status(failure), chain)
+        }
+        if case .failure(let failure)? = transparency(of: chain, evidence, at: time) {
+            return refused(verdict, .transparency(failure), chain)
+        }
+        return verdict
+    }
+
+    /// nil where no response is there, and none is asked for.
+    func status(
+        of chain: VerifiedChain, _ evidence: PeerEvidence, at time: UnixTime
+    ) -> Result<OCSPStatus?, StatusFailure> {
+        if requirements.stapling == .ignore { return .success(nil) }
+        let missing: StatusFailure? =
+            requirements.stapling == .require ? .required : chain.leaf.mustStaple ? .promised : nil
+        guard let response = evidence.ocspResponse else { return missing.map { .failure($0) } ?? .success(nil) }
+        switch chain.checkStatus(response, at: time) {
+        case .success(let status): return .success(status)
+        case .failure(.errorStatus) where missing == nil, .failure(.noIssuer) where missing == nil: return .success(nil)
+        case .failure(let failure): return .failure(.response(failure))
+        }
+    }
+
+    /// nil where no timestamps are asked for.
+    func transparency(
+        of chain: VerifiedChain, _ evidence: PeerEvidence?, at time: UnixTime
+    ) -> Result<TransparencyResult, TransparencyFailure>? {
+        requirements.transparencyLogs.map { chain.checkTransparency(evidence, logs: $0, at: time) }
+    }
+
+    private func refused(_ verdict: Verdict, _ reason: Refusal.Reason, _ chain: VerifiedChain) -> Verdict {
+        var refused = verdict
+        refused.outcome = .refused(
+            Refusal(reason: reason, host: verdict.host, policy: self, chain: chain, presented: verdict.presented))
+        (refused.matchedPin, refused.matchedDepth, refused.report) = (nil, nil, nil)
+        refused.validUntil = .min
+        return refused
+    }
+}
+
+/// Why a leaf's status isn't known to be good.
+package enum StatusFailure: Error, Sendable, Hashable, CustomStringConvertible {
+    case response(OCSPFailure)
+    /// `ocsp` is `require`, and there was no response.
+    case required
+    /// The certificate says "must staple" (RFC 7633), and there was no response.
+    case promised
+
+    package var description: String {
+        switch self {
+        case .response(let failure): failure.description
+        case .required: "the server staples no OCSP response, and ocsp is require"
+        case .promised: "the server staples no OCSP response, and its certificate says that it must (must-staple)"
+        }
+    }
+}
