@@ -19,16 +19,16 @@ import Testing
         func made(_ change: (inout StatusTemplate) -> Void) throws -> [UInt8] {
             try issuer.statusResponse(for: leaf, StatusTemplate().with(change))
         }
-        return switch staple {
-        case .nothing: nil
-        case .good: try made { _ in }
-        case .revoked: try made { $0.status = .revoked(at: Self.now - 1000, reason: 1) }
-        case .unknown: try made { $0.status = .unknown }
-        case .outOfDate: try made { $0.nextUpdate = Self.now - 1 }
-        case .aboutAnother: try issuer.statusResponse(for: try issuer.issue(.leaf("other.test")))
-        case .forged: try made { $0.breaksSignature = true }
-        case .garbage: [1, 2, 3]
-        case .tryLater: HeldCertificate.statusError(3)
+        switch staple {
+        case .nothing: return nil
+        case .good: return try made { _ in }
+        case .revoked: return try made { $0.status = .revoked(date: Self.now - 1000, reason: 1) }
+        case .unknown: return try made { $0.status = .unknown }
+        case .outOfDate: return try made { $0.nextUpdate = Self.now - 1 }
+        case .aboutAnother: return try issuer.statusResponse(for: try issuer.issue(.leaf("other.test")))
+        case .forged: return try made { $0.breaksSignature = true }
+        case .garbage: return [1, 2, 3]
+        case .tryLater: return HeldCertificate.statusError(3)
         }
     }
 
@@ -144,8 +144,8 @@ import Testing
     }
 
     @Test func `a certificate on its issuer's list is refused, and an old list refuses`() throws {
-        let chains = try Chains()
-        let serial = try #require(chains.leaf.serial)
+        let serial: [UInt8] = [0x0A, 0xBC]
+        let chains = try Chains(leaf: .leaf("api.test").with { $0.serial = serial })
         func verdict(_ change: (inout RevocationListTemplate) -> Void) throws -> Verdict {
             let list = try chains.intermediate.revocationList(RevocationListTemplate().with(change))
             let lists = try withFile(list) { try RevocationLists.load([$0]) }
