@@ -42,13 +42,25 @@ extension VerifiedTunnel {
         } catch {
             return distrust(.badCertificate, .inBand, "the origin's certificate can't be read: \(error)")
         }
-        let verdict = judge.policy.evaluate(
-            presented, host: judge.name, anchors: judge.anchors, at: worker.unixTime())
+        let now = worker.unixTime()
+        var verdict = judge.policy.evaluate(presented, host: judge.name, anchors: judge.anchors, at: now)
+        if verdict.isAccepted {
+            verdict = judge.policy.confirm(verdict, with: evidence(beside: shown, leaf: presented.leaf), at: now)
+        }
         worker.report(verdict, of: route, check: .inBand)
         if let refusal = verdict.refusal {
             return refuse(TunnelAlert(for: refusal), refusal.title, "tls_certificate_error")
         }
         accepted(TunnelVerdict(verdict: verdict, check: .inBand))
+    }
+
+    /// What came with the certificates, or where nothing did (not every client asks for it), what a probe
+    /// was given beside the same certificate.
+    private func evidence(beside shown: ServerCertificates, leaf: Certificate) -> PeerEvidence {
+        let probed = worker.connector.evidence(about: leaf, for: route.target, at: upstream.address)
+        return PeerEvidence(
+            ocspResponse: shown.ocspResponse ?? probed.ocspResponse,
+            timestamps: shown.timestamps.isEmpty ? probed.timestamps : shown.timestamps)
     }
 
     /// Judges by what a probe is shown that offers what the client offers.

@@ -69,6 +69,15 @@ package final class ProbeCache: Sendable {
         }
     }
 
+    /// What a probe of `place` was given beside this very certificate, whatever protocols it offered: a
+    /// stapled response and certificate timestamps are about the certificate, not about the connection.
+    package func evidence(about leaf: Certificate, at place: Place, at unixTime: UnixTime) -> PeerEvidence? {
+        places.withLock { places in
+            places[place]?.last { $0.isFresh(at: unixTime) && $0.finding.verdict.presented.leaf == leaf }?
+                .finding.verdict.evidence
+        }
+    }
+
     package func store(
         _ finding: ProbeFinding, for place: Place, applicationProtocols: [String], at unixTime: UnixTime
     ) {

@@ -43,6 +43,11 @@ package struct UpstreamConnector {
         return attempt
     }
 
+    /// What the last probe for this tunnel was given beside the certificate `leaf`; nothing if there was none.
+    package func evidence(about leaf: Certificate, for target: UpstreamTarget, at address: SocketAddress) -> PeerEvidence {
+        target.probePlace(at: address).flatMap { probes.evidence(about: leaf, at: $0, at: unixTime()) } ?? PeerEvidence()
+    }
+
     /// Has the policy of a ``UpstreamTarget/Layer/verifiedTunnel(_:_:_:)`` judge the origin at `address`,
     /// or remembers what it said within the last minute.
     /// - Parameters:

@@ -81,8 +81,7 @@ package final class UpstreamProbe: ByteStreamOwner {
         deadline.set(afterNanoseconds: timeouts.tlsHandshake.nanoseconds)
         let now = connector.unixTime()
         do {
-            var options = TLSClientContext.Options()
-            options.versions = policy.requirements.minimumTLS ... .tls13
+            var options = TLSClientContext.Options(for: policy.requirements)
             options.applicationProtocols = applicationProtocols ?? Self.usualProtocols
             let context = try TLSClientContext(options: options)
             let connection = try stream.withDescriptor { descriptor in
@@ -92,6 +91,10 @@ package final class UpstreamProbe: ByteStreamOwner {
                         let verdict = policy.evaluate(presented, host: name, anchors: anchors, at: now)
                         self.verdict = verdict
                         return verdict.peerVerdict
+                    },
+                    confirm: { [unowned self] evidence in
+                        verdict = verdict.map { policy.confirm($0, with: evidence, at: now) }
+                        return verdict?.peerVerdict ?? .reject(x509Code: 0)
                     })
             }
             stream.secure(connection)
@@ -101,7 +104,8 @@ package final class UpstreamProbe: ByteStreamOwner {
     }
 
     package func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {
-        guard let verdict else {
+        guard case .verifiedTunnel(let policy, _, _) = target.layer else { return }
+        guard var verdict else {
             if case .failure(let error) = result { return end(.failed(.tls(error))) }
             return end(.failed(.local("the handshake ended without a verdict")))
         }
@@ -110,6 +114,11 @@ package final class UpstreamProbe: ByteStreamOwner {
         if case .failure(let error) = result {
             guard case .tls(let cause) = error, case .alertReceived = cause.kind else { return end(.failed(.tls(error))) }
             isKeyProved = stream.withTLS { $0.isServerKeyProved } ?? false
+            if verdict.evidence == nil {
+                // It broke off before it could bring any.
+                verdict = policy.confirm(verdict, with: PeerEvidence(), at: connector.unixTime())
+                guard verdict.isAccepted else { return end(.failed(.refused(verdict))) }
+            }
         }
         let version = stream.withTLS { $0.version } ?? .tls12
         let finding = ProbeFinding(verdict: verdict, version: version, isKeyProved: isKeyProved)

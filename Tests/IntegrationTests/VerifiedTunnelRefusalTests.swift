@@ -72,6 +72,20 @@ struct VerifiedTunnelRefusalTests {
         }
     }
 
+    @Test func anOriginThatDoesNotStapleWhereItMustIsRefusedAtConnect() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let proxy = try await tunnels.proxy(more: "ocsp: require")
+            let bare = try await tunnels.openSSLServer()
+            let authority = "\(VerifiedTunnelBed.name):\(bare.port)"
+            Expected.refused(502, "ocsp").check(try await proxy.connect(to: authority), host: VerifiedTunnelBed.name)
+
+            let revoked = try await tunnels.stapling { $0.status = .revoked(date: TestRoots.now - 60, reason: nil) }
+            let other = "\(VerifiedTunnelBed.name):\(revoked.port)"
+            Expected.refused(502, "revoked").check(try await proxy.connect(to: other), host: VerifiedTunnelBed.name)
+        }
+    }
+
     // MARK: The origin, after 200
 
     /// What is shown to the proxy is not what is shown to the client.
