@@ -48,12 +48,14 @@ struct Account {
                 }
         case .tried(.success(let connection)):
             (file, self.connection, answer) = (nil, connection, nil)
-            explanation = connection.verdict.flatMap { decision.explain($0.presented, anchors: anchors, at: now) }
+            explanation = connection.verdict.flatMap {
+                decision.explain($0.presented, evidence: $0.evidence, anchors: anchors, at: now)
+            }
         case .tried(.failure(let failure)):
             (file, connection) = (nil, nil)
             answer = Rehearsal.Answer(failure, for: decision.host)
             if case .refused(let verdict) = failure {
-                explanation = decision.explain(verdict.presented, anchors: anchors, at: now)
+                explanation = decision.explain(verdict.presented, evidence: verdict.evidence, anchors: anchors, at: now)
             } else {
                 explanation = nil
             }
@@ -72,8 +74,11 @@ struct Account {
 
 extension Rehearsal.Decision {
     /// What the policy makes of a chain; nil where the action looks at none.
-    func explain(_ presented: PresentedChain, anchors: TrustAnchors, at now: UnixTime) -> Explanation? {
+    /// - Parameter evidence: what the server brought beside its chain; nil where no server was asked.
+    func explain(
+        _ presented: PresentedChain, evidence: PeerEvidence? = nil, anchors: TrustAnchors, at now: UnixTime
+    ) -> Explanation? {
         guard action == .intercept || action == .verifyTunnel else { return nil }
-        return policy.explain(presented, host: host.serverName, anchors: anchors, at: now)
+        return policy.explain(presented, evidence: evidence, host: host.serverName, anchors: anchors, at: now)
     }
 }
