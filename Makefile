@@ -23,6 +23,10 @@ RELEASE := .build/release/pinproxy
 PYTHON := .build/python
 REQUIREMENTS := Tests/IntegrationTests/Peers/requirements.txt
 
+# Tests at one time. Each of the whole proxy starts several programs: without a bound a machine with few
+# processors has hundreds of them at once, and every time-out strikes.
+AT_ONCE := $(shell expr 4 '*' $$(nproc))
+
 .PHONY: run release test bench
 
 run: release
@@ -36,7 +40,7 @@ release:
 test: $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST)
 	swift build --build-tests
-	swift test --skip-build
+	swift test --skip-build --experimental-maximum-parallelization-width $(AT_ONCE)
 
 bench: release
 	@.ci/install-packages $(TO_BENCH)

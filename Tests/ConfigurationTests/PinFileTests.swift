@@ -239,6 +239,22 @@ import Testing
             ":1:83: warning: insecure: accepts any certificate of anyone: allow_invalid_certificates is true, validates_domain_name is false and there is no pinning\nhosts.yaml:1:95: error: ocsp can't be looked at: with allow_invalid_certificates no chain is verified; write pinning: certificate, or take it back for this host"
         ),
         (
+            "hosts: [{match: a.test, crl_files: [certs/none.crl]}]\n",
+            ":1:37: error: crl_files: pins/certs/none.crl: No such file or directory"
+        ),
+        (
+            "defaults: {crl_files: certs/ca.pem}\n",
+            ":1:23: error: crl_files: pins/certs/ca.pem: there is no revocation list in it"
+        ),
+        (
+            "defaults: {ct_log_list: certs/none.cnf}\n",
+            ":1:25: error: ct_log_list: pins/certs/none.cnf: No such file or directory"
+        ),
+        (
+            "hosts: [{match: a.test, client_certificate: {pkcs12: certs/none.p12, private_key: k}}]\n",
+            ":1:54: error: pkcs12: pins/certs/none.p12: No such file or directory\nhosts.yaml:1:83: error: private_key can't stand beside pkcs12, which holds certificate and key"
+        ),
+        (
             "hosts: [{match: a.test, report_uri: ftp://reports.test/}]\n",
             ":1:37: error: report_uri: reports can't be sent to ftp:; write a URL such as https://reports.example.com/pins"
         ),
@@ -329,6 +345,32 @@ import Testing
         let entry = try #require(try bed.load().entry(for: "a.test", port: 443))
         #expect(entry.tls?.identity?.leaf.subject == "CN=client.test")
         #expect(entry.tls?.identity?.chain.count == held.chain.count)
+    }
+
+    @Test func readsListsAndLogsAndCanTakeThemBack() throws {
+        let root = try HeldCertificate.root("List Root")
+        let log = try TestLog("Argon")
+        let bed = try bed(
+            """
+            defaults: {crl_files: certs/list.pem, ct_log_list: certs/logs.cnf}
+            hosts:
+              - match: a.test
+              - match: b.test
+                crl_files: []
+                ct_log_list: null
+            """,
+            [
+                "pins/certs/list.pem": HeldCertificate.pem(try root.revocationList(), label: "X509 CRL"),
+                "pins/certs/logs.cnf": TestLog.list([log]),
+            ])
+        let snapshot = try bed.load()
+        let requirements = snapshot.defaultPolicy.requirements
+        #expect(requirements.revocationLists?.isEmpty == false)
+        #expect(requirements.transparencyLogs != nil)
+        #expect(snapshot.entry(for: "a.test", port: 443)?.policy.digest == snapshot.defaultPolicy.digest)
+        let own = try #require(snapshot.entry(for: "b.test", port: 443)).policy.requirements
+        #expect(own.revocationLists == nil)
+        #expect(own.transparencyLogs == nil)
     }
 
     @Test func sharesPinsThroughAnchors() throws {
