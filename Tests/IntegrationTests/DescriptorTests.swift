@@ -42,8 +42,18 @@ struct DescriptorTests {
             try FileManager.default.contentsOfDirectory(atPath: "/proc/\(proxy.process.identifier)/fd").compactMap {
                 try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(proxy.process.identifier)/fd/\($0)")
             }.filter { $0.hasPrefix("socket:") }.map { String($0.dropFirst(8).dropLast()) })
-        return try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8).split(separator: "\n").dropFirst()
+        return try connectionTable().split(separator: "\n").dropFirst()
             .count { own.contains(String($0.split(separator: " ")[9])) }
+    }
+
+    /// The kernel's table of TCP sockets. It has no size to be read by, and comes in pieces: what takes the first
+    /// piece for the whole misses sockets once there are more than thirty on the machine.
+    private func connectionTable() throws -> String {
+        let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/proc/net/tcp"))
+        defer { try? file.close() }
+        var table = Data()
+        while let piece = try file.read(upToCount: 1 << 16), !piece.isEmpty { table += piece }
+        return String(decoding: table, as: UTF8.self)
     }
 
     private func perform(_ mischief: Mischief, _ shared: SharedBed) async throws {
