@@ -174,17 +174,19 @@ private struct Explainer {
     }
 
     private func lifetime(_ trusted: Result<VerifiedChain, VerificationFailure>?) -> Check {
-        let days = (presented.leaf.notAfter - presented.leaf.notBefore + 1 + 86_399) / 86_400
+        // Dates that can't be read lie further apart than any number.
+        let (difference, overflow) = presented.leaf.notAfter.subtractingReportingOverflow(presented.leaf.notBefore)
+        let time = overflow ? "a time that can't be read" : "\(difference / 86_400 + 1) days"
         guard let maximum = policy.requirements.maximumLeafLifetime else {
-            return Check(.lifetime, .skipped, "max_leaf_lifetime is not set; the leaf is valid for \(days) days")
+            return Check(.lifetime, .skipped, "max_leaf_lifetime is not set; the leaf is valid for \(time)")
         }
         guard !policy.allowsInvalidCertificates || policy.mode == .certificate else {
             return Check(.lifetime, .skipped, "no chain is verified")
         }
-        let isShort = presented.leaf.notAfter - presented.leaf.notBefore + 1 <= maximum
+        let isShort = !overflow && difference < maximum
         return Check(
             .lifetime, isShort ? .passed : .failed,
-            "the leaf is valid for \(days) days; max_leaf_lifetime allows \(maximum / 86_400)")
+            "the leaf is valid for \(time); max_leaf_lifetime allows \(maximum / 86_400) days")
     }
 
     // MARK: Pins

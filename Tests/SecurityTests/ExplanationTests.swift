@@ -79,4 +79,20 @@ import Testing
         #expect(explanation.checks.first { $0.name == .dates }?.outcome == .failed)
         #expect(explanation.checks.first { $0.name == .dates }?.lines[0].hasPrefix("2030-02-10") == true)
     }
+
+    /// OpenSSL reads such a certificate; its dates then lie further apart than any number.
+    @Test func `dates that are none are refused, and explained`() throws {
+        let chains = try Chains()
+        var der = chains.leaf.der
+        let dates = [CertificateTemplate.leaf().notBefore, CertificateTemplate.leaf().notAfter]
+        for date in dates.map({ DERWriter.time($0) }) {
+            let start = try #require(der.indices.first { der[$0...].starts(with: date) })
+            for index in (start + 2)..<(start + date.count) { der[index] = UInt8(ascii: "X") }
+        }
+        let presented = PresentedChain(leaf: try Certificate(der: der), rest: [try chains.intermediate.parsed])
+        let policy = SecurityPolicy(requirements: TrustRequirements(maximumLeafLifetime: 398 * CertificateTemplate.day))
+        let explanation = try explain(policy, presented, chains)
+        #expect(!explanation.verdict.isAccepted)
+        #expect(explanation.checks.first { $0.name == .lifetime }?.outcome == .failed)
+    }
 }
