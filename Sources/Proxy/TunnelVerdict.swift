@@ -9,7 +9,7 @@ struct TunnelVerdict {
         case inBand = "in-band"
         /// Those that a probe of the same address was shown. Weaker: what this client's peer shows can't be
         /// seen in TLS 1.3, nor where a session is resumed.
-        case probe
+        case probe = "probe (weaker)"
     }
 
     let verdict: Verdict

@@ -22,6 +22,8 @@ package struct Check: Sendable, Hashable {
         /// The settings themselves.
         case settings
         case expiry
+        /// The protocol's version.
+        case tls
         /// The chain to the trust anchors.
         case anchors
         case name

@@ -112,6 +112,9 @@ private struct Evaluation {
     ) -> Verdict {
         var ends = chain?.certificates.map(\.notAfter) ?? []
         if let expiry = policy.expiry, expiry.action == .deny { ends.append(expiry.date) }
+        if let lists = policy.requirements.revocationLists {
+            ends += [chain, trusted].compactMap { $0.flatMap(lists.validUntil) }
+        }
         return Verdict(
             outcome: .accepted, host: host, chain: chain, trustedChain: trusted, presented: presented,
             matchedPin: pin, matchedDepth: depth, report: report, validUntil: ends.min() ?? .max)

@@ -4,15 +4,18 @@ extension SecurityPolicy {
     /// Judges a server's chain as ``evaluate(_:host:anchors:at:)`` does, and tells what was compared with
     /// what. The verdict is that function's own; the checks ask again, one by one, also those that the
     /// verdict did not come to.
-    /// - Parameter evidence: what the server brought beside its chain; nil where no server was asked.
+    /// - Parameters:
+    ///   - evidence: what the server brought beside its chain; nil where no server was asked.
+    ///   - version: what was spoken with it, once that is settled.
     package func explain(
-        _ presented: PresentedChain, evidence: PeerEvidence? = nil, host: ServerName?, anchors: TrustAnchors,
-        at time: UnixTime
+        _ presented: PresentedChain, evidence: PeerEvidence? = nil, version: TLSVersion? = nil, host: ServerName?,
+        anchors: TrustAnchors, at time: UnixTime
     ) -> Explanation {
         var verdict = evaluate(presented, host: host, anchors: anchors, at: time)
         if let evidence { verdict = confirm(verdict, with: evidence, at: time) }
         let checks = Explainer(
-            policy: self, verdict: verdict, presented: presented, host: host, anchors: anchors, time: time
+            policy: self, verdict: verdict, presented: presented, version: version, host: host, anchors: anchors,
+            time: time
         ).checks()
         return Explanation(verdict: verdict, checks: checks)
     }
@@ -22,6 +25,7 @@ private struct Explainer {
     let policy: SecurityPolicy
     let verdict: Verdict
     let presented: PresentedChain
+    let version: TLSVersion?
     let host: ServerName?
     let anchors: TrustAnchors
     let time: UnixTime
@@ -30,6 +34,7 @@ private struct Explainer {
         if let contradiction = settings() { return [contradiction] }
         var checks: [Check] = []
         if let expiry = policy.expiry { checks.append(self.expiry(expiry)) }
+        checks.append(tls())
         // Without the name, so that a wrong name and a chain to nowhere are told apart.
         let options = policy.verificationOptions(name: nil, time: time)
         let trusted = policy.allowsInvalidCertificates ? nil : anchors.verify(presented, options: options)
@@ -122,6 +127,13 @@ private struct Explainer {
         case .report: Check(.expiry, .passed, "\(text), so a pin that doesn't match is only reported")
         case .deny: Check(.expiry, .failed, "\(text), so the host is refused")
         }
+    }
+
+    /// A server that speaks nothing new enough ends in its handshake, and never comes to a chain.
+    private func tls() -> Check {
+        let asked = "min_tls: \(policy.requirements.minimumTLS)"
+        return version.map { Check(.tls, .passed, "\($0) was spoken; \(asked)") }
+            ?? Check(.tls, .skipped, "no version was settled; \(asked)")
     }
 
     // MARK: Trust

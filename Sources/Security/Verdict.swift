@@ -25,8 +25,9 @@ package struct Verdict: Sendable {
     package internal(set) var matchedDepth: Int?
     /// Set where the connection goes on only because `enforcement` is `report`: what would have been said.
     package internal(set) var report: Refusal?
-    /// The first instant at which it no longer holds: a certificate of the chain has ended, or the pins
-    /// have and deny. What was accepted without a chain holds forever.
+    /// The first instant at which it no longer holds: a certificate of the chain has ended, an OCSP response
+    /// or a revocation list is out of date, or the pins have expired and deny. What was accepted without any
+    /// of these holds forever.
     package internal(set) var validUntil: UnixTime
 
     package var isAccepted: Bool {

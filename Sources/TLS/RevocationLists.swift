@@ -28,24 +28,35 @@ package final class RevocationLists: @unchecked Sendable {
 
     deinit { OPENSSL_sk_free(stack) }
 
-    /// Bytes of a file, at most: a list is hashed for each chain that it judges, at half a millisecond a
-    /// megabyte and more.
+    /// Bytes of all files together, at most: a list is hashed for each chain that it judges, at half a
+    /// millisecond a megabyte and more.
     static let sizeLimit = 16 << 20
 
     /// The lists of files: PEM with any number of `X509 CRL` blocks, or DER with one. A file that can't
     /// be read, or that holds a broken list or none, is an error: lists are never silently fewer.
     package static func load(_ paths: [String]) throws(RevocationListError) -> RevocationLists {
         var lists: [RevocationList] = []
+        var left = sizeLimit
         for path in paths {
             let bytes: [UInt8]
-            do { bytes = try WholeFile.read(path, limit: sizeLimit) } catch {
+            do { bytes = try WholeFile.read(path, limit: left) } catch {
                 throw error.code == EFBIG ? .tooLong(path: path) : .unreadable(path: path, errno: error.code)
             }
+            left -= bytes.count
             do throws(RevocationListFault) { lists += try RevocationList.all(in: bytes) } catch {
                 throw .broken(path: path, reason: error.reason)
             }
         }
         return RevocationLists(lists)
+    }
+
+    /// The instant from which a verdict about the chain no longer stands, since a list that it came from
+    /// is out of date; nil if no list was asked.
+    package func validUntil(for chain: VerifiedChain) -> UnixTime? {
+        chain.certificates.dropLast().compactMap { certificate in
+            // Of several lists of one issuer the latest is what verification goes by.
+            lists.filter { $0.isByIssuer(of: certificate) }.map(\.nextUpdate).max()
+        }.min()
     }
 
     /// Since when and why a list has the certificate, where one has.
@@ -67,7 +78,8 @@ package enum RevocationListError: Error, Sendable, Hashable, CustomStringConvert
         switch self {
         case .unreadable(let path, let code): "\(path): \(String(cString: strerror(code)))"
         case .tooLong(let path):
-            "\(path): the file is longer than \(RevocationLists.sizeLimit >> 20) MiB, which would slow down every handshake"
+            "\(path): the lists are longer than \(RevocationLists.sizeLimit >> 20) MiB together, which would slow down "
+                + "every handshake"
         case .broken(let path, let reason): "\(path): \(reason)"
         }
     }
@@ -131,9 +143,16 @@ final class RevocationList: @unchecked Sendable {
         return lists
     }
 
+    func isByIssuer(of certificate: Certificate) -> Bool {
+        X509_NAME_cmp(X509_CRL_get_issuer(pointer), X509_get_issuer_name(certificate.pointer)) == 0
+    }
+
+    /// A list without one was refused when it was read.
+    var nextUpdate: UnixTime { ASN1Time.seconds(X509_CRL_get0_nextUpdate(pointer)) ?? .min }
+
     func entry(for certificate: Certificate) -> (date: UnixTime?, reason: RevocationReason?)? {
         var entry: OpaquePointer?
-        guard X509_NAME_cmp(X509_CRL_get_issuer(pointer), X509_get_issuer_name(certificate.pointer)) == 0,
+        guard isByIssuer(of: certificate),
             X509_CRL_get0_by_cert(pointer, &entry, certificate.pointer) == 1, let entry
         else { return nil }
         var reason: RevocationReason?

@@ -49,7 +49,8 @@ struct Account {
         case .tried(.success(let connection)):
             (file, self.connection, answer) = (nil, connection, nil)
             explanation = connection.verdict.flatMap {
-                decision.explain($0.presented, evidence: $0.evidence, anchors: anchors, at: now)
+                decision.explain(
+                    $0.presented, evidence: $0.evidence, version: connection.version, anchors: anchors, at: now)
             }
         case .tried(.failure(let failure)):
             (file, connection) = (nil, nil)
@@ -74,11 +75,15 @@ struct Account {
 
 extension Rehearsal.Decision {
     /// What the policy makes of a chain; nil where the action looks at none.
-    /// - Parameter evidence: what the server brought beside its chain; nil where no server was asked.
+    /// - Parameters:
+    ///   - evidence: what the server brought beside its chain; nil where no server was asked.
+    ///   - version: what was spoken with it, where a connection came to be.
     func explain(
-        _ presented: PresentedChain, evidence: PeerEvidence? = nil, anchors: TrustAnchors, at now: UnixTime
+        _ presented: PresentedChain, evidence: PeerEvidence? = nil, version: TLSVersion? = nil, anchors: TrustAnchors,
+        at now: UnixTime
     ) -> Explanation? {
         guard action == .intercept || action == .verifyTunnel else { return nil }
-        return policy.explain(presented, evidence: evidence, host: host.serverName, anchors: anchors, at: now)
+        return policy.explain(
+            presented, evidence: evidence, version: version, host: host.serverName, anchors: anchors, at: now)
     }
 }

@@ -4,7 +4,7 @@ import Testing
 @Suite(.serialized) struct UsageTests {
     @Test(arguments: [
         [], ["run"], ["check"], ["ca"], ["ca", "create"], ["ca", "show"], ["ca", "install"], ["ca", "remove"], ["env"],
-        ["exec"], ["reload"], ["pin"], ["explain"], ["lint"],
+        ["exec"], ["status"], ["reload"], ["pin"], ["explain"], ["lint"],
     ]) func helps(_ command: [String]) throws {
         let bed = try CommandBed()
         let outcome = try CommandBed.run(
@@ -19,7 +19,7 @@ import Testing
 
     @Test func listsItsCommands() throws {
         let help = try CommandBed().run("--help").output
-        for command in ["run", "check", "pin", "explain", "lint", "ca", "env", "exec", "reload"] {
+        for command in ["run", "check", "pin", "explain", "lint", "ca", "env", "exec", "status", "reload"] {
             #expect(help.contains("\n  \(command) "))
         }
     }

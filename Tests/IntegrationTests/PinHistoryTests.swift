@@ -70,6 +70,12 @@ struct PinHistoryTests {
             #expect(entries["report.test"]?.misses == 1)
             #expect(entries["report.test"]?.accepted == 1)
 
+            let status = try await bed.run(
+                [ProxyProcess.executable, "status", "--config", bed.path("proxy/pinproxy.yaml")],
+                environment: ProxyProcess.environment(in: bed))
+            #expect(status.output.hasPrefix("running: process \(proxy.process.identifier)"), "\(status)")
+            #expect(status.output.contains("wrong.test: 0 connections accepted, 3 missed"), "\(status)")
+
             // A pin that is taken out keeps its count, and says since when it is out.
             try bed.file("proxy/pins.yaml", "hosts:\n" + entry("right.test", [pin]))
             try await proxy.reload()

@@ -28,7 +28,7 @@ struct VerifiedTunnelRefusalTests {
             let presented = try await tunnels.other.pin(bed)
             #expect(answer["Proxy-Status"]?.contains(presented) == true, "\(answer)")
             let event = try await proxy.events.first("pin.mismatch")
-            #expect(event["verification"] == "probe" && event["host"] == VerifiedTunnelBed.name, "\(event)")
+            #expect(event["verification"] == "probe (weaker)" && event["host"] == VerifiedTunnelBed.name, "\(event)")
             // Refusals aren't remembered: the next one asks again.
             #expect(try await proxy.connect(to: authority).status == 502)
             #expect(origin.events.all("hello").count == 2)
@@ -45,7 +45,7 @@ struct VerifiedTunnelRefusalTests {
             let proxy = try await tunnels.proxy()
             let answer = try await proxy.connect(to: "\(VerifiedTunnelBed.name):\(origin.port)")
             Expected.refused(502, "unknown issuer").check(answer, host: VerifiedTunnelBed.name)
-            #expect(try await proxy.events.first("trust.failure")["verification"] == "probe")
+            #expect(try await proxy.events.first("trust.failure")["verification"] == "probe (weaker)")
         }
     }
 
@@ -66,7 +66,7 @@ struct VerifiedTunnelRefusalTests {
             let proxy = try await tunnels.proxy(more: "enforcement: report")
             let result = try await tunnels.client(via: proxy, to: origin.port, "--tls", "1.2")
             #expect(result["body"] == "handshake 2", "\(result)")
-            for verification in ["probe", "in-band"] {
+            for verification in ["probe (weaker)", "in-band"] {
                 _ = try await proxy.events.first("pin.report") { $0["verification"] == verification }
             }
         }
@@ -127,7 +127,7 @@ struct VerifiedTunnelRefusalTests {
             let proxy = try await tunnels.proxy()
             let result = try await tunnels.client(via: proxy, to: origin.port, "--tls", "1.3", "--alpn", "http/1.1")
             #expect(result["status"] == "200" && result["error"] == "SSLV3_ALERT_BAD_CERTIFICATE", "\(result)")
-            #expect(try await proxy.events.first("pin.mismatch")["verification"] == "probe")
+            #expect(try await proxy.events.first("pin.mismatch")["verification"] == "probe (weaker)")
             #expect(try await proxy.tunnelLine()["error"] == "tls_certificate_error")
         }
     }

@@ -152,6 +152,8 @@ import Testing
             return try self.verdict(TrustRequirements(revocationLists: lists), chains, PeerEvidence())
         }
         #expect(try verdict { _ in }.isAccepted)
+        // An idle connection or a TLS session isn't used beyond the list that let it be.
+        #expect(try verdict { $0.nextUpdate = Self.now + 60 }.validUntil == Self.now + 60)
         #expect(try verdict { $0.revoked = [(serial, Self.now - 1000, 1)] }.refusal?.kind == "trust: revoked")
         #expect(try verdict { $0.nextUpdate = Self.now - 1 }.refusal?.kind == "trust: revocationUnknown")
     }

@@ -143,7 +143,7 @@ import Testing
         let path = try directory.file("long.crl", [UInt8](repeating: 0x30, count: RevocationLists.sizeLimit + 1))
         #expect(throws: RevocationListError.tooLong(path: path)) { try RevocationLists.load([path]) }
         #expect(
-            RevocationListError.tooLong(path: "x.crl").description.hasPrefix("x.crl: the file is longer than 16 MiB"))
+            RevocationListError.tooLong(path: "x.crl").description.hasPrefix("x.crl: the lists are longer than 16 MiB together"))
     }
 
     /// A chain that fails for another reason isn't worth the hashing of a list.
