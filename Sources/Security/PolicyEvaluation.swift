@@ -113,7 +113,7 @@ private struct Evaluation {
         var ends = chain?.certificates.map(\.notAfter) ?? []
         if let expiry = policy.expiry, expiry.action == .deny { ends.append(expiry.date) }
         if let lists = policy.requirements.revocationLists {
-            ends += [chain, trusted].compactMap { $0.flatMap(lists.validUntil) }
+            ends += [chain, trusted].compactMap { $0.flatMap { lists.validUntil(for: $0, at: time) } }
         }
         return Verdict(
             outcome: .accepted, host: host, chain: chain, trustedChain: trusted, presented: presented,

@@ -50,12 +50,13 @@ package final class RevocationLists: @unchecked Sendable {
         return RevocationLists(lists)
     }
 
-    /// The instant from which a verdict about the chain no longer stands, since a list that it came from
-    /// is out of date; nil if no list was asked.
-    package func validUntil(for chain: VerifiedChain) -> UnixTime? {
+    /// The instant from which a verdict about the chain that was given at `time` no longer stands, since a
+    /// list that it came from is out of date; nil if no list was asked.
+    package func validUntil(for chain: VerifiedChain, at time: UnixTime) -> UnixTime? {
         chain.certificates.dropLast().compactMap { certificate in
-            // Of several lists of one issuer the latest is what verification goes by.
-            lists.filter { $0.isByIssuer(of: certificate) }.map(\.nextUpdate).max()
+            // Of several lists of one issuer the latest is what verification goes by. One that was out of
+            // date before had no say: it is another's of the same name, or not about such certificates.
+            lists.filter { $0.isByIssuer(of: certificate) && $0.nextUpdate > time }.map(\.nextUpdate).max()
         }.min()
     }
 
@@ -152,8 +153,7 @@ final class RevocationList: @unchecked Sendable {
 
     func entry(for certificate: Certificate) -> (date: UnixTime?, reason: RevocationReason?)? {
         var entry: OpaquePointer?
-        guard isByIssuer(of: certificate),
-            X509_CRL_get0_by_cert(pointer, &entry, certificate.pointer) == 1, let entry
+        guard isByIssuer(of: certificate), X509_CRL_get0_by_cert(pointer, &entry, certificate.pointer) == 1, let entry
         else { return nil }
         var reason: RevocationReason?
         if let code = X509_REVOKED_get_ext_d2i(entry, NID_crl_reason, nil, nil) {

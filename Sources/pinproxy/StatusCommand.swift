@@ -12,8 +12,9 @@ struct Status: ParsableCommand {
             connection to a server counts once, whatever the number of requests on it. pinproxy lint says what \
             they mean.
 
-            With --json: running, process, state_directory, last_reload (accepted or refused), and entries, each \
-            with accepted, misses, last_miss and its pins (matches, first, last), times in Unix seconds.
+            --json prints one object: running, process, state_directory, last_reload (accepted or refused); \
+            entries, a list with entry, accepted, misses, last_miss, configured and pins, a list with pin, \
+            matches, first, last, configured; times in Unix seconds.
 
             Exits 0 if a proxy is running, else 1.
 

@@ -158,6 +158,16 @@ import Testing
         #expect(try verdict { $0.nextUpdate = Self.now - 1 }.refusal?.kind == "trust: revocationUnknown")
     }
 
+    /// Else a connection would be over before it is used.
+    @Test func `an old list that has no say ends no verdict`() throws {
+        let namesake = try HeldCertificate.selfSigned(.root("Test Intermediate"))
+        let list = try namesake.revocationList(RevocationListTemplate().with { $0.nextUpdate = Self.now - 1 })
+        let lists = try withFile(list) { try RevocationLists.load([$0]) }
+        let verdict = try verdict(TrustRequirements(revocationLists: lists), try Chains(), PeerEvidence())
+        #expect(verdict.isAccepted)
+        #expect(verdict.validUntil == Self.now + 30 * CertificateTemplate.day)
+    }
+
     @Test(arguments: [(59, false), (61, true)] as [(Int64, Bool)])
     func `a leaf may not live longer than asked`(_ days: Int64, _ isAccepted: Bool) throws {
         let requirements = TrustRequirements(maximumLeafLifetime: days * CertificateTemplate.day)
