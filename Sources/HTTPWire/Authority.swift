@@ -23,9 +23,6 @@ package struct Authority: Sendable, Hashable, CustomStringConvertible {
     /// `host:port`, with brackets around an IPv6 address.
     package var description: String { isIPv6 ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// The host as a URI has it: with brackets around an IPv6 address.
-    package var uriHost: String { isIPv6 ? "[\(host)]" : host }
-
     /// Reads an authority.
     ///
     /// - Parameter defaultPort: the port where none is written; nil if one must be (CONNECT).

@@ -102,8 +102,8 @@ package struct Rehearsal {
             loop = try EventLoop()
             connector = UpstreamConnector(
                 loop: loop, resolver: try Resolver(loop: loop, cache: ResolverCache()), slabs: SlabPool(),
-                pool: UpstreamPool(), sessions: UpstreamSessionCache(), tls: try TLSClientContext(options: .init(for: TrustRequirements())),
-                unixTime: rehearsal.unixTime)
+                pool: UpstreamPool(), sessions: UpstreamSessionCache(),
+                tls: try TLSClientContext(options: .init(for: TrustRequirements())), unixTime: rehearsal.unixTime)
         }
 
         func endings() -> [Ending?] {

@@ -223,10 +223,9 @@ private struct Explainer {
         guard chain != nil || onlyLeaf else {
             return Check(.pins, .skipped, "no chain was verified, and pins are compared with no other")
         }
-        let certificates = chain?.certificates ?? [presented.leaf]
         let place = policy.position == .any ? "" : " (position: \(policy.position.rawValue))"
         let head = onlyLeaf ? "each pin against the leaf's key" : "each pin against the verified chain\(place)"
-        let lines = policy.pins.pins.map { pin in "\(written(pin)): \(result(of: pin, certificates, chain))" }
+        let lines = policy.pins.pins.map { pin in "\(written(pin)): \(result(of: pin, in: chain))" }
         let isMatched = verdict.matchedPin != nil
         let outcome: Check.Outcome =
             isMatched ? .passed : verdict.report != nil ? .reported : isPinsFault ? .failed : .skipped
@@ -238,16 +237,18 @@ private struct Explainer {
         if case .pinMismatch? = verdict.refusal?.reason { true } else { false }
     }
 
-    private func result(of pin: Pin, _ certificates: [Certificate], _ chain: VerifiedChain?) -> String {
-        let set = PinSet([pin])
-        guard let depth = certificates.indices.first(where: { set.pin(for: certificates[$0], depth: $0) != nil }) else {
-            return "not in the chain"
+    /// - Parameter chain: nil where the leaf alone is looked at.
+    private func result(of pin: Pin, in chain: VerifiedChain?) -> String {
+        guard let chain else {
+            let isMet = PinSet([pin]).pin(for: presented.leaf, depth: 0) != nil
+            return isMet ? "matches the leaf (\(subject(presented.leaf)))" : "not the leaf's"
         }
-        let role = chain.map { self.role(depth, in: $0) } ?? "leaf"
-        let isAdmitted = chain.map { policy.position.admits(depth: depth, of: $0) } ?? true
-        return isAdmitted
-            ? "matches the \(role) (\(subject(certificates[depth])))"
-            : "is the \(role)'s, where position: \(policy.position.rawValue) doesn't let it match"
+        return switch policy.place(of: pin, in: chain) {
+        case .absent: "not in the chain"
+        case .matches(let depth): "matches the \(role(depth, in: chain)) (\(subject(chain.certificates[depth])))"
+        case .ruledOut(let depth):
+            "is the \(role(depth, in: chain))'s, where position: \(policy.position.rawValue) doesn't let it match"
+        }
     }
 
     private func written(_ pin: Pin) -> String {

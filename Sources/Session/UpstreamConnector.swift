@@ -16,7 +16,8 @@ package struct UpstreamConnector {
 
     package init(
         loop: EventLoop, resolver: Resolver, slabs: SlabPool, pool: UpstreamPool,
-        sessions: UpstreamSessionCache, probes: ProbeCache = ProbeCache(), tls: TLSClientContext, unixTime: @escaping @Sendable () -> Int64
+        sessions: UpstreamSessionCache, probes: ProbeCache = ProbeCache(), tls: TLSClientContext,
+        unixTime: @escaping @Sendable () -> Int64
     ) {
         self.loop = loop
         self.resolver = resolver

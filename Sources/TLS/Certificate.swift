@@ -61,9 +61,6 @@ package final class Certificate: @unchecked Sendable {
         }
     }
 
-    /// The subject's Name as DER: what an issued certificate repeats as its issuer.
-    package var subjectDER: [UInt8] { encoded { i2d_X509_NAME(X509_get_subject_name(self.pointer), $0) } }
-
     /// The subject on one line in the order of RFC 2253, e.g. `CN=api.example.com,O=Example`.
     package var subject: String { Self.line(X509_get_subject_name(pointer)) }
 

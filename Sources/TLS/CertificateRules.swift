@@ -4,8 +4,8 @@ import Glibc
 /// What RFC 5280 and the CA/Browser Forum's baseline ask of a TLS server's chain and OpenSSL 3.0 doesn't
 /// look at, even with X509_STRICT.
 ///
-/// Asked of a chain that OpenSSL has verified, whose certificates are all readable. An anchor is trusted for being in the set, not for what it
-/// says of itself: only its key must be a good one.
+/// Asked of a chain that OpenSSL has verified, whose certificates are all readable. An anchor is trusted
+/// for being in the set, not for what it says of itself: only its key must be a good one.
 enum CertificateRules {
     /// A rule that is broken.
     struct Fault {
