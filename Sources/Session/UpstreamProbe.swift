@@ -1,5 +1,5 @@
 import EventLoop
-package import Security
+import Security
 import TLS
 package import Transport
 

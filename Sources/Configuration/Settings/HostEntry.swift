@@ -1,6 +1,5 @@
 package import Security
 package import Session
-package import TLS
 
 /// What is done with a host (`action` in pins.yaml).
 package enum HostAction: String, Sendable, CaseIterable {
