@@ -101,17 +101,17 @@ enum ProxyError {
                 advice: "\(entry) pins this host; ask for it with https://.")
         case .upstream(let failure, let route): failure.report(for: route.authority)
         case .upstreamClosed(let cause, let host):
-            Self.origin(502, "\(host) closed the connection", "connection_terminated", "the origin \(cause) before it answered", host)
+            .origin(502, "\(host) closed the connection", "connection_terminated", "the origin \(cause) before it answered", host)
         case .badResponse(let error, let host):
-            Self.origin(502, "Malformed response from \(host)", "http_protocol_error", error.message, host)
+            .origin(502, "Malformed response from \(host)", "http_protocol_error", error.message, host)
         case .responseHeadTooLarge(let limit, let host):
-            Self.origin(
+            .origin(
                 502, "Response header of \(host) too large", "http_response_header_section_size",
                 "the response's head is longer than \(limit) bytes (limits.response_head)", host)
         case .unaskedUpgrade(let host):
-            Self.origin(502, "Malformed response from \(host)", "http_protocol_error", "101 Switching Protocols that no one asked for", host)
+            .origin(502, "Malformed response from \(host)", "http_protocol_error", "101 Switching Protocols that no one asked for", host)
         case .noResponse(let time, let host):
-            Self.origin(504, "\(host) did not answer", "http_response_timeout", "no response within \(time) (timeouts.first_byte)", host)
+            .origin(504, "\(host) did not answer", "http_response_timeout", "no response within \(time) (timeouts.first_byte)", host)
         }
     }
 
@@ -129,57 +129,5 @@ enum ProxyError {
         RefusalReport(
             status: 403, reasonPhrase: title, proxyStatusError: "http_request_denied", details: details,
             title: title, body: [advice], host: host)
-    }
-
-    static func origin(_ status: Int, _ title: String, _ error: String, _ details: String, _ host: String) -> RefusalReport {
-        RefusalReport(
-            status: status, reasonPhrase: title, proxyStatusError: error, details: details, title: title,
-            body: [details], host: host)
-    }
-}
-
-extension UpstreamFailure {
-    func report(for authority: Authority) -> RefusalReport {
-        let host = authority.host
-        switch self {
-        case .unresolved(.timedOut(let name)):
-            return ProxyError.origin(504, "Looking up \(host) timed out", "dns_timeout", "no answer about \(name)", host)
-        case .unresolved(let error):
-            return ProxyError.origin(502, "Cannot resolve \(host)", "dns_error", "\(error)", host)
-        case .blocked(let address, let kind):
-            return ProxyError.origin(
-                403, "\(host) is at a blocked address", "destination_ip_prohibited",
-                "\(address) is \(kind.rawValue), which upstream.block_addresses names", host)
-        case .unreachable(let error):
-            return ProxyError.origin(502, "Cannot connect to \(authority)", "connection_refused", "\(error)", host)
-        case .timedOut(let step):
-            let error = step == .nameLookup ? "dns_timeout" : "connection_timeout"
-            return ProxyError.origin(504, "\(host) timed out", error, "timed out \(step.rawValue)", host)
-        case .parentRefused(let status):
-            return ProxyError.origin(
-                502, "Parent proxy refused \(host)", "http_request_denied",
-                "the parent proxy answered CONNECT \(authority) with \(status)", host)
-        case .parentFailed(let cause):
-            return ProxyError.origin(502, "Parent proxy failed", "connection_terminated", "the parent proxy: \(cause)", host)
-        case .tls(let error):
-            return ProxyError.origin(
-                502, "TLS with \(host) failed", "tls_protocol_error",
-                "TLS handshake with \(authority): \(error)", host)
-        case .refused(let verdict):
-            guard let refusal = verdict.refusal else { return UpstreamFailure.local("no verdict").report(for: authority) }
-            return RefusalReport(
-                status: 502, reasonPhrase: refusal.title, proxyStatusError: "tls_certificate_error",
-                details: Self.summary(of: refusal), title: refusal.title, body: [refusal.details], host: host,
-                presentedPins: refusal.presentedPins, configuredPins: refusal.configuredPins)
-        case .local(let cause):
-            return ProxyError.origin(502, "Internal error for \(host)", "proxy_internal_error", cause, host)
-        }
-    }
-
-    /// One line with the pins that were seen: it goes into Proxy-Status, and most clients show a
-    /// refused CONNECT's fields, but not its body.
-    private static func summary(of refusal: Refusal) -> String {
-        guard refusal.isPinFailure, !refusal.presentedPins.isEmpty else { return refusal.title }
-        return "\(refusal.title); presented: \(refusal.presentedPins.joined(separator: ", "))"
     }
 }

@@ -25,4 +25,11 @@ struct RefusalReport {
     var text: String {
         body.map { $0.hasSuffix("\n") ? String($0.dropLast()) : $0 }.filter { !$0.isEmpty }.joined(separator: "\n\n")
     }
+
+    /// A report of the origin's fault, or of the way's to it.
+    static func origin(_ status: Int, _ title: String, _ error: String, _ details: String, _ host: String) -> RefusalReport {
+        RefusalReport(
+            status: status, reasonPhrase: title, proxyStatusError: error, details: details, title: title,
+            body: [details], host: host)
+    }
 }

@@ -53,20 +53,3 @@ extension SecurityPolicy {
         return refused
     }
 }
-
-/// Why a leaf's status isn't known to be good.
-package enum StatusFailure: Error, Sendable, Hashable, CustomStringConvertible {
-    case response(OCSPFailure)
-    /// `ocsp` is `require`, and there was no response.
-    case required
-    /// The certificate says "must staple" (RFC 7633), and there was no response.
-    case promised
-
-    package var description: String {
-        switch self {
-        case .response(let failure): failure.description
-        case .required: "the server staples no OCSP response, and ocsp is require"
-        case .promised: "the server staples no OCSP response, and its certificate says that it must (must-staple)"
-        }
-    }
-}

@@ -10,7 +10,7 @@ import Testing
     private func time(_ seconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: (1000 + seconds) * Self.second) }
 
     /// The expectation macro can't call what changes a value.
-    private func decide(_ number: Int, _ limiter: inout ReportLimiter, at seconds: UInt64) -> ReportLimiter.Decision {
+    private func decide(_ number: Int, _ limiter: inout ReportLimiter, at seconds: UInt64) -> ReportLimiter.Ruling {
         limiter.decide(report(number), at: time(seconds))
     }
 

@@ -5,7 +5,7 @@ import TLS
 /// take of one proxy. A client that asks again and again for a host whose pins are wrong makes no
 /// more reports than one that asks once.
 struct ReportLimiter {
-    enum Decision: Equatable {
+    enum Ruling: Equatable {
         case send
         /// Said within the hour.
         case `repeat`
@@ -24,7 +24,7 @@ struct ReportLimiter {
     /// Reports that were new and not sent, since the start.
     private(set) var dropped = 0
 
-    mutating func decide(_ report: SHA256Digest, at now: MonotonicTime) -> Decision {
+    mutating func decide(_ report: SHA256Digest, at now: MonotonicTime) -> Ruling {
         if let last = sent[report], now - last < Self.repeatNanoseconds { return .repeat }
         if minuteBegan.map({ now - $0 >= 60_000_000_000 }) ?? true {
             minuteBegan = now

@@ -111,7 +111,7 @@ extension UpstreamFailure {
     fileprivate func report(for target: UpstreamTarget) -> RefusalReport {
         let host = target.host.contains(":") ? "[\(target.host)]" : target.host
         guard case .success(let authority) = Authority.parse(host, defaultPort: target.port) else {
-            return ProxyError.origin(502, "", "", "\(target.host) is no host", target.host)
+            return RefusalReport.origin(502, "", "", "\(target.host) is no host", target.host)
         }
         return report(for: authority)
     }

@@ -1,0 +1,51 @@
+import EventLoop
+import HTTPWire
+import Security
+import Session
+
+/// What is said of a connection to an origin that did not come to be.
+extension UpstreamFailure {
+    func report(for authority: Authority) -> RefusalReport {
+        let host = authority.host
+        switch self {
+        case .unresolved(.timedOut(let name)):
+            return RefusalReport.origin(504, "Looking up \(host) timed out", "dns_timeout", "no answer about \(name)", host)
+        case .unresolved(let error):
+            return RefusalReport.origin(502, "Cannot resolve \(host)", "dns_error", "\(error)", host)
+        case .blocked(let address, let kind):
+            return RefusalReport.origin(
+                403, "\(host) is at a blocked address", "destination_ip_prohibited",
+                "\(address) is \(kind.rawValue), which upstream.block_addresses names", host)
+        case .unreachable(let error):
+            return RefusalReport.origin(502, "Cannot connect to \(authority)", "connection_refused", "\(error)", host)
+        case .timedOut(let step):
+            let error = step == .nameLookup ? "dns_timeout" : "connection_timeout"
+            return RefusalReport.origin(504, "\(host) timed out", error, "timed out \(step.rawValue)", host)
+        case .parentRefused(let status):
+            return RefusalReport.origin(
+                502, "Parent proxy refused \(host)", "http_request_denied",
+                "the parent proxy answered CONNECT \(authority) with \(status)", host)
+        case .parentFailed(let cause):
+            return RefusalReport.origin(502, "Parent proxy failed", "connection_terminated", "the parent proxy: \(cause)", host)
+        case .tls(let error):
+            return RefusalReport.origin(
+                502, "TLS with \(host) failed", "tls_protocol_error",
+                "TLS handshake with \(authority): \(error)", host)
+        case .refused(let verdict):
+            guard let refusal = verdict.refusal else { return UpstreamFailure.local("no verdict").report(for: authority) }
+            return RefusalReport(
+                status: 502, reasonPhrase: refusal.title, proxyStatusError: "tls_certificate_error",
+                details: Self.summary(of: refusal), title: refusal.title, body: [refusal.details], host: host,
+                presentedPins: refusal.presentedPins, configuredPins: refusal.configuredPins)
+        case .local(let cause):
+            return RefusalReport.origin(502, "Internal error for \(host)", "proxy_internal_error", cause, host)
+        }
+    }
+
+    /// One line with the pins that were seen: it goes into Proxy-Status, and most clients show a
+    /// refused CONNECT's fields, but not its body.
+    private static func summary(of refusal: Refusal) -> String {
+        guard refusal.isPinFailure, !refusal.presentedPins.isEmpty else { return refusal.title }
+        return "\(refusal.title); presented: \(refusal.presentedPins.joined(separator: ", "))"
+    }
+}

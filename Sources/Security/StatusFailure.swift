@@ -1,0 +1,35 @@
+package import TLS
+
+/// Why a leaf's status isn't known to be good.
+package enum StatusFailure: Error, Sendable, Hashable, CustomStringConvertible {
+    case response(OCSPFailure)
+    /// `ocsp` is `require`, and there was no response.
+    case required
+    /// The certificate says "must staple" (RFC 7633), and there was no response.
+    case promised
+
+    package var description: String {
+        switch self {
+        case .response(let failure): failure.description
+        case .required: "the server staples no OCSP response, and ocsp is require"
+        case .promised: "the server staples no OCSP response, and its certificate says that it must (must-staple)"
+        }
+    }
+}
+
+extension StatusFailure {
+    /// What the person who reads the refusal can do about it.
+    var advice: String {
+        switch self {
+        case .response(.revoked):
+            "Its authority has withdrawn it, perhaps because the key was stolen: the server's operator has to replace it. "
+                + "Don't work around it."
+        case .response:
+            "The server's operator has to mend its OCSP stapling. If the rest of the chain is right, ocsp: ignore for this "
+                + "host does without."
+        case .required, .promised:
+            "The server's operator has to turn OCSP stapling on. If that can't be, ocsp: ignore for this host does without; "
+                + "a revoked certificate then can't be told from a good one."
+        }
+    }
+}
