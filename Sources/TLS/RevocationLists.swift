@@ -77,7 +77,7 @@ package enum RevocationListError: Error, Sendable, Hashable, CustomStringConvert
 
     package var description: String {
         switch self {
-        case .unreadable(let path, let code): "\(path): \(String(cString: strerror(code)))"
+        case .unreadable(let path, let code): "\(path): \(FileFailure(code: code))"
         case .tooLong(let path):
             "\(path): the lists are longer than \(RevocationLists.sizeLimit >> 20) MiB together, which would slow down "
                 + "every handshake"

@@ -23,9 +23,12 @@ package final class TransparencyLogs: @unchecked Sendable {
 
     deinit { CTLOG_STORE_free(pointer) }
 
+    /// Bytes of a file, at most; the lists of browsers name a hundred logs in 50 KiB.
+    static let sizeLimit = 1 << 20
+
     /// The enabled logs of a file, at least one.
     package static func load(_ path: String) throws(TransparencyLogsError) -> TransparencyLogs {
-        guard access(path, R_OK) == 0 else { throw .unreadable(path: path, errno: errno) }
+        do { try WholeFile.check(path, limit: sizeLimit) } catch { throw .unreadable(path: path, errno: error.code) }
         // OpenSSL says that a list is bad, but not what of it: each log is read here first.
         let logs = try TransparencyLogFile(path).logs()
         OpenSSLErrorQueue.clear()
@@ -58,7 +61,7 @@ package enum TransparencyLogsError: Error, Sendable, Hashable, CustomStringConve
 
     package var description: String {
         switch self {
-        case .unreadable(let path, let code): "\(path): \(String(cString: strerror(code)))"
+        case .unreadable(let path, let code): "\(path): \(FileFailure(code: code))"
         case .syntax(let path, let line, let reason): "\(path)\(line > 0 ? ":\(line)" : ""): \(reason)"
         case .broken(let path, let reason): "\(path): \(reason)"
         case .log(let path, let name, let reason): "\(path): log \(name): \(reason)"

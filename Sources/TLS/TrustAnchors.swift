@@ -77,7 +77,7 @@ package enum AnchorsError: Error, Sendable, Hashable, CustomStringConvertible {
         switch self {
         case .noSystemBundle(let tried):
             "the machine has no bundle of trusted certificates (looked for \(tried.joined(separator: ", "))): install ca-certificates"
-        case .unreadable(let path, let code): "\(path): \(String(cString: strerror(code)))"
+        case .unreadable(let path, let code): "\(path): \(FileFailure(code: code))"
         case .broken(let path, let error): "\(path): \(error)"
         }
     }

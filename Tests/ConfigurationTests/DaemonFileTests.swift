@@ -1,3 +1,4 @@
+import Glibc
 import Security
 import Session
 import TLS
@@ -219,6 +220,10 @@ import Testing
     @Test func saysThatTheFileIsMissing() throws {
         #expect(
             try ConfigurationBed().problems() == ["pinproxy.yaml: error: can't be read: No such file or directory"])
+        // Nobody writes to it; a reload that waited for it would be the proxy's end.
+        let bed = try ConfigurationBed()
+        #expect(mkfifo(bed.path("pinproxy.yaml"), 0o600) == 0)
+        #expect(bed.problems() == ["pinproxy.yaml: error: can't be read: not a regular file"])
     }
 
     /// Whatever a file is cut down to, there is a snapshot or a reason.

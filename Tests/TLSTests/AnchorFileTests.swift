@@ -63,4 +63,27 @@ import Testing
         }
         #expect(AnchorsError.unreadable(path: "x.pem", errno: ENOENT).description == "x.pem: No such file or directory")
     }
+
+    /// Nobody writes to it: whoever waits for it waits for ever.
+    @Test func aPipeIsNotWaitedFor() throws {
+        let pipe = "\(directory)/a.pem"
+        #expect(mkfifo(pipe, 0o600) == 0)
+        #expect {
+            try TrustAnchors.load(system: false, files: [pipe])
+        } throws: {
+            "\($0)" == "\(pipe): not a regular file"
+        }
+        #expect {
+            try RevocationLists.load([pipe])
+        } throws: {
+            "\($0)" == "\(pipe): not a regular file"
+        }
+        #expect {
+            try TransparencyLogs.load(pipe)
+        } throws: {
+            "\($0)" == "\(pipe): not a regular file"
+        }
+        // Without an end.
+        #expect(throws: TransparencyLogsError.self) { try TransparencyLogs.load("/dev/zero") }
+    }
 }

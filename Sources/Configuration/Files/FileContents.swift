@@ -6,9 +6,14 @@ enum FileContents {
     static let limit = 128 << 20
 
     static func read(_ path: String, limit: Int = limit) -> Result<[UInt8], Reason> {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        // Opened so that a pipe which nobody writes to isn't waited for: a reload would stop the proxy.
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return .failure(Reason(String(cString: strerror(errno)))) }
         defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return .failure(Reason(String(cString: strerror(errno)))) }
+        // Of a directory the read below says that it is one.
+        guard [S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT) else { return .failure(Reason("not a regular file")) }
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
         while true {
