@@ -37,6 +37,16 @@ package struct ChainHistory: Codable, Sendable, Equatable {
 
     package init() {}
 
+    package init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        hosts = try values.decode([String: Host].self, forKey: .hosts)
+        obeyed = try values.decodeIfPresent(String.self, forKey: .obeyed)
+        guard let place = hosts.first(where: { !$0.value.chains.allSatisfy(\.isSound) })?.key else { return }
+        throw DecodingError.dataCorruptedError(
+            forKey: .hosts, in: values,
+            debugDescription: "of a chain of \(place) a count or a date is out of bounds, or a pin is none")
+    }
+
     /// Hosts at most; more are not recorded.
     package static let maximumHosts = 2000
     /// Chains of a host at most; the one that wasn't seen for longest makes room.
@@ -81,5 +91,17 @@ extension ChainHistory.Link {
         key = Pin(.spki(certificate.spkiSHA256), origin: "").description
         self.certificate = Pin(.certificate(certificate.sha256, nil), origin: "").description
         notAfter = certificate.notAfter
+    }
+}
+
+extension ChainHistory.Chain {
+    /// Its numbers can be counted on, and its pins pasted: one that holds a line break would be several
+    /// lines of the pin file.
+    fileprivate var isSound: Bool {
+        HistoryBounds.admit(counts: count) && HistoryBounds.admit(dates: first, last)
+            && links.allSatisfy { link in
+                (try? Pin(text: link.key, for: .publicKey)) != nil
+                    && (try? Pin(text: link.certificate, for: .certificate)) != nil
+            }
     }
 }

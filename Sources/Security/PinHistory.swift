@@ -48,6 +48,14 @@ package struct PinHistory: Codable, Sendable, Equatable {
 
     package init() {}
 
+    package init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        entries = try values.decode([String: EntryRecord].self, forKey: .entries)
+        guard let name = entries.first(where: { !$0.value.isWithinBounds })?.key else { return }
+        throw DecodingError.dataCorruptedError(
+            forKey: .entries, in: values, debugDescription: "a count or a date of \(name) is out of bounds")
+    }
+
     /// In the state directory.
     package static let fileName = "pins.json"
 
@@ -108,5 +116,16 @@ package struct PinHistory: Codable, Sendable, Equatable {
 
     private static func isForgotten(_ removed: UnixTime?, at time: UnixTime) -> Bool {
         removed.map { time - $0 > retention } ?? false
+    }
+}
+
+extension PinHistory.EntryRecord {
+    fileprivate var isWithinBounds: Bool {
+        HistoryBounds.admit(counts: accepted, misses, matchesSinceMiss)
+            && HistoryBounds.admit(dates: since, lastMiss, removed)
+            && pins.values.allSatisfy { pin in
+                HistoryBounds.admit(counts: pin.matches)
+                    && HistoryBounds.admit(dates: pin.since, pin.first, pin.last, pin.removed)
+            }
     }
 }

@@ -12,7 +12,7 @@ package struct SmallFile {
     package let mode: UInt32
 
     /// Reads through one descriptor, so that owner and mode are those of the bytes.
-    package static func read(_ path: String) throws(FileProblem) -> SmallFile {
+    package static func read(_ path: String, limit: Int = limit) throws(FileProblem) -> SmallFile {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw .system(errno) }
         defer { close(descriptor) }
@@ -27,7 +27,7 @@ package struct SmallFile {
             guard count >= 0 else { throw .system(errno) }
             if count == 0 { break }
             bytes += part[..<count]
-            guard bytes.count <= limit else { throw .tooLarge }
+            guard bytes.count <= limit else { throw .tooLarge(limit) }
         }
         return SmallFile(bytes: bytes, owner: status.st_uid, mode: status.st_mode & 0o7777)
     }
@@ -39,13 +39,20 @@ package enum FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
     case system(Int32)
     /// A directory, a device, a pipe.
     case notAFile
-    case tooLarge
+    /// Longer than so many bytes.
+    case tooLarge(Int)
+
+    /// What is there is no such file; not that it can't be reached.
+    package var isOfContents: Bool {
+        if case .system = self { false } else { true }
+    }
 
     package var description: String {
         switch self {
         case .system(let code): String(cString: strerror(code))
         case .notAFile: "not a regular file"
-        case .tooLarge: "larger than \(SmallFile.limit >> 20) MiB, so not a certificate or key"
+        case .tooLarge(let limit):
+            "larger than \(limit >> 20) MiB\(limit == SmallFile.limit ? ", so not a certificate or key" : "")"
         }
     }
 }

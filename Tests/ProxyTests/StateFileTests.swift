@@ -82,6 +82,19 @@ import Testing
         kept.save()
         #expect(try StateFile<[String: Int]>("x.json", in: directory + "/missing").read() == ["initial": 0, "a": 1])
     }
+
+    @Test func whatIsNoFileIsMovedAsideToo() throws {
+        try FileManager.default.createDirectory(atPath: file.path, withIntermediateDirectories: false)
+        let kept = kept()
+        #expect(log.events == ["state.broken"])
+        kept.change { $0["a"] = 1 }
+        kept.save()
+        #expect(log.events == ["state.broken"])
+        #expect(try file.read() == ["initial": 0, "a": 1])
+        unlink(file.path)
+        #expect(mkfifo(file.path, 0o600) == 0)
+        #expect(throws: StateFileProblem.self) { try self.file.read() }
+    }
 }
 
 /// The names of the events that were logged.

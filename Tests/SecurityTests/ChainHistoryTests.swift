@@ -1,3 +1,4 @@
+import Foundation
 import TLS
 import TestAuthority
 import Testing
@@ -72,5 +73,24 @@ import Testing
         history.forget()
         #expect(record(chain, of: "more.test", in: &history, at: now))
         #expect(history.hosts.count == 1)
+    }
+
+    /// What is learned becomes lines of the pin file, and counts are counted on.
+    @Test(arguments: [
+        ("\"count\":1", "\"count\":9223372036854775807"), ("\"first\":1893456000", "\"first\":-9223372036854775808"),
+        ("\"last\":1893456000", "\"last\":9223372036854775807"), ("\"key\":\"", "\"key\":\"sha256/x\\n  - match: evil.test"),
+        ("\"key\":\"[^\"]*", "$0\\n"), ("\"certificate\":\"[^\"]*", "$0\\n"), ("\"certificate\":\"", "\"certificate\":\"x"),
+    ])
+    func whatCannotHaveBeenSeenIsRefused(_ pattern: String, _ replacement: String) throws {
+        let chains = try Chains()
+        var history = ChainHistory()
+        #expect(record(try verified(chains.leaf, chains.anchors), in: &history, at: now))
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .withoutEscapingSlashes
+        let text = String(decoding: try encoder.encode(history), as: UTF8.self)
+        #expect(try JSONDecoder().decode(ChainHistory.self, from: Data(text.utf8)) == history)
+        let broken = text.replacingOccurrences(of: pattern, with: replacement, options: .regularExpression)
+        #expect(broken != text)
+        #expect(throws: DecodingError.self) { try JSONDecoder().decode(ChainHistory.self, from: Data(broken.utf8)) }
     }
 }

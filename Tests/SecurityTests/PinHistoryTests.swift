@@ -1,3 +1,4 @@
+import Foundation
 import TLS
 import Testing
 
@@ -91,5 +92,30 @@ import Testing
         #expect(note("0.test", ["a"], in: &history, at: now))
         #expect(note("0.test", (0..<1000).map(String.init), in: &history, at: now))
         #expect(history.entries["0.test"]?.pins.count == PinHistory.maximumPinsOfEntry)
+    }
+
+    /// Counting on from there would end the proxy, at each start anew.
+    @Test(arguments: [
+        ("\"since\":1893456000", "\"since\":9223372036854775807"), ("\"accepted\":1", "\"accepted\":9223372036854775807"),
+        ("\"accepted\":1", "\"accepted\":-1"), ("\"misses\":0", "\"misses\":9223372036854775807"),
+        ("\"misses\":0", "\"misses\":0,\"removed\":-9223372036854775808"),
+        ("\"misses\":0", "\"misses\":0,\"lastMiss\":9223372036854775807"),
+        ("\"matchesSinceMiss\":1", "\"matchesSinceMiss\":9223372036854775807"),
+        ("\"matches\":1", "\"matches\":9223372036854775807"),
+        ("\"matches\":1", "\"matches\":1,\"removed\":-9223372036854775808"),
+        ("\"first\":1893456000", "\"first\":-9223372036854775808"), ("\"last\":1893456000", "\"last\":9223372036854775807"),
+    ])
+    func numbersThatCannotBeAreRefused(_ right: String, _ wrong: String) throws {
+        var history = history("a")
+        history.count(.matched("a"), for: "api.test", at: now)
+        let text = String(decoding: try JSONEncoder().encode(history), as: UTF8.self)
+        #expect(try JSONDecoder().decode(PinHistory.self, from: Data(text.utf8)) == history)
+        let broken = text.replacingOccurrences(of: right, with: wrong)
+        #expect(broken != text)
+        #expect {
+            try JSONDecoder().decode(PinHistory.self, from: Data(broken.utf8))
+        } throws: {
+            "\($0)".contains("out of bounds")
+        }
     }
 }

@@ -5,6 +5,9 @@ import Security
 /// by the others. A reader sees it whole, the old one or the new one.
 package struct StateFile<Value: Codable & Sendable>: Sendable {
     package let path: String
+    /// Some times what the longest, the chains of ``ChainHistory/maximumHosts`` hosts, may come to.
+    private static var limit: Int { 256 << 20 }
+
     /// Permission bits, less what the umask takes.
     private let mode: UInt32
 
@@ -15,16 +18,16 @@ package struct StateFile<Value: Codable & Sendable>: Sendable {
 
     /// Nil if there is no such file.
     package func read() throws(StateFileProblem) -> Value? {
-        let data: Data
-        do {
-            data = try Data(contentsOf: URL(fileURLWithPath: path))
+        let bytes: [UInt8]
+        do throws(FileProblem) {
+            bytes = try SmallFile.read(path, limit: Self.limit).bytes
+        } catch .system(ENOENT) {
+            return nil
         } catch {
-            let reason = access(path, R_OK) == 0 ? "\(error)" : String(cString: strerror(errno))
-            if access(path, F_OK) != 0, errno == ENOENT { return nil }
-            throw StateFileProblem(path: path, isBroken: false, cause: "it can't be read: \(reason)")
+            throw StateFileProblem(path: path, isBroken: error.isOfContents, cause: "it can't be read: \(error)")
         }
         do {
-            return try JSONDecoder().decode(Value.self, from: data)
+            return try JSONDecoder().decode(Value.self, from: Data(bytes))
         } catch {
             throw StateFileProblem(path: path, isBroken: true, cause: "it is not what it should be: \(error)")
         }
