@@ -112,7 +112,23 @@ package final class Certificate: @unchecked Sendable {
         // RFC 2253 with control characters escaped, and letters beyond ASCII left readable.
         let flags = shim_XN_FLAG_RFC2253 & ~UInt(ASN1_STRFLGS_ESC_MSB)
         X509_NAME_print_ex(bio.pointer, name, 0, flags)
-        return bio.text
+        return bio.text.unicodeScalars.reduce(into: "") { line, scalar in
+            if isShown(scalar) {
+                line.unicodeScalars.append(scalar)
+            } else {
+                // As OpenSSL writes control characters.
+                for byte in String(scalar).utf8 { line += "\\" + Hexadecimal.encode([byte]).uppercased() }
+            }
+        }
+    }
+
+    /// False for what doesn't stay on the line, which YAML and terminals know more breaks of than ASCII has,
+    /// and for what changes how the rest of it looks: whoever made the certificate chose its names.
+    private static func isShown(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: false
+        default: true
+        }
     }
 
     static func bytes(of string: UnsafePointer<ASN1_STRING>) -> [UInt8] {

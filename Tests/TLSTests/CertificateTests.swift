@@ -12,6 +12,19 @@ import Testing
             })
     }
 
+    /// Each of these would end a comment in YAML, or show a person something else than what is there.
+    @Test(arguments: [
+        ("a\u{2028}b", #"a\E2\80\A8b"#), ("a\u{2029}b", #"a\E2\80\A9b"#), ("a\u{85}b", #"a\C2\85b"#),
+        ("a\u{202E}b", #"a\E2\80\AEb"#), ("a\u{1B}[2J", #"a\1B[2J"#), ("a\u{E000}b", #"a\EE\80\80b"#),
+        ("Zürich 東京", "Zürich 東京"),
+    ])
+    func aSubjectStaysOnItsLine(_ text: String, _ shown: String) throws {
+        let held = try HeldCertificate.selfSigned(.leaf("x.test").with { $0.subject = [("2.5.4.10", text)] })
+        let certificate = try Certificate(der: held.der)
+        #expect(certificate.subject == "O=" + shown)
+        #expect(certificate.issuer == certificate.subject)
+    }
+
     @Test func fields() throws {
         let held = try Self.held.get()
         let certificate = try Certificate(der: held.der)
