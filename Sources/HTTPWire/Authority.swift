@@ -182,7 +182,8 @@ extension Authority {
 
     /// Whether a host name, e.g. of SNI, is this authority's host.
     package func isNamed(_ name: String) -> Bool {
-        guard kind == .name, case .success(let other) = Self.parse(name, defaultPort: port) else { return false }
+        // A server looks the name up as it is: with a port it may well show another host's certificate.
+        guard kind == .name, !name.contains(":"), case .success(let other) = Self.parse(name, defaultPort: port) else { return false }
         return other.host == host
     }
 

@@ -35,6 +35,9 @@ enum TunnelAlert: UInt8 {
     case internalError = 80
     case unrecognizedName = 112
 
+    /// Bytes of a record that holds an alert.
+    static let recordLength = 7
+
     /// A fatal alert in the clear, as it may stand in the place of a ServerHello.
     var record: [UInt8] { [21, 3, 3, 0, 2, 2, rawValue] }
 

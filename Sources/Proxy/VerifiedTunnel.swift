@@ -200,17 +200,19 @@ final class VerifiedTunnel: ByteStreamOwner {
             looked += end
             judgeByProbe(version: .tls13) { [unowned self] in retry(after: $0) }
         case .encrypted:
-            if let retryVerdict { return end(.verified(retryVerdict)) }
+            // A reload that came while the second ClientHello was awaited counts too.
+            if let retryVerdict, route.snapshot === worker.snapshot { return end(.verified(retryVerdict)) }
             judgeByProbe(version: .tls13) { [unowned self] in end(.verified($0)) }
         case .resumed(let version):
             judgeByProbe(version: wireVersion(version)) { [unowned self] in end(.verified($0)) }
         case .shown(let shown):
             judge(shown) { [unowned self] in end(.verified($0)) }
         case .alert(let alert, let end):
-            // Whoever says so has proved nothing; but nothing is all that the client learns from it.
+            // Whoever says so has proved nothing; but nothing is all that the client learns from it. What
+            // came before the alert, perhaps certificates, nobody has judged.
             self.end(
                 .refused(
-                    saying: Array(fromServer.unread[..<(looked + end)]),
+                    saying: Array(fromServer.unread[..<(looked + end)].suffix(TunnelAlert.recordLength)),
                     TunnelRefusal(
                         cause: "the origin ended the TLS handshake with alert \(alert)", errorType: "tls_alert_received")))
         case .malformed(let error):

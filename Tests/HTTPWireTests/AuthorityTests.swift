@@ -88,4 +88,12 @@ import Testing
         let authority = try Authority.parse(authority, defaultPort: nil).get()
         #expect(authority.matches(Array(field.utf8).span, defaultPort: 443) == agree)
     }
+
+    @Test func aNameIsTheHostAlone() throws {
+        let authority = try Authority.parse("origin.test:8443", defaultPort: nil).get()
+        for name in ["origin.test", "ORIGIN.Test", "origin.test."] { #expect(authority.isNamed(name)) }
+        for name in ["origin.test:8443", "origin.test:443", "origin.test..", "other.test", "", "."] {
+            #expect(!authority.isNamed(name))
+        }
+    }
 }

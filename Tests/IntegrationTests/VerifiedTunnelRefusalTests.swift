@@ -15,6 +15,11 @@ struct VerifiedTunnelRefusalTests {
         "160303002a02000026" + "0303" + String(repeating: "07", count: 32) + "00" + "c02b" + "00"
         + "160303000f" + "0b000007000004000001" + "30" + "0e000000"
 
+    /// A certificate, and then an alert in the place of the rest.
+    private static let brokenOff =
+        "160303002a02000026" + "0303" + String(repeating: "07", count: 32) + "00" + "c02b" + "00"
+        + "160303000b" + "0b000007000004000001" + "30" + "15030300020250"
+
     // MARK: Before 200
 
     @Test func aWrongPinIsRefusedAtConnect() async throws {
@@ -172,6 +177,8 @@ struct VerifiedTunnelRefusalTests {
         ("16030300040b000000", "SSLV3_ALERT_HANDSHAKE_FAILURE", "malformed"),
         // An alert of the origin's own says nothing that it has to be trusted for.
         ("15030300020250", "TLSV1_ALERT_INTERNAL_ERROR", "alert 80"),
+        // It alone is passed on: what came before it nobody has judged.
+        (brokenOff, "TLSV1_ALERT_INTERNAL_ERROR", "alert 80"),
     ])
     func aFlightThatIsNoneIsRefused(bytes: String, alert: String, cause: String) async throws {
         try await withTestBed { bed in
@@ -232,7 +239,8 @@ struct VerifiedTunnelRefusalTests {
 
     // MARK: The client, after 200
 
-    @Test(arguments: ["other.test", "origin.test.other.test", "127.0.0.1.origin.test"])
+    /// With a port it is no host name, and a server may show another host's certificate to it.
+    @Test(arguments: ["other.test", "origin.test.other.test", "127.0.0.1.origin.test", "origin.test:443"])
     func anotherNameThanThatOfConnectIsRefused(name: String) async throws {
         try await withTestBed { bed in
             let tunnels = try await VerifiedTunnelBed(bed)

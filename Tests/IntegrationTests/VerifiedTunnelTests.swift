@@ -266,6 +266,33 @@ struct VerifiedTunnelTests {
             #expect(event["verification"] == (version == "1.2" ? "in-band" : "probe (weaker)"), "\(event)")
         }
     }
+
+    @Test func aReloadBeforeTheSecondHelloCounts() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            // ServerHellos of TLS 1.3: the first by its random a HelloRetryRequest.
+            let retry = "cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c"
+            let answers = [retry, String(repeating: "07", count: 32)].map {
+                "1603030032" + "0200002e" + "0303" + $0 + "00" + "1301" + "00" + "0006" + "002b00020304"
+            }
+            let origin = try await tunnels.origin("chain=pinned", "raw=\(answers.joined())", "chain=pinned")
+            let proxy = try await tunnels.proxy()
+            let hello = try await tunnels.client(via: proxy, to: origin.port, "--hello", "--alpn", "h2,http/1.1")
+            let connection = try RawConnection(to: proxy)
+            let authority = "\(VerifiedTunnelBed.name):\(origin.port)"
+            try await connection.send("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
+            #expect(try await connection.response().status == 200)
+            let digits = try #require(hello["bytes"]).compactMap(\.hexDigitValue)
+            let bytes = stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+            try await connection.send(bytes)
+            #expect(try await connection.receive().count == 55)
+            try bed.file("proxy/pins.yaml", try await tunnels.entry(pin: .wrongPin))
+            #expect(try await proxy.reload().name == "config.reload")
+            try await connection.send(bytes)
+            // bad_certificate, and nothing of the ServerHello.
+            #expect(try await connection.receiveAll() == [21, 3, 3, 0, 2, 2, 42])
+        }
+    }
 }
 
 /// Counts the events that a watcher was asked about.
