@@ -54,14 +54,16 @@ package struct ChainHistory: Codable, Sendable, Equatable {
     /// Characters of a name at most: a certificate may hold any number.
     package static let longestName = 200
 
+    /// A chain as it is recorded: work that need not be done while others wait for the history.
+    package static func links(of chain: VerifiedChain) -> [Link] { chain.certificates.map(Link.init) }
+
     /// Records a chain. False if there is no room for another host.
     package mutating func record(
-        _ chain: VerifiedChain, matching pin: Pin?, of name: String, port: UInt16, at time: UnixTime
+        _ links: [Link], matching pin: Pin?, of name: String, port: UInt16, at time: UnixTime
     ) -> Bool {
         let place = "\(name):\(port)"
         guard hosts[place] != nil || hosts.count < Self.maximumHosts else { return false }
         var host = hosts[place] ?? Host(name: name, port: port, chains: [])
-        let links = chain.certificates.map(Link.init)
         if let index = host.chains.firstIndex(where: { $0.links == links }) {
             host.chains[index].count += 1
             host.chains[index].last = time

@@ -44,6 +44,10 @@ private struct Evaluation {
 
     func verdict() -> Verdict {
         if policy.mode != .none, policy.pins.isEmpty { return refused(.contradiction(.noPins(policy.mode))) }
+        let unseen = policy.requirements.keysThatNeedAChain
+        if policy.allowsInvalidCertificates, policy.mode != .certificate, !unseen.isEmpty {
+            return refused(.contradiction(.requirementsWithoutChain(unseen)))
+        }
         if let expiry = policy.expiry, expiry.action == .deny, expiry.hasPassed(at: time) {
             return refused(.expired(expiry))
         }

@@ -16,7 +16,7 @@ import Testing
     private func record(
         _ chain: VerifiedChain, _ pin: Pin? = nil, of host: String = "api.test", in history: inout ChainHistory,
         at time: UnixTime
-    ) -> Bool { history.record(chain, matching: pin, of: host, port: 443, at: time) }
+    ) -> Bool { history.record(ChainHistory.links(of: chain), matching: pin, of: host, port: 443, at: time) }
 
     @Test func aChainIsKeptAsWhatPinsAreMadeOf() throws {
         let chains = try Chains()

@@ -176,6 +176,22 @@ import Testing
         #expect(isAccepted || verdict.refusal?.kind == "trust: lifetimeTooLong")
     }
 
+    /// The configuration refuses such settings; a policy made all the same accepts nobody.
+    @Test(arguments: [
+        SecurityPolicy(
+            allowsInvalidCertificates: true, validatesDomainName: false, requirements: TrustRequirements(stapling: .require)),
+        SecurityPolicy(
+            allowsInvalidCertificates: true, validatesDomainName: false,
+            requirements: TrustRequirements(maximumLeafLifetime: .max)),
+    ])
+    func `what is asked of a chain is not forgotten where none is verified`(_ policy: SecurityPolicy) throws {
+        let chains = try Chains()
+        let explanation = policy.explain(
+            try chains.presented, host: Chains.host, anchors: try chains.anchors, at: Self.now)
+        #expect(explanation.verdict.refusal?.kind.hasPrefix("contradiction") == true)
+        #expect(explanation.checks.map(\.outcome) == [.failed])
+    }
+
     @Test func `policies that ask for other things are told apart`() throws {
         let chains = try Chains()
         let lists = try withFile(try chains.intermediate.revocationList()) { try RevocationLists.load([$0]) }

@@ -26,8 +26,9 @@ final class ChainRecorder: Sendable {
         guard verdict.isAccepted, let chain = verdict.chain, entry?.policy.allowsInvalidCertificates != true else {
             return
         }
+        let links = ChainHistory.links(of: chain)
         let isRoom = history.change {
-            $0.record(chain, matching: verdict.matchedPin, of: host, port: port, at: time)
+            $0.record(links, matching: verdict.matchedPin, of: host, port: port, at: time)
         }
         if !isRoom, !saidFull.exchange(true, ordering: .relaxed) {
             logger.warning(
