@@ -81,18 +81,30 @@ enum CertificateRules {
 
     // MARK: Extensions
 
-    /// What keeps a certificate's extensions from being understood: one that is there twice (RFC 5280
-    /// section 4.2), or one that OpenSSL knows and can't decode.
+    /// Extensions of a certificate, and bytes of each, at most: certificates of the web have a dozen, and the
+    /// longest lists of names some ten thousand bytes. Reading more would let a peer choose what it costs.
+    private static let mostExtensions: CInt = 100
+    private static let longestExtension: CInt = 65_536
+
+    /// What keeps a certificate's extensions from being understood: too much of them, one that is there
+    /// twice (RFC 5280 section 4.2), or one that OpenSSL knows and can't decode.
     static func unreadable(_ certificate: Certificate) -> String? {
         let pointer = certificate.pointer
+        let count = X509_get_ext_count(pointer)
+        guard count <= mostExtensions else { return "it has \(count) extensions, and at most \(mostExtensions) are read" }
         var seen: Set<[UInt8]> = []
-        for index in 0..<max(X509_get_ext_count(pointer), 0) {
+        for index in 0..<max(count, 0) {
+            let length = ASN1_STRING_length(X509_EXTENSION_get_data(X509_get_ext(pointer, index)))
+            guard length <= longestExtension else {
+                let name = X509_EXTENSION_get_object(X509_get_ext(pointer, index)).map(text) ?? ""
+                return "its extension \(name) has \(length) bytes, and at most \(longestExtension) are read"
+            }
             guard let identifier = X509_EXTENSION_get_object(X509_get_ext(pointer, index)) else { continue }
             let bytes = UnsafeBufferPointer(start: OBJ_get0_data(identifier), count: OBJ_length(identifier))
             guard seen.insert(Array(bytes)).inserted else { return "it has the extension \(text(identifier)) twice" }
         }
         guard X509_get_extension_flags(pointer) & UInt32(EXFLAG_INVALID) != 0 else { return nil }
-        for index in 0..<max(X509_get_ext_count(pointer), 0) {
+        for index in 0..<max(count, 0) {
             guard let item = X509_get_ext(pointer, index), let method = X509V3_EXT_get(item) else { continue }
             guard let value = X509V3_EXT_d2i(item) else {
                 return
