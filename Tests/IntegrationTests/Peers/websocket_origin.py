@@ -1,13 +1,17 @@
 """A WebSocket echo server (the `websockets` package) behind TLS.
 
     websocket_origin.py --certificate chain.pem --key key.pem
+
+On asyncio: with threads the package reads and writes one TLS connection at the same time, which Python's
+ssl module doesn't always survive.
 """
 
 import argparse
+import asyncio
 import json
 import ssl
 
-from websockets.sync.server import serve
+from websockets.asyncio.server import serve
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--certificate")
@@ -17,11 +21,17 @@ context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 context.load_cert_chain(options.certificate, options.key)
 
 
-def echo(connection):
-    for message in connection:
-        connection.send(message)
+async def echo(connection):
+    async for message in connection:
+        await connection.send(message)
 
 
-with serve(echo, "127.0.0.1", 0, ssl=context, max_size=None) as server:
-    print(json.dumps({"event": "ready", "port": server.socket.getsockname()[1]}), flush=True)
-    server.serve_forever()
+async def main():
+    server = await serve(
+        echo, "127.0.0.1", 0, ssl=context, max_size=None, open_timeout=None, ping_timeout=None)
+    port = server.sockets[0].getsockname()[1]
+    print(json.dumps({"event": "ready", "port": port}), flush=True)
+    await server.serve_forever()
+
+
+asyncio.run(main())
