@@ -1,4 +1,5 @@
 import Foundation
+import TestAuthority
 
 @testable import Configuration
 
@@ -11,6 +12,19 @@ final class ConfigurationBed {
             .appendingPathComponent("pinproxy-configuration-\(UUID().uuidString)").path
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         for (name, text) in files { try write(name, Array(text.utf8)) }
+    }
+
+    private static let authority = Result { try HeldCertificate.root() }
+
+    /// A pin file in a directory of its own, with certificates beside it.
+    convenience init(pins: String, _ more: [String: String] = [:]) throws {
+        let pem = try Self.authority.get().pem
+        var files = [
+            "pinproxy.yaml": "upstream: {trust: ca.pem}\npins: pins/hosts.yaml\n", "ca.pem": pem,
+            "pins/hosts.yaml": pins, "pins/certs/ca.pem": pem, "pins/certs/empty.pem": "",
+        ]
+        files.merge(more) { $1 }
+        try self.init(files)
     }
 
     deinit {
