@@ -63,8 +63,7 @@ import Testing
         let held = try authority.issue(.intermediate("Client Issuer")).issue(.leaf("client.test"))
         let text = "hosts: [{match: a.test, client_certificate: {certificate: c.pem, private_key: k.pem}}]\n"
         let bed = try ConfigurationBed(
-            pins:
-            text, ["pins/c.pem": held.chain.map(\.pem).joined(), "pins/k.pem": held.key.privateKeyPEM])
+            pins: text, ["pins/c.pem": held.chain.map(\.pem).joined(), "pins/k.pem": held.key.privateKeyPEM])
         let key = bed.path("pins/k.pem")
         #expect(chmod(key, 0o640) == 0)
         #expect(
