@@ -87,13 +87,8 @@ extension VerifiedTunnel {
         }
     }
 
-    /// A chain without proof of its key could be a copy, and an origin that speaks TLS 1.3 with the client
-    /// would have spoken it with the probe.
+    /// An origin that speaks TLS 1.3 with the client would have spoken it with the probe.
     private func judge(_ finding: ProbeFinding, version: TLSVersion?, accepted: (TunnelVerdict?) -> Void) {
-        guard finding.isKeyProved else {
-            return distrust(
-                .handshakeFailure, .probe, "the origin broke the probe off before it proved to hold its certificate's key")
-        }
         guard version != .tls13 || finding.version == .tls13 else {
             return distrust(
                 .handshakeFailure, .probe,

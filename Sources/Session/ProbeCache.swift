@@ -5,18 +5,15 @@ package import TLS
 
 /// What a probe found out about an origin at one address.
 package struct ProbeFinding: Sendable {
-    /// Accepts: a probe that the policy refused is a failure.
+    /// Accepts: a probe that the policy refused is a failure, and so is one whose origin did not prove to hold
+    /// its certificate's key.
     package let verdict: Verdict
     /// The TLS version that the origin chose.
     package let version: TLSVersion
-    /// Whether the origin proved to hold its certificate's key. False where it broke the handshake off
-    /// before, so that the chain may be a copy of another's.
-    package let isKeyProved: Bool
 
-    package init(verdict: Verdict, version: TLSVersion, isKeyProved: Bool) {
+    package init(verdict: Verdict, version: TLSVersion) {
         self.verdict = verdict
         self.version = version
-        self.isKeyProved = isKeyProved
     }
 }
 

@@ -110,10 +110,10 @@ package final class UpstreamProbe: ByteStreamOwner {
             return end(.failed(.local("the handshake ended without a verdict")))
         }
         guard verdict.isAccepted else { return end(.failed(.refused(verdict))) }
-        var isKeyProved = true
         if case .failure(let error) = result {
             guard case .tls(let cause) = error, case .alertReceived = cause.kind else { return end(.failed(.tls(error))) }
-            isKeyProved = stream.withTLS { $0.isServerKeyProved } ?? false
+            // A chain without proof of its key could be anybody's copy.
+            guard stream.withTLS({ $0.isServerKeyProved }) == true else { return end(.failed(.tls(error))) }
             if verdict.evidence == nil {
                 // It broke off before it could bring any.
                 verdict = policy.confirm(verdict, with: PeerEvidence(), at: connector.unixTime())
@@ -121,7 +121,7 @@ package final class UpstreamProbe: ByteStreamOwner {
             }
         }
         let version = stream.withTLS { $0.version } ?? .tls12
-        let finding = ProbeFinding(verdict: verdict, version: version, isKeyProved: isKeyProved)
+        let finding = ProbeFinding(verdict: verdict, version: version)
         if let place = target.probePlace(at: address) {
             connector.probes.store(
                 finding, for: place, applicationProtocols: applicationProtocols ?? Self.usualProtocols,

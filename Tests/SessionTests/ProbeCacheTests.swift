@@ -17,7 +17,7 @@ import Testing
     private func finding(version: TLSVersion = .tls13) -> ProbeFinding {
         let presented = PresentedChain(leaf: authority.identity.leaf)
         let verdict = SecurityPolicy().evaluate(presented, host: .dns("api.test"), anchors: authority.anchors, at: now)
-        return ProbeFinding(verdict: verdict, version: version, isKeyProved: true)
+        return ProbeFinding(verdict: verdict, version: version)
     }
 
     private func place(
