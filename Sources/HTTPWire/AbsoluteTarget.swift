@@ -9,7 +9,7 @@ package struct AbsoluteTarget: Sendable, Equatable {
     package let pathAndQuery: ByteRange
 
     /// The parts of `range`; nil if it doesn't begin with a scheme, `://` and an authority.
-    static func split(_ range: ByteRange, in bytes: Span<UInt8>) -> AbsoluteTarget? {
+    package static func split(_ range: ByteRange, in bytes: Span<UInt8>) -> AbsoluteTarget? {
         guard !range.isEmpty, bytes[range.start].isLetter else { return nil }
         var colon = range.start + 1
         let schemeText = ASCIISet.scheme

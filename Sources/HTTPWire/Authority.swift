@@ -90,7 +90,8 @@ package struct Authority: Sendable, Hashable, CustomStringConvertible {
         guard let range, !range.isEmpty else {
             return defaultPort.map(Result.success) ?? .failure(.missingPort)
         }
-        guard range.count <= 5 else { return .failure(.invalidPort) }
+        // Leading zeros would be passed on with the authority, to a recipient that may take them for octal.
+        guard range.count <= 5, bytes[range.start] != UInt8(ascii: "0") else { return .failure(.invalidPort) }
         var number = 0
         for offset in range.offsets {
             guard bytes[offset].isDigit else { return .failure(.invalidPort) }
@@ -215,7 +216,7 @@ package enum AuthorityError: Error, Sendable, Hashable, CustomStringConvertible 
         case .invalidIPv6: "the IPv6 address is malformed"
         case .unbracketedIPv6: "an IPv6 address needs brackets here"
         case .missingPort: "the port is missing"
-        case .invalidPort: "the port is not a number from 1 to 65535"
+        case .invalidPort: "the port is not a number from 1 to 65535, without leading zeros"
         }
     }
 }

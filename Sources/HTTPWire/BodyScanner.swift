@@ -1,18 +1,19 @@
-/// What a scanner made of the bytes that it was given.
+/// What became of the bytes of a body that had arrived.
 package enum BodyProgress: Sendable, Equatable {
-    /// All of them, so many, belong to the message, and more must come.
-    case passed(Int)
-    /// The message ends after so many bytes; those behind belong to the next one.
-    case ended(Int)
-    case malformed(WireError)
+    /// The first `consumed` bytes were taken, and what is to be passed on of them now stands in the first
+    /// `kept`. Those after `consumed` stay where they are: once the message has `ended` they belong to the
+    /// next one; until then they begin a line that isn't whole, and are to be given again, with those that follow.
+    case passed(kept: Int, consumed: Int, ended: Bool)
+    /// The body breaks its framing; what is before `consumed` was still in order.
+    case malformed(WireError, kept: Int, consumed: Int)
 }
 
-/// Finds the end of a body that is passed on as it came: chunk lines, extensions and trailers are
-/// checked and left alone. Bytes of a body of known length or of a chunk are counted, not read.
+/// Finds the end of a body that is passed on in the framing in which it came. Bytes of a body of known
+/// length or of a chunk are counted, not read; chunk lines and trailers go through a `ChunkedFilter`.
 package struct BodyScanner: Sendable {
     private enum State {
         case counting(UInt64)
-        case chunked(ChunkedGrammar)
+        case chunked(ChunkedFilter)
         case untilClose
         case ended
         case broken(WireError)
@@ -25,7 +26,7 @@ package struct BodyScanner: Sendable {
             switch framing {
             case .none, .length(0): .ended
             case .length(let count): .counting(count)
-            case .chunked: .chunked(ChunkedGrammar())
+            case .chunked: .chunked(ChunkedFilter())
             case .untilClose: .untilClose
             }
     }
@@ -36,41 +37,33 @@ package struct BodyScanner: Sendable {
         if case .ended = state { true } else { false }
     }
 
-    /// Takes the bytes that follow those of the last call. After `ended` or `malformed` no more
-    /// may be given; if they are, `ended(0)` (the defect again) is the answer.
-    package mutating func scan(_ bytes: Span<UInt8>) -> BodyProgress {
+    /// Takes the bytes that follow those consumed by the last call. After the message has ended or was
+    /// malformed no more may be given; if they are, none is taken (the defect is told again).
+    package mutating func scan(inPlace bytes: inout MutableSpan<UInt8>) -> BodyProgress {
         switch state {
         case .ended:
-            return .ended(0)
+            return .passed(kept: 0, consumed: 0, ended: true)
         case .broken(let error):
-            return .malformed(error)
+            return .malformed(error, kept: 0, consumed: 0)
         case .untilClose:
-            return .passed(bytes.count)
+            return .passed(kept: bytes.count, consumed: bytes.count, ended: false)
         case .counting(let missing):
             let available = UInt64(bytes.count)
             if available < missing {
                 state = .counting(missing - available)
-                return .passed(bytes.count)
+                return .passed(kept: bytes.count, consumed: bytes.count, ended: false)
             }
             state = .ended
-            return .ended(Int(missing))
-        case .chunked(var grammar):
-            var position = 0
-            while position < bytes.count {
-                switch grammar.next(in: bytes, from: position) {
-                case .framing(let count), .data(let count):
-                    position += count
-                case .end(let count):
-                    state = .ended
-                    return .ended(position + count)
-                case .malformed(let code):
-                    let error = WireError(code, at: position)
-                    state = .broken(error)
-                    return .malformed(error)
+            return .passed(kept: Int(missing), consumed: Int(missing), ended: true)
+        case .chunked(var filter):
+            let progress = filter.filter(inPlace: &bytes)
+            state =
+                switch progress {
+                case .passed(_, _, true): .ended
+                case .passed: .chunked(filter)
+                case .malformed(let error, _, _): .broken(error)
                 }
-            }
-            state = .chunked(grammar)
-            return .passed(bytes.count)
+            return progress
         }
     }
 

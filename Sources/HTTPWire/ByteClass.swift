@@ -24,6 +24,8 @@ struct ASCIISet: Sendable {
 
     /// tchar (RFC 9110 section 5.6.2): methods, field names, codings.
     static let token = ASCIISet(alphanumeric + "!#$%&'*+-.^_`|~")
+    /// A token of a structured field (RFC 8941 section 3.3.4), after its first character.
+    static let structuredToken = ASCIISet(alphanumeric + "!#$%&'*+-.^_`|~:/")
     /// What a Host value may hold (RFC 3986 section 3.2.2). Without the comma: it is allowed
     /// there, but in practice it only ever comes from two values that were joined.
     static let hostText = ASCIISet(alphanumeric + "-._~%!$&'()*+;=:[]")

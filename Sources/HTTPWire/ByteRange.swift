@@ -71,6 +71,14 @@ extension Span<UInt8> {
         return offset
     }
 
+    /// The range of a number without leading zeros: a recipient that takes them for octal would read another one.
+    /// Its last digit stays. What follows the digits may be part of the range.
+    func withoutLeadingZeros(_ range: ByteRange) -> ByteRange {
+        var lower = range.start
+        while lower + 1 < range.end, self[lower] == UInt8(ascii: "0"), self[lower + 1].hexValue != nil { lower += 1 }
+        return ByteRange(lower, range.end)
+    }
+
     /// The range without the spaces and tabs at both its ends (OWS, RFC 9110 section 5.6.3).
     func trimmed(_ range: ByteRange) -> ByteRange {
         var lower = range.start

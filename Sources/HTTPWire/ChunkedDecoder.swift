@@ -1,11 +1,3 @@
-/// What a decoder made of the bytes that it was given.
-package enum DecodeProgress: Sendable, Equatable {
-    /// The first `payload` bytes of the buffer are now body; `consumed` bytes were taken. Until
-    /// `ended` all are taken; then those behind `consumed` belong to the next message.
-    case decoded(payload: Int, consumed: Int, ended: Bool)
-    case malformed(WireError)
-}
-
 /// Takes a chunked body out of its coding, for receivers that don't know it (HTTP/1.0). Extensions
 /// and trailers are dropped.
 package struct ChunkedDecoder: Sendable {
@@ -15,14 +7,14 @@ package struct ChunkedDecoder: Sendable {
 
     package var isEnded: Bool { grammar.isEnded }
 
-    /// Moves the body's bytes to the front of the buffer. Bytes behind `consumed` stay where they are.
-    package mutating func decode(inPlace bytes: inout MutableSpan<UInt8>) -> DecodeProgress {
-        if grammar.isEnded { return .decoded(payload: 0, consumed: 0, ended: true) }
+    /// Moves the body's bytes to the front of the buffer. Bytes after `consumed` stay where they are.
+    package mutating func decode(inPlace bytes: inout MutableSpan<UInt8>) -> BodyProgress {
+        if grammar.isEnded { return .passed(kept: 0, consumed: 0, ended: true) }
         var payload = 0
         var position = 0
         while position < bytes.count {
             switch grammar.next(in: bytes.span, from: position) {
-            case .framing(let count):
+            case .part(let count), .chunkLine(let count), .dataEnd(let count), .trailerLine(let count):
                 position += count
             case .data(let count):
                 if payload == position {
@@ -35,11 +27,11 @@ package struct ChunkedDecoder: Sendable {
                 }
                 position += count
             case .end(let count):
-                return .decoded(payload: payload, consumed: position + count, ended: true)
+                return .passed(kept: payload, consumed: position + count, ended: true)
             case .malformed(let code):
-                return .malformed(WireError(code, at: position))
+                return .malformed(WireError(code, at: position), kept: payload, consumed: position)
             }
         }
-        return .decoded(payload: payload, consumed: position, ended: false)
+        return .passed(kept: payload, consumed: position, ended: false)
     }
 }

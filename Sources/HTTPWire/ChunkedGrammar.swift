@@ -2,11 +2,17 @@
 /// sizes without signs, prefixes or padding, lines that end with CR LF, quoted strings that end.
 struct ChunkedGrammar: Sendable {
     enum Piece {
-        /// So many bytes of chunk lines and line ends.
-        case framing(Int)
+        /// So many bytes of a line whose end has not arrived; they are all that there is.
+        case part(Int)
+        /// So many bytes that make the line of a chunk whole.
+        case chunkLine(Int)
         /// So many bytes of the body itself.
         case data(Int)
-        /// So many bytes of framing, the last of them being the message's last byte.
+        /// So many bytes that make the line end after a chunk's data whole.
+        case dataEnd(Int)
+        /// So many bytes that make a trailer field's line whole.
+        case trailerLine(Int)
+        /// So many bytes of the empty line that ends the message.
         case end(Int)
         case malformed(WireError.Code)
     }
@@ -43,12 +49,20 @@ struct ChunkedGrammar: Sendable {
         }
         var position = start
         while position < bytes.count {
+            let isLineFeed = bytes[position] == .lineFeed
+            let line = state
             if let defect = advance(bytes[position]) { return .malformed(defect) }
             position += 1
-            if state == .data { return .framing(position - start) }
-            if state == .ended { return .end(position - start) }
+            guard isLineFeed else { continue }
+            switch line {
+            case .dataLineFeed: return .dataEnd(position - start)
+            case .trailerLineFeed: return .trailerLine(position - start)
+            case .finalLineFeed: return .end(position - start)
+            // No other state takes a line feed.
+            default: return .chunkLine(position - start)
+            }
         }
-        return .framing(position - start)
+        return .part(position - start)
     }
 
     /// Takes one byte of framing.

@@ -5,8 +5,10 @@ package enum HeadProgress: Sendable {
     /// The head is whole; its `length` says where the body begins.
     case complete
     case malformed(WireError)
-    /// No head of at most `limit` bytes (or `HeadParser.fieldLimit` fields) begins here.
+    /// No head of at most `limit` bytes begins here.
     case tooLarge
+    /// The head has more than `HeadParser.fieldLimit` field lines.
+    case tooManyFields
 }
 
 /// Parses the heads of HTTP/1.1 messages as RFC 9112 writes them, and nothing that it merely
@@ -23,7 +25,10 @@ package struct HeadParser: Sendable {
 
     private enum Stage { case beginning, startLine, fields }
 
-    private let limit: Int
+    /// The longest head, in bytes, at most 2³¹. It may be changed at any time, and holds from the next call on.
+    package var limit: Int {
+        didSet { limit = min(limit, 1 << 31) }
+    }
     private var stage = Stage.beginning
     /// Where the line that is being read begins.
     private var lineStart = 0
@@ -66,7 +71,7 @@ package struct HeadParser: Sendable {
                         if let error = head.finish(rules, length: lineStart, in: bytes) { return .malformed(error) }
                         return .complete
                     }
-                    if head.fields.count == Self.fieldLimit { return .tooLarge }
+                    if head.fields.count == Self.fieldLimit { return .tooManyFields }
                     switch parseField(line, in: bytes) {
                     case .failure(let error): return .malformed(error)
                     case .success(let field):
@@ -106,7 +111,7 @@ package struct HeadParser: Sendable {
                         }
                         return .complete
                     }
-                    if head.fields.count == Self.fieldLimit { return .tooLarge }
+                    if head.fields.count == Self.fieldLimit { return .tooManyFields }
                     switch parseField(line, in: bytes) {
                     case .failure(let error): return .malformed(error)
                     case .success(let field):

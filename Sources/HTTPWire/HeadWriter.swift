@@ -1,9 +1,8 @@
 /// What becomes of a request's target on its way upstream.
 package enum TargetRewrite: Sendable {
-    /// As the client sent it.
+    /// As the client sent it, for another proxy.
     case asReceived
-    /// Absolute form becomes origin form, with the URI's authority in Host (RFC 9112 section
-    /// 3.2.2); other forms stay.
+    /// Absolute form becomes origin form; other forms stay.
     case originForm
 }
 
@@ -27,12 +26,16 @@ package enum ResponseCoding: Sendable {
 /// everything else copied in whole runs of lines, in its order and spelling.
 ///
 /// Credentials for a proxy and the challenges of one never pass. Connection can take away fields
-/// that `FieldName` doesn't know, but none that it knows as end-to-end.
+/// that `FieldName` doesn't know, but none that it knows as end-to-end. What the next recipient could
+/// understand otherwise than it was understood here is written anew: a Host beside another authority in the
+/// target, and numbers with leading zeros.
 package enum HeadWriter {
-    /// Appends the request for the next hop to `out`, as HTTP/1.1.
+    /// Appends the request for the next hop to `out`, as HTTP/1.1. Where the target is a URL its authority
+    /// goes into Host, whatever the client wrote there (RFC 9112 section 3.2.2), and Max-Forwards is counted
+    /// down.
     ///
     /// - Parameters:
-    ///   - head: a complete head.
+    ///   - head: a complete head, with at least one hop left by Max-Forwards.
     ///   - bytes: what it was parsed from.
     ///   - authority: becomes the Host field if the request has none (HTTP/1.0).
     ///   - defaultPort: the port that Host leaves out.
@@ -46,8 +49,8 @@ package enum HeadWriter {
         out.append(contentsOf: bytes, in: head.methodRange)
         out.append(.space)
         var uriAuthority: ByteRange?
+        if case .absolute(let parts) = head.targetForm { uriAuthority = parts.authority }
         if case (.absolute(let parts), .originForm) = (head.targetForm, target) {
-            uriAuthority = parts.authority
             writeOriginForm(of: parts, method: head.method, from: bytes, into: &out)
         } else {
             out.append(contentsOf: bytes, in: head.target)
@@ -62,6 +65,7 @@ package enum HeadWriter {
             writeHost(authority, defaultPort: defaultPort, into: &out)
         }
 
+        let maxForwards = head.maxForwards(in: bytes)
         var run = LineRun()
         for index in head.fields.indices {
             let field = head.fields[index]
@@ -72,6 +76,8 @@ package enum HeadWriter {
                 keeps = false
             case .upgrade: keeps = upgrades
             case .host: keeps = uriAuthority == nil
+            case .contentLength: keeps = bytes.withoutLeadingZeros(field.value) == field.value
+            case .maxForwards: keeps = maxForwards == .unlimited
             case .expect: keeps = head.version == .http11
             case .via: keeps = !(via && index == head.lastVia)
             case .other:
@@ -79,7 +85,13 @@ package enum HeadWriter {
             default: keeps = true
             }
             run.take(field.line, keeps: keeps, from: bytes, into: &out)
-            if !keeps, field.id == .via { writeVia(after: field.value, head.version, from: bytes, into: &out) }
+            if keeps { continue }
+            switch field.id {
+            case .via: writeVia(after: field.value, head.version, from: bytes, into: &out)
+            case .contentLength: writeContentLength(field.value, from: bytes, into: &out)
+            case .maxForwards: writeMaxForwards(maxForwards, into: &out)
+            default: break
+            }
         }
         run.flush(from: bytes, into: &out)
 
@@ -128,14 +140,21 @@ package enum HeadWriter {
             case .upgrade: keeps = keepsUpgrade
             case .transferEncoding: keeps = mayHaveBody && coding == .asReceived
             case .trailer: keeps = coding != .dechunked
-            case .contentLength: keeps = mayHaveBody
+            case .contentLength: keeps = mayHaveBody && bytes.withoutLeadingZeros(field.value) == field.value
+            case .proxyStatus: keeps = ProxyStatusList.content(of: field.value, in: bytes) == .others
             case .via: keeps = !(via && index == head.lastVia)
             case .other:
                 keeps = !(head.connection.contains(.nominations) && isNominated(field, by: head.fields, in: bytes))
             default: keeps = true
             }
             run.take(field.line, keeps: keeps, from: bytes, into: &out)
-            if !keeps, field.id == .via { writeVia(after: field.value, head.version, from: bytes, into: &out) }
+            if keeps { continue }
+            switch field.id {
+            case .via: writeVia(after: field.value, head.version, from: bytes, into: &out)
+            case .contentLength where mayHaveBody: writeContentLength(field.value, from: bytes, into: &out)
+            case .proxyStatus: writeProxyStatus(field.value, from: bytes, into: &out)
+            default: break
+            }
         }
         run.flush(from: bytes, into: &out)
 
@@ -149,6 +168,25 @@ package enum HeadWriter {
         case .keepAlive where clientVersion == .http10: out.append(contentsOf: "Connection: keep-alive\r\n")
         case .keepAlive, .close: break
         }
+        out.append(contentsOf: "\r\n")
+    }
+
+    /// Appends the request as it came, to be the content of the answer to a TRACE (RFC 9110 section 9.3.8),
+    /// without the fields that are there to hold a secret.
+    package static func reflect(request head: RequestHead, from bytes: Span<UInt8>, into out: inout [UInt8]) {
+        out.append(contentsOf: bytes, in: ByteRange(head.methodRange.start, head.target.end))
+        out.append(contentsOf: head.version == .http11 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n")
+        var run = LineRun()
+        for index in head.fields.indices {
+            let field = head.fields[index]
+            let keeps =
+                switch field.id {
+                case .authorization, .cookie, .proxyAuthorization: false
+                default: true
+                }
+            run.take(field.line, keeps: keeps, from: bytes, into: &out)
+        }
+        run.flush(from: bytes, into: &out)
         out.append(contentsOf: "\r\n")
     }
 
@@ -170,6 +208,31 @@ package enum HeadWriter {
         out.append(contentsOf: authority.host.utf8)
         if authority.isIPv6 { out.append(UInt8(ascii: "]")) }
         if authority.port != defaultPort { out.append(contentsOf: ":\(authority.port)") }
+        out.append(contentsOf: "\r\n")
+    }
+
+    private static func writeContentLength(_ value: ByteRange, from bytes: Span<UInt8>, into out: inout [UInt8]) {
+        out.append(contentsOf: "Content-Length: ")
+        out.append(contentsOf: bytes, in: bytes.withoutLeadingZeros(value))
+        out.append(contentsOf: "\r\n")
+    }
+
+    private static func writeMaxForwards(_ maxForwards: MaxForwards, into out: inout [UInt8]) {
+        guard case .hops(let hops) = maxForwards else { return }
+        out.append(contentsOf: "Max-Forwards: \(max(0, hops - 1))\r\n")
+    }
+
+    /// The members of other proxies; no field at all if there are none.
+    private static func writeProxyStatus(_ value: ByteRange, from bytes: Span<UInt8>, into out: inout [UInt8]) {
+        guard ProxyStatusList.content(of: value, in: bytes) == .mixed else { return }
+        var members = ProxyStatusList(value)
+        var separator = "Proxy-Status: "
+        while case .member(let member, isOurs: let isOurs) = members.next(in: bytes) {
+            if isOurs { continue }
+            out.append(contentsOf: separator)
+            out.append(contentsOf: bytes, in: member)
+            separator = ", "
+        }
         out.append(contentsOf: "\r\n")
     }
 

@@ -40,12 +40,17 @@ extension ClientConnection {
     /// Looks for a whole head in what was received; false if more must come.
     @discardableResult
     func nextRequest() -> Bool {
+        parser.limit = worker.snapshot.limits.requestHead
         let progress = unsafe parser.parseRequest(
             Span(_unsafeBytes: requests.unread), into: &exchange.request)
         switch progress {
         case .incomplete: return false
         case .tooLarge: refuse(.requestHeadTooLarge(worker.snapshot.limits.requestHead))
-        case .malformed(let error): refuse(.badRequest(error))
+        case .tooManyFields: refuse(.tooManyRequestFields)
+        case .malformed(let error):
+            let defect = unsafe RequestDestination.targetDefect(
+                behind: error, exchange.request, Span(_unsafeBytes: requests.unread))
+            refuse(defect.map(ProxyError.badConnectTarget) ?? .badRequest(error))
         case .complete:
             parser.reset()
             deadline.clear()
@@ -79,6 +84,7 @@ extension ClientConnection {
         switch outcome {
         case .proxyItself: refuseRequest(.askedForProxyItself)
         case .malformed(let error): refuseRequest(.badAuthority(error))
+        case .malformedTunnel(let defect): refuseRequest(.badConnectTarget(defect))
         case .unsupportedScheme(let scheme): refuseRequest(.unsupportedScheme(scheme))
         case .tunnel(let authority):
             exchange.record.authority = authority
@@ -121,10 +127,26 @@ extension ClientConnection {
     }
 
     private func beginExchange(_ route: Route) {
+        exchange.record.entry = route.entry?.pattern
+        switch unsafe exchange.request.maxForwards(in: Span(_unsafeBytes: requests.unread)) {
+        case .malformed: return refuseRequest(.badMaxForwards)
+        case .hops(0): return answerAsFinalRecipient()
+        case .hops, .unlimited: break
+        }
         phase = .exchanging
         headIsPending = false
-        exchange.record.entry = route.entry?.pattern
         exchange.begin(to: route, leased: takeLeased(for: route))
+    }
+
+    private func answerAsFinalRecipient() {
+        let request = exchange.request
+        let keeps = request.framing == .none && request.keepsAlive && !worker.isDraining
+        let answer = unsafe FinalRecipient.answer(
+            to: request, Span(_unsafeBytes: requests.unread), keepsConnection: keeps)
+        exchange.record.status = 200
+        worker.log(&exchange.record, of: self)
+        if keeps { skipHead() }
+        say(answer, then: keeps ? .nextRequest : .linger)
     }
 
     /// The upstream connection at hand, if the policy in force would have made it and it still stands.

@@ -30,6 +30,7 @@ extension Exchange {
             switch progress {
             case .incomplete: return
             case .tooLarge: return refuse(.responseHeadTooLarge(snapshot.limits.responseHead, host: host))
+            case .tooManyFields: return refuse(.tooManyResponseFields(host: host))
             case .malformed(let error): return refuse(.badResponse(error, host: host))
             case .complete: respond(on: upstream)
             }

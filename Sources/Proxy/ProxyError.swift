@@ -10,7 +10,10 @@ enum ProxyError {
     // The client's.
     case badRequest(WireError)
     case badAuthority(HTTPWire.AuthorityError)
+    case badConnectTarget(ConnectTargetDefect)
+    case badMaxForwards
     case requestHeadTooLarge(Int)
+    case tooManyRequestFields
     case requestStalled(after: Duration)
     case askedForProxyItself
     case unsupportedScheme(String)
@@ -27,6 +30,7 @@ enum ProxyError {
     case upstreamClosed(String, host: String)
     case badResponse(WireError, host: String)
     case responseHeadTooLarge(Int, host: String)
+    case tooManyResponseFields(host: String)
     case unaskedUpgrade(host: String)
     case noResponse(after: Duration, host: String)
 
@@ -62,10 +66,20 @@ enum ProxyError {
             Self.clientError(400, "Bad request", "http_request_error", error.message)
         case .badAuthority(let error):
             Self.clientError(400, "Bad request target", "http_request_error", error.description)
+        case .badConnectTarget(let defect):
+            Self.clientError(400, "Bad CONNECT target", "http_request_error", defect.description)
+        case .badMaxForwards:
+            Self.clientError(
+                400, "Bad Max-Forwards", "http_request_error",
+                "Max-Forwards of OPTIONS and TRACE must be one decimal number (RFC 9110 section 7.6.2)")
         case .requestHeadTooLarge(let limit):
             Self.clientError(
                 431, "Request header fields too large", "http_request_error",
                 "the request's head is longer than \(limit) bytes (limits.request_head)")
+        case .tooManyRequestFields:
+            Self.clientError(
+                431, "Too many request header fields", "http_request_error",
+                "the request's head has more than \(HeadParser.fieldLimit) field lines, which is a fixed limit")
         case .requestStalled(let time):
             Self.clientError(408, "Request timeout", "http_request_error", "the request did not arrive within \(time)")
         case .askedForProxyItself:
@@ -108,6 +122,10 @@ enum ProxyError {
             .origin(
                 502, "Response header of \(host) too large", "http_response_header_section_size",
                 "the response's head is longer than \(limit) bytes (limits.response_head)", host)
+        case .tooManyResponseFields(let host):
+            .origin(
+                502, "Too many response header fields of \(host)", "http_response_header_section_size",
+                "the response's head has more than \(HeadParser.fieldLimit) field lines, which is a fixed limit", host)
         case .unaskedUpgrade(let host):
             .origin(502, "Malformed response from \(host)", "http_protocol_error", "101 Switching Protocols that no one asked for", host)
         case .noResponse(let time, let host):

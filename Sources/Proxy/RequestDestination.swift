@@ -10,11 +10,15 @@ enum RequestDestination {
     case proxyItself
     case unsupportedScheme(String)
     case malformed(AuthorityError)
+    case malformedTunnel(ConnectTargetDefect)
 
-    static func of(_ request: RequestHead, _ bytes: borrowing Span<UInt8>) -> RequestDestination {
+    static func of(_ request: RequestHead, _ bytes: Span<UInt8>) -> RequestDestination {
         switch request.targetForm {
         case .authority:
-            return authority(bytes.extracting(request.target.offsets), defaultPort: nil).map(RequestDestination.tunnel)
+            switch Authority.parse(bytes.extracting(request.target.offsets), defaultPort: nil) {
+            case .success(let authority): return .tunnel(authority)
+            case .failure(let error): return .malformedTunnel(ConnectTargetDefect(request.target, bytes, error))
+            }
         case .origin, .asterisk: return .proxyItself
         case .absolute(let target):
             let purpose: Worker.Purpose
@@ -23,10 +27,23 @@ enum RequestDestination {
             case .https: purpose = .secure
             case .other: return .unsupportedScheme(request.target.text(in: bytes))
             }
-            return authority(
-                bytes.extracting(target.authority.offsets), defaultPort: purpose == .plain ? 80 : 443
-            ).map { .url($0, purpose) }
+            switch Authority.parse(
+                bytes.extracting(target.authority.offsets), defaultPort: purpose == .plain ? 80 : 443)
+            {
+            case .success(let authority): return .url(authority, purpose)
+            case .failure(let error): return .malformed(error)
+            }
         }
+    }
+
+    /// What is wrong with a CONNECT whose Host is malformed: it repeats the target, about which more can be said.
+    static func targetDefect(
+        behind error: WireError, _ request: RequestHead, _ bytes: Span<UInt8>
+    ) -> ConnectTargetDefect? {
+        guard error.code == .invalidHost, request.method == .connect,
+            case .failure(let defect) = Authority.parse(bytes.extracting(request.target.offsets), defaultPort: nil)
+        else { return nil }
+        return ConnectTargetDefect(request.target, bytes, defect)
     }
 
     /// Whether a request behind a CONNECT is for the authority that CONNECT named, by its Host and, if
@@ -44,19 +61,5 @@ enum RequestDestination {
             return target.scheme == .https
                 && authority.matches(bytes.extracting(target.authority.offsets), defaultPort: 443)
         }
-    }
-
-    private struct Parsed {
-        let result: Result<Authority, AuthorityError>
-        func map(_ make: (Authority) -> RequestDestination) -> RequestDestination {
-            switch result {
-            case .success(let authority): make(authority)
-            case .failure(let error): .malformed(error)
-            }
-        }
-    }
-
-    private static func authority(_ bytes: borrowing Span<UInt8>, defaultPort: UInt16?) -> Parsed {
-        Parsed(result: Authority.parse(bytes, defaultPort: defaultPort))
     }
 }

@@ -14,7 +14,7 @@ package import Transport
 package struct MessagePipe: ~Copyable {
     /// How the body of the message is carried over.
     private enum Coding {
-        /// As it came: by length, by chunks with their extensions and trailers, or by close.
+        /// In the framing in which it came: by length, by chunks with their extensions and trailers, or by close.
         case verbatim(BodyScanner)
         /// Chunks taken off, for a peer that speaks HTTP/1.0.
         case dechunking(ChunkedDecoder)
@@ -30,11 +30,13 @@ package struct MessagePipe: ~Copyable {
         case blocked
         /// The message has been passed on to its last byte.
         case ended
-        /// The source ended in the middle of the message.
+        /// The source ended in the middle of the message; all that it sent was passed on.
         case truncated
         case sourceFailed(StreamError)
         case sinkFailed(StreamError)
-        /// The body breaks its framing.
+        /// The body breaks its framing. Nothing was passed on if it does so from its beginning, and nothing
+        /// that arrived with the defect if the message is not ``begin(head:inPlaceOf:framing:dechunks:chunks:replayable:salvages:)``
+        /// for salvage.
         case malformed(WireError)
     }
 
@@ -44,6 +46,12 @@ package struct MessagePipe: ~Copyable {
     /// Bytes in front of the buffer's start that were sent and can be sent again.
     private var replay = 0
     private var keepsReplay = false
+    /// What breaks the body's framing, once that has been seen.
+    private var defect: WireError?
+    /// What is whole of a body that breaks its framing is passed on.
+    private var salvages = false
+    /// Bytes of the head that is written.
+    private var headLength = 0
     /// The whole message has been received (not necessarily written).
     package private(set) var isComplete = true
     /// Bytes written to the sink since the message began, its head counted.
@@ -95,13 +103,17 @@ package struct MessagePipe: ~Copyable {
     ///   - dechunks: the receiver doesn't know chunks.
     ///   - chunks: the body ends with the connection, and the receiver shall see it in chunks.
     ///   - replayable: keep what is sent for ``rewind()`` as long as it fits.
+    ///   - salvages: pass on what is whole of a body that breaks its framing, before the defect is told.
     package mutating func begin(
         head: inout [UInt8], inPlaceOf length: Int, framing: BodyFraming,
-        dechunks: Bool = false, chunks: Bool = false, replayable: Bool = false
+        dechunks: Bool = false, chunks: Bool = false, replayable: Bool = false, salvages: Bool = false
     ) {
         carried = 0
         replay = 0
         keepsReplay = replayable
+        defect = nil
+        self.salvages = salvages
+        headLength = head.count
         if chunks {
             let body = buffer.count - length
             if body > 0 {
@@ -143,12 +155,22 @@ package struct MessagePipe: ~Copyable {
         replay = 0
     }
 
+    /// Drops what is left of a message that has been received to its end: the sink takes no more of it.
+    package mutating func abandon() {
+        buffer.consume(ready)
+        ready = 0
+    }
+
+    /// Whether all that was received of the message has been written.
+    package var isDrained: Bool { ready == 0 }
+
     /// Passes on what is there, and reads more as long as the sink takes it.
     /// - Parameter readable: the source is known to have something.
     package mutating func pump(from source: ByteStream, to sink: ByteStream, readable: Bool) -> Outcome {
         var mayRead = readable || source.holdsBytes
         while true {
-            if !isComplete, buffer.count > ready, let error = absorb() { return .malformed(error) }
+            if !isComplete, defect == nil, buffer.count > ready { absorb() }
+            if let defect, !salvages || (carried == 0 && ready == headLength) { return .malformed(defect) }
             if ready > 0 {
                 let before = buffer.count
                 let outcome = sink.write(ready, from: &buffer)
@@ -165,6 +187,7 @@ package struct MessagePipe: ~Copyable {
                 }
             }
             if isComplete { return .ended }
+            if let defect { return .malformed(defect) }
             guard mayRead else {
                 rest()
                 source.wantsRead = true
@@ -191,38 +214,40 @@ package struct MessagePipe: ~Copyable {
     }
 
     /// Looks at the bytes that arrived and adds those of the message to the ready ones.
-    private mutating func absorb() -> WireError? {
+    private mutating func absorb() {
+        let progress: BodyProgress
         switch coding {
-        case .verbatim(var scanner):
-            let arrived = UnsafeRawBufferPointer(rebasing: buffer.unread[ready...])
-            let progress = unsafe scanner.scan(Span(_unsafeBytes: arrived))
-            coding = .verbatim(scanner)
-            switch progress {
-            case .passed(let count): ready += count
-            case .ended(let count):
-                ready += count
-                isComplete = true
-            case .malformed(let error): return error
-            }
-        case .dechunking(var decoder):
-            let arrived = buffer.unreadMutable(from: ready)
-            var span = unsafe MutableSpan(_unsafeElements: arrived.assumingMemoryBound(to: UInt8.self))
-            let progress = decoder.decode(inPlace: &span)
-            coding = .dechunking(decoder)
-            switch progress {
-            case .decoded(let payload, let consumed, let ended):
-                // Not what is behind the message: the one who judges the connection has to see it.
-                buffer.remove(consumed - payload, at: ready + payload)
-                ready += payload
-                isComplete = ended
-            case .malformed(let error): return error
-            }
         case .chunking:
             ChunkSize(buffer.count).withBytes { buffer.prepend(copying: $0) }
             buffer.append(copying: ChunkSize.lineEnd)
             ready = buffer.count
+            return
+        case .verbatim(var scanner):
+            let arrived = buffer.unreadMutable(from: ready)
+            var span = unsafe MutableSpan(_unsafeElements: arrived.assumingMemoryBound(to: UInt8.self))
+            progress = scanner.scan(inPlace: &span)
+            coding = .verbatim(scanner)
+        case .dechunking(var decoder):
+            let arrived = buffer.unreadMutable(from: ready)
+            var span = unsafe MutableSpan(_unsafeElements: arrived.assumingMemoryBound(to: UInt8.self))
+            progress = decoder.decode(inPlace: &span)
+            coding = .dechunking(decoder)
         }
-        return nil
+        switch progress {
+        case .passed(let kept, let consumed, let ended):
+            take(kept, of: consumed)
+            isComplete = ended
+        case .malformed(let error, let kept, let consumed):
+            take(kept, of: consumed)
+            defect = error
+        }
+    }
+
+    /// The first `kept` bytes that are not ready yet are now, in the place of `consumed`. What is after the
+    /// message stays: the one who judges the connection has to see it.
+    private mutating func take(_ kept: Int, of consumed: Int) {
+        buffer.remove(consumed - kept, at: ready + kept)
+        ready += kept
     }
 
     /// The source has ended in the proper way; false if the message wanted more.

@@ -49,7 +49,7 @@ final class ParentReply {
         while true {
             switch unsafe parser.parseResponse(Span(_unsafeBytes: answer.unread), to: .connect, into: &head) {
             case .incomplete: return .incomplete
-            case .tooLarge: return .failed("its answer is too long")
+            case .tooLarge, .tooManyFields: return .failed("its answer is too long")
             case .malformed(let error): return .failed("its answer is malformed: \(error.message)")
             case .complete: break
             }

@@ -37,7 +37,7 @@ import Testing
     @Test(arguments: [
         ("", AuthorityError.empty), (":443", .empty), (".:443", .emptyLabel), ("a..b:443", .emptyLabel),
         (".a:443", .emptyLabel), ("a..:443", .emptyLabel), ("a", .missingPort), ("a:", .missingPort), ("[::1]", .missingPort),
-        ("a:0", .invalidPort), ("a:65536", .invalidPort), ("a:99999", .invalidPort), ("a:000443", .invalidPort),
+        ("a:0", .invalidPort), ("a:65536", .invalidPort), ("a:99999", .invalidPort), ("a:000443", .invalidPort), ("a:0443", .invalidPort),
         ("a:+80", .invalidPort), ("a:-1", .invalidPort), ("a:8o", .invalidPort), ("a:443/", .invalidPort),
         ("a:18446744073709551617", .invalidPort), ("user@a:443", .userInformation), ("user:pw@a:443", .userInformation),
         ("a%2etest:443", .percentEncoding), ("[fe80::1%25eth0]:443", .percentEncoding), ("b\u{FC}cher.test:443", .notASCII),
@@ -76,7 +76,7 @@ import Testing
     @Test(arguments: [
         ("a.test:443", "a.test", true), ("a.test:443", "A.Test.", true), ("a.test:443", "a.test:443", true),
         ("a.test:443", "a.test:", true), ("a.test:443", "a.test.:443", true), ("a.test:443", "a.test:8443", false),
-        ("a.test:443", "a.test:0443", true), ("a.test:443", "b.test", false), ("a.test:443", "a.tes", false),
+        ("a.test:443", "a.test:0443", false), ("a.test:443", "b.test", false), ("a.test:443", "a.tes", false),
         ("a.test:443", "a.testx", false), ("a.test:443", "a.test..", false), ("a.test:443", "", false),
         ("a.test:443", "a.test:x", false), ("a.test:443", "a.test:4430", false), ("a.test:443", "x.a.test", false),
         ("a.test:8443", "a.test", false), ("a.test:8443", "a.test:8443", true), ("a.test:8443", "a.test:443", false),

@@ -81,7 +81,55 @@ import Testing
                 == "\(expected)\r\nHost: a.test\r\nA: b\r\n\r\n")
         #expect(
             try rewritten("\(line)\r\nHost: other.test\r\n\r\n", target: .asReceived, via: false)
-                == "\(line)\r\nHost: other.test\r\n\r\n")
+                == "\(line)\r\nHost: a.test\r\n\r\n")
+    }
+
+    @Test(arguments: [("010", "10"), ("0", "0"), ("000", "0"), ("00000000000000000000000000008", "8"), ("100", "100")])
+    func numbersAreWrittenWithoutLeadingZeros(_ sent: String, _ written: String) throws {
+        #expect(
+            try rewritten("POST / HTTP/1.1\r\nHost: a\r\ncontent-length:\(sent)\r\nA: b\r\n\r\n", via: false)
+                == "POST / HTTP/1.1\r\nHost: a\r\n\(sent == written ? "content-length:" : "Content-Length: ")\(written)\r\nA: b\r\n\r\n")
+        for method in [HTTPWire.Method.get, .head] {
+            #expect(
+                try rewritten(response: "HTTP/1.1 200 O\r\nContent-Length: \(sent)\r\n\r\n", via: false, to: method)
+                    == "HTTP/1.1 200 O\r\nContent-Length: \(written)\r\n\r\n")
+        }
+        #expect(try rewritten(response: "HTTP/1.1 204 \r\nContent-Length: \(sent)\r\n\r\n", via: false) == "HTTP/1.1 204 \r\n\r\n")
+    }
+
+    @Test(arguments: [("1", "0"), ("010", "9"), ("2147483648", "2147483647"), ("99999999999999999999", "2147483647")])
+    func forwardsAreCountedDown(_ sent: String, _ written: String) throws {
+        for method in ["OPTIONS", "TRACE"] {
+            #expect(
+                try rewritten("\(method) / HTTP/1.1\r\nHost: a\r\nMax-Forwards: \(sent)\r\nA: b\r\n\r\n", via: false)
+                    == "\(method) / HTTP/1.1\r\nHost: a\r\nMax-Forwards: \(written)\r\nA: b\r\n\r\n")
+        }
+        let get = "GET / HTTP/1.1\r\nHost: a\r\nMax-Forwards: \(sent)\r\n\r\n"
+        #expect(try rewritten(get, via: false) == get)
+    }
+
+    @Test func aReflectionHoldsNoSecrets() throws {
+        let text = "TRACE /x?y HTTP/1.1\r\nHost: a\r\nCookie: c\r\nVia: 1.1 b\r\nauthorization: d\r\nProxy-Authorization: e\r\nX: f\r\n\r\n"
+        let head = try #require(request(text).head)
+        var out: [UInt8] = []
+        HeadWriter.reflect(request: head, from: Array(text.utf8).span, into: &out)
+        #expect(String(decoding: out, as: UTF8.self) == "TRACE /x?y HTTP/1.1\r\nHost: a\r\nVia: 1.1 b\r\nX: f\r\n\r\n")
+    }
+
+    /// RFC 9209: who speaks in this proxy's name forges a refusal.
+    @Test(arguments: [
+        ("cdn; error=x", "cdn; error=x"), ("pinproxy; error=x", nil), ("\"pinproxy\"", nil), ("PinProxy", nil),
+        ("a , pinproxy;details=\"b, c\" ,d", "a, d"), ("a; details=\"x, pinproxy; error=y\"", "a; details=\"x, pinproxy; error=y\""),
+        ("a; details=\"\\\", pinproxy; error=y\"", "a; details=\"\\\", pinproxy; error=y\""), ("pinproxy.example", "pinproxy.example"),
+        ("\"pinproxy x\";a", "\"pinproxy x\";a"), ("a;b=pinproxy", "a;b=pinproxy"), ("*a/b:c", "*a/b:c"),
+        // No lists: who reads them otherwise is not to find this proxy in them.
+        ("a; details=\"x, pinproxy", nil), ("x\", pinproxy", nil), ("\"pin\\proxy\"", nil), ("pinproxy error=x", nil), ("a,,b", nil),
+        ("a,", nil), ("", nil), ("(pinproxy)", nil), ("a;d=%\"x\\\", pinproxy; e=\"\"", nil), ("\"pinproxy\"x", nil), ("a\u{80}", nil),
+    ])
+    func nobodyElseSpeaksForThisProxy(_ value: String, _ kept: String?) throws {
+        #expect(
+            try rewritten(response: "HTTP/1.1 200 O\r\nProxy-Status: \(value)\r\nA: b\r\n\r\n", via: false)
+                == "HTTP/1.1 200 O\r\n\(kept.map { "Proxy-Status: \($0)\r\n" } ?? "")A: b\r\n\r\n")
     }
 
     @Test func upgradesAndTrailersAreAskedForAnew() throws {

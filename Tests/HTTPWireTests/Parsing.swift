@@ -3,19 +3,21 @@ import HTTPWire
 /// What became of a head that was given in one piece.
 enum Parsed<Head: Sendable>: Sendable {
     case complete(Head)
-    case incomplete, tooLarge
+    case incomplete, tooLarge, tooManyFields
     case malformed(WireError.Code)
 
     var head: Head? { if case .complete(let head) = self { head } else { nil } }
     var defect: WireError.Code? { if case .malformed(let code) = self { code } else { nil } }
     var isIncomplete: Bool { if case .incomplete = self { true } else { false } }
     var isTooLarge: Bool { if case .tooLarge = self { true } else { false } }
+    var hasTooManyFields: Bool { if case .tooManyFields = self { true } else { false } }
 
     init(_ progress: HeadProgress, _ head: Head) {
         self =
             switch progress {
             case .incomplete: .incomplete
             case .tooLarge: .tooLarge
+            case .tooManyFields: .tooManyFields
             case .malformed(let error): .malformed(error.code)
             case .complete: .complete(head)
             }

@@ -143,7 +143,7 @@ import Testing
         let start = "GET / HTTP/1.1\r\nHost: a\r\n"
         let field = "a:\r\n"
         #expect(request(start + String(repeating: field, count: HeadParser.fieldLimit - 1) + "\r\n").head != nil)
-        #expect(request(start + String(repeating: field, count: HeadParser.fieldLimit) + "\r\n").isTooLarge)
+        #expect(request(start + String(repeating: field, count: HeadParser.fieldLimit) + "\r\n").hasTooManyFields)
     }
 
     @Test func storageIsKeptFromOneHeadToTheNext() {

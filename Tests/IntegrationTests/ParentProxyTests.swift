@@ -55,6 +55,22 @@ struct ParentProxyTests {
         }
     }
 
+    /// RFC 9112 section 3.2.2: the URL says which host is meant, whatever Host says.
+    @Test func aParentIsToldTheHostOfTheURL() async throws {
+        try await withTestBed { bed in
+            // An origin that says what it was asked, in the place of the parent.
+            let parent = try await PythonPeer.origin(in: bed, chain: nil)
+            let proxy = try await ProxyProcess(
+                in: bed, trust: nil, sections: ["upstream": ["parent: http://127.0.0.1:\(parent.port)"]])
+            let connection = try RawConnection(to: proxy)
+            try await connection.send("GET http://right.test:81/echo HTTP/1.1\r\nHost: wrong.test\r\n\r\n")
+            let request = try await parent.events.first("request")
+            #expect(request["target"] == "http://right.test:81/echo", "\(request)")
+            #expect(request["lines"]?.contains("Host: right.test:81") == true, "\(request)")
+            #expect(request["lines"]?.contains("wrong.test") == false, "\(request)")
+        }
+    }
+
     @Test func aParentThatIsNotThereIsABadGateway() async throws {
         try await withTestBed { bed in
             let port = try ListeningSocket().port

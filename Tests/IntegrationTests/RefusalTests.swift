@@ -49,6 +49,20 @@ struct RefusalTests {
         #expect(answer.status == 400, "\(answer)")
     }
 
+    @Test(arguments: [
+        ("https://user:password@origin.test/x?secret", ["\\\"https://***@origin.test/x\\\" came", "origin.test:443"]),
+        ("http://origin.test:81/", ["http://origin.test:81", "origin.test:81"]), ("*", ["*", "host:port"]),
+        ("origin.test", ["origin.test", "origin.test:443", "port is missing"]), ("/x?secret", ["/x", "host:port"]),
+        ("user:password@origin.test:443", ["user information", "host:port"]),
+    ])
+    func aConnectSaysWhatCameAndWhatIsWanted(target: String, parts: [String]) async throws {
+        let answer = try await shared.proxy.connect(to: target)
+        #expect(answer.status == 400, "\(answer)")
+        let status = answer["Proxy-Status"] ?? ""
+        #expect(status.contains("CONNECT") && parts.allSatisfy(status.contains), "\(answer)")
+        #expect(!answer.description.contains("secret") && !answer.description.contains("password"), "\(answer)")
+    }
+
     @Test(arguments: ["https://user:password@origin.test/", "ftp://origin.test/", "http://", "http:///x", "https://[::1/"])
     func aTargetThatIsNoURL(target: String) async throws {
         let connection = try RawConnection(to: shared.proxy)
@@ -107,6 +121,27 @@ struct RefusalTests {
         #expect(try await connection.response().status == 431)
         let run = try await shared.curl("-i", shared.url + "/raw/" + largeHead)
         #expect(run.output.hasPrefix("HTTP/1.1 502 "), "\(run)")
+    }
+
+    @Test func aHeadWithTooManyFields() async throws {
+        let connection = try RawConnection(to: shared.proxy)
+        let fields = String(repeating: "X:\r\n", count: 1000)
+        try await connection.send("GET \(shared.plainURL)/echo HTTP/1.1\r\nHost: origin.test\r\n\(fields)\r\n")
+        let answer = try await connection.response()
+        #expect(answer.status == 431 && answer.description.contains("1000 field"), "\(answer)")
+        let head = "HTTP/1.1 200 OK\r\n" + String(repeating: "X:\r\n", count: 1001) + "\r\n"
+        let run = try await manyFields(head)
+        #expect(run.output.hasPrefix("HTTP/1.1 502 ") && run.output.contains("1000 field"), "\(run)")
+    }
+
+    /// The shared proxy takes no head of that length from an origin.
+    private func manyFields(_ head: String) async throws -> Run {
+        try await withTestBed { bed in
+            let own = try await OriginBed.prepare(bed)
+            let encoded = Data(head.utf8).base64EncodedString()
+                .replacingOccurrences(of: "+", with: "-").replacingOccurrences(of: "/", with: "_")
+            return try await own.curl("-i", own.url + "/raw/" + encoded)
+        }
     }
 
     private var largeHead: String {

@@ -36,6 +36,35 @@ struct StreamingTests {
         #expect(run.output.contains("X-End: yes"), "\(run)")
     }
 
+    /// A recipient may merge trailers with the head: what frames, routes or authenticates has no place there.
+    @Test func trailersThatBelongInTheHeadAreDropped() async throws {
+        let up = try await exchange(
+            request("POST", "/echo", "Connection: close\r\nTransfer-Encoding: chunked\r\n")
+                + "3\r\nabc\r\n0\r\nHost: evil.test\r\nContent-Length: 9\r\nX-End: yes\r\n"
+                + "transfer-encoding: chunked\r\nAuthorization: x\r\n\r\n")
+        #expect(up.output.contains("\"trailers\": [\"X-End: yes\"]"), "\(up)")
+        let down = try await exchange(
+            request("GET", raw("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\nSet-Cookie: a=b\r\nX-End: yes\r\nContent-Length: 9\r\n\r\n")))
+        #expect((down.output + "\n").hasSuffix("0\r\nX-End: yes\r\n\r\n"), "\(down)")
+    }
+
+    // MARK: Numbers
+
+    @Test func numbersLoseTheirLeadingZeros() async throws {
+        let up = try await exchange(request("POST", "/echo", "Connection: close\r\nContent-Length: 010\r\n") + "0123456789")
+        #expect(up.output.contains("\"Content-Length: 10\""), "\(up)")
+        let down = try await exchange(request("GET", raw("Content-Length: 003\r\n", "abc")))
+        #expect(down.output.contains("Content-Length: 3\r\n"), "\(down)")
+        let chunks = try await exchange(request("GET", raw("Transfer-Encoding: chunked\r\n", "0003;a=b\r\nabc\r\n000\r\n\r\n")))
+        #expect((chunks.output + "\n").hasSuffix("\r\n\r\n3;a=b\r\nabc\r\n0\r\n\r\n"), "\(chunks)")
+    }
+
+    private func raw(_ fields: String, _ body: String) -> String {
+        "/raw/"
+            + Data("HTTP/1.1 200 OK\r\n\(fields)\r\n\(body)".utf8).base64EncodedString()
+            .replacingOccurrences(of: "+", with: "-").replacingOccurrences(of: "/", with: "_")
+    }
+
     @Test(arguments: [("until-close/70000", 70_000), ("http10", 4), ("chunked", 12), ("large/3000000", 3_000_000)])
     func aBodyArrivesWhole(path: String, length: Int) async throws {
         for protocolOption in ["--http1.1", "--http1.0"] {
@@ -100,6 +129,16 @@ struct StreamingTests {
         }
         #expect(run.output.contains("X-End: 2"), "\(run)")
         #expect(run.output.range(of: #"Via: 1\.1 \w+"#, options: .regularExpression) != nil, "\(run)")
+    }
+
+    /// An origin that speaks in the proxy's name could forge a refusal.
+    @Test func anOriginDoesNotSpeakForTheProxy() async throws {
+        let forged = "Proxy-Status: pinproxy; error=tls_certificate_error\r\n"
+        let run = try await exchange(
+            request("GET", raw("\(forged)Proxy-Status: cdn; details=\"a, b\", PINPROXY\r\nTransfer-Encoding: chunked\r\n",
+                "0\r\n\(forged)\r\n")))
+        #expect(!run.output.lowercased().contains("pinproxy;") && !run.output.contains("PINPROXY"), "\(run)")
+        #expect(run.output.contains("Proxy-Status: cdn; details=\"a, b\"\r\n"), "\(run)")
     }
 
     // MARK: Expectations

@@ -30,7 +30,7 @@ struct Passage: Sendable, CustomTestStringConvertible {
 
     static let small: [Passage] = {
         let text = Array("Hello, proxies of the world".utf8)
-        let chunks = Array("5;a=\"b\"\r\nHello\r\n16\r\n, proxies of the world\r\n0\r\nTrailer: x\r\n\r\n".utf8)
+        let chunks = Array("5;a=\"b\"\r\nHello\r\n16\r\n, proxies of the world\r\n0\r\nX-Sum: 1\r\n\r\n".utf8)
         return [
             Passage("length", .length(27), sent: text, body: text),
             Passage("chunked", .chunked, sent: chunks, body: chunks),
@@ -69,7 +69,7 @@ struct Passage: Sendable, CustomTestStringConvertible {
         guard coding == .chunked else { return body }
         var decoder = ChunkedDecoder()
         var span = body.mutableSpan
-        guard case .decoded(let payload, let consumed, true) = decoder.decode(inPlace: &span), consumed == body.count
+        guard case .passed(let payload, let consumed, ended: true) = decoder.decode(inPlace: &span), consumed == body.count
         else { return nil }
         return Array(body[..<payload])
     }
@@ -82,11 +82,12 @@ extension MessagePipe {
         }
     }
 
-    mutating func begin(_ passage: Passage, replayable: Bool = false) {
+    mutating func begin(_ passage: Passage, replayable: Bool = false, salvages: Bool = false) {
         var head = Passage.written
         begin(
             head: &head, inPlaceOf: Passage.received.count, framing: passage.framing,
-            dechunks: passage.coding == .dechunked, chunks: passage.coding == .chunked, replayable: replayable)
+            dechunks: passage.coding == .dechunked, chunks: passage.coding == .chunked, replayable: replayable,
+            salvages: salvages)
     }
 
     /// The name of the outcome.
@@ -200,6 +201,47 @@ struct Unexpected: Error { let text: String }
         try pipe.receiveHead(on: wires)
         pipe.begin(Passage("bad", .chunked, dechunks ? .dechunked : .asReceived, sent: [], body: []))
         #expect(pipe.pump(wires) == "malformed")
+        #expect(wires.arrived().isEmpty)
+    }
+
+    @Test(arguments: [false, true]) func `what is whole of a malformed body is salvaged`(dechunks: Bool) throws {
+        let wires = try Wires()
+        var pipe = MessagePipe(slabs: wires.slabs)
+        wires.send(Passage.received + Array("5\r\nHello\r\nZZ\r\n".utf8))
+        try pipe.receiveHead(on: wires)
+        pipe.begin(
+            Passage("bad", .chunked, dechunks ? .dechunked : .asReceived, sent: [], body: []), salvages: true)
+        #expect(pipe.pump(wires) == "malformed")
+        #expect(wires.arrived() == Passage.written + Array((dechunks ? "Hello" : "5\r\nHello\r\n").utf8))
+    }
+
+    @Test(arguments: [false, true]) func `nothing is written of a body that is malformed from its start`(dechunks: Bool) throws {
+        let wires = try Wires()
+        var pipe = MessagePipe(slabs: wires.slabs)
+        wires.send(Passage.received + Array("ZZ\r\nHello\r\n".utf8))
+        try pipe.receiveHead(on: wires)
+        pipe.begin(
+            Passage("bad", .chunked, dechunks ? .dechunked : .asReceived, sent: [], body: []), salvages: true)
+        #expect(pipe.pump(wires) == "malformed")
+        #expect(wires.arrived().isEmpty)
+        let carried = pipe.carried
+        #expect(carried == 0)
+    }
+
+    @Test func `what a sink doesn't take of a whole message can be dropped`() throws {
+        let passage = Passage.small[0]
+        let wires = try Wires()
+        var pipe = MessagePipe(slabs: wires.slabs)
+        wires.send(Passage.received + passage.sent + Array("next".utf8))
+        try pipe.receiveHead(on: wires)
+        pipe.begin(passage)
+        shutdown(wires.to, CInt(SHUT_RDWR))
+        #expect(pipe.pump(wires) == "sinkFailed")
+        let isComplete = pipe.isComplete
+        #expect(isComplete)
+        pipe.abandon()
+        let unread = Array(pipe.unread)
+        #expect(unread == Array("next".utf8))
     }
 
     @Test func `a message without a body ends with its head`() throws {

@@ -78,7 +78,7 @@ final class ReportPost: ByteStreamOwner {
         while completion != nil {
             switch unsafe parser.parseResponse(Span(_unsafeBytes: answer.unread), to: .post, into: &head) {
             case .incomplete: return
-            case .tooLarge: finish("the answer is too long")
+            case .tooLarge, .tooManyFields: finish("the answer is too long")
             case .malformed(let error): finish("the answer is malformed: \(error.message)")
             case .complete where (100..<200).contains(head.status):
                 answer.consume(Int(head.length))

@@ -1,0 +1,40 @@
+/// How many more times a request may be forwarded (RFC 9110 section 7.6.2).
+package enum MaxForwards: Sendable, Equatable {
+    /// It doesn't say, or its method is neither TRACE nor OPTIONS, where the field means nothing here.
+    case unlimited
+    /// At 0 the recipient answers itself. What is larger than 2³¹ - 1 counts as 2³¹.
+    case hops(Int)
+    /// There are several, or it is not a decimal number.
+    case malformed
+
+    private static let most = 1 << 31
+
+    fileprivate init(_ value: ByteRange, in bytes: Span<UInt8>) {
+        guard !value.isEmpty else {
+            self = .malformed
+            return
+        }
+        var number = 0
+        for offset in value.offsets {
+            guard bytes[offset].isDigit else {
+                self = .malformed
+                return
+            }
+            number = min(number * 10 + Int(bytes[offset] & 0x0F), Self.most)
+        }
+        self = .hops(number)
+    }
+}
+
+extension RequestHead {
+    /// What Max-Forwards says.
+    package func maxForwards(in bytes: Span<UInt8>) -> MaxForwards {
+        guard method == .options || method == .trace else { return .unlimited }
+        var found = MaxForwards.unlimited
+        for index in fields.indices where fields[index].id == .maxForwards {
+            guard found == .unlimited else { return .malformed }
+            found = MaxForwards(fields[index].value, in: bytes)
+        }
+        return found
+    }
+}
