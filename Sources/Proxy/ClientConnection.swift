@@ -29,6 +29,8 @@ final class ClientConnection: ByteStreamOwner {
         case relaying
         /// All is said; the client's last bytes are read away, so that they don't destroy what was said.
         case lingering
+        /// What was sent of a broken response is on its way; a reset follows.
+        case breakingOff
         case closed
     }
 
@@ -68,6 +70,9 @@ final class ClientConnection: ByteStreamOwner {
     var verification: VerifiedTunnel?
     var relay: Relay?
     private var answer: ByteBuffer
+    /// Of a broken response: what has not arrived yet, and when that last changed.
+    private var unconfirmed = 0
+    private var lastDelivery = MonotonicTime(nanoseconds: 0)
     /// The client's SNI isn't the authority of CONNECT: its first request is answered 421.
     var misdirectedName: String?
 
@@ -107,7 +112,7 @@ final class ClientConnection: ByteStreamOwner {
         case .exchanging: exchange.clientIsReadable()
         case .authenticating, .connecting: receiveAhead()
         case .lingering: discard()
-        case .answering, .securing, .verifying, .relaying, .closed: stream.wantsRead = false
+        case .answering, .securing, .verifying, .relaying, .breakingOff, .closed: stream.wantsRead = false
         }
     }
 
@@ -125,6 +130,9 @@ final class ClientConnection: ByteStreamOwner {
             refuse(.requestStalled(after: worker.snapshot.timeouts.idleClient))
         case .awaitingRequest: close()
         case .verifying: fail("the TLS handshake in the tunnel took too long")
+        // The kernel goes on delivering what was said.
+        case .lingering: close()
+        case .breakingOff: resetWhenDelivered()
         default: abort()
         }
     }
@@ -201,11 +209,41 @@ final class ClientConnection: ByteStreamOwner {
     func linger() {
         releaseUpstream()
         stream.endWriting()
+        awaitEnd()
+    }
+
+    private func awaitEnd() {
         if hasEnded { return close() }
         phase = .lingering
         stream.wantsRead = true
         deadline.set(afterNanoseconds: Worker.lingerNanoseconds)
         if stream.holdsBytes { discard() }
+    }
+
+    /// Ends a response that was cut short: what was written still arrives, and can't pass for the whole.
+    /// - Parameter isFramed: the client knows the body's end by its length or its chunks; else only a reset
+    ///   tells that something is missing, and it has to wait until all has arrived, which it would destroy.
+    func breakOff(isFramed: Bool) {
+        releaseUpstream()
+        if isFramed {
+            stream.endAbruptly()
+            awaitEnd()
+        } else {
+            phase = .breakingOff
+            stream.wantsRead = false
+            unconfirmed = stream.unconfirmed
+            lastDelivery = worker.loop.now
+            resetWhenDelivered()
+        }
+    }
+
+    /// The kernel tells of confirmations only when asked.
+    private func resetWhenDelivered() {
+        let left = stream.unconfirmed
+        if left < unconfirmed { lastDelivery = worker.loop.now }
+        unconfirmed = left
+        if left == 0 || worker.loop.now - lastDelivery > worker.idleNanoseconds { return abort() }
+        deadline.set(afterNanoseconds: Worker.deliveryCheckNanoseconds)
     }
 
     private func discard() {

@@ -95,6 +95,8 @@ final class Exchange: ByteStreamOwner {
 
     private func connect(to route: Route) {
         phase = .connecting
+        // The steps of connecting have deadlines of their own; that of an earlier try is not theirs.
+        deadline.clear()
         attempt = worker.connector.connect(to: route.target, timeouts: snapshot.timeouts) {
             [unowned self] result in
             attempt = nil
@@ -113,6 +115,7 @@ final class Exchange: ByteStreamOwner {
         connection.stream.wantsRead = true
         record.connected(connection)
         parser.reset()
+        parser.limit = snapshot.limits.responseHead
         phase = .awaitingResponse
         if !retried { writeRequestHead(to: connection) }
         if isPersonal { connection.isPersonal = true }
@@ -217,6 +220,8 @@ final class Exchange: ByteStreamOwner {
     func finish(_ upstream: UpstreamConnection) {
         record.bytesDown = upstream.responses.carried
         record.bytesUp = client.requests.carried
+        // The client sent its request to the end, though the origin didn't take it: the next one follows.
+        if !requestPassed, client.requests.isComplete { client.requests.abandon() }
         let reusable =
             requestPassed && response.keepsAlive && response.framing != .untilClose
             && upstream.responses.unread.isEmpty && !upstream.stream.holdsBytes
@@ -267,23 +272,29 @@ final class Exchange: ByteStreamOwner {
         client.refuse(error, method: method, keepsConnection: false)
     }
 
-    /// The response can't be finished: the client must not take what it has for the whole.
+    /// The response can't be finished: the client must not take what it has for the whole. What was written
+    /// still reaches it, however slowly it reads.
     func cut(_ cause: String) {
         record.failed(cause)
-        finishAbruptly()
+        let isDelivered = phase == .relaying && upstream?.responses.isDrained == true
+        let isFramed = request.version == .http11 || hasLength
+        leaveAbruptly()
+        if isDelivered { client.breakOff(isFramed: isFramed) } else { client.abort() }
     }
+
+    private var hasLength: Bool { if case .length = response.framing { true } else { false } }
 
     func clientVanished(_ cause: String) {
         record.failed("client: \(cause)")
-        finishAbruptly()
+        leaveAbruptly()
+        client.abort()
     }
 
-    private func finishAbruptly() {
+    private func leaveAbruptly() {
         record.bytesDown = upstream?.responses.carried ?? 0
         record.bytesUp = client.requests.carried
         dropUpstream()
         over()
-        client.abort()
     }
 
     private func dropUpstream() {

@@ -61,13 +61,20 @@ extension Exchange {
             }
             let wantsClose = response.framing == .untilClose || response.framing == .chunked
             keepsClient =
-                request.keepsAlive && requestPassed && !worker.isDraining
+                request.keepsAlive && (requestPassed || client.requests.isComplete) && !worker.isDraining
                 && !(client.hasEnded && client.requests.unread.isEmpty)
                 && !(request.version == .http10 && wantsClose)
             phase = .relaying
-            writeResponseHead(on: upstream, connection: keepsClient ? .keepAlive : .close)
+            writeResponseHead(on: upstream, connection: keepsClient || endsUnannounced ? .keepAlive : .close)
         }
         pumpResponse(readable: false)
+    }
+
+    /// A client whose expectation failed may send the body after all, or leave it out and ask again (RFC 9110
+    /// section 10.1.1). Nobody can tell the one from the other, so the connection ends here, and no byte of a
+    /// body is taken for a request. That isn't announced: curl would give up instead of asking again.
+    private var endsUnannounced: Bool {
+        response.status == 417 && request.expectsContinue && !requestPassed
     }
 
     func writeResponseHead(on upstream: UpstreamConnection, connection: ClientPersistence) {
@@ -87,7 +94,7 @@ extension Exchange {
             via: snapshot.proxy.via, into: &worker.headScratch)
         upstream.responses.begin(
             head: &worker.headScratch, inPlaceOf: length, framing: isFinal ? response.framing : .none,
-            dechunks: coding == .dechunked, chunks: coding == .chunked)
+            dechunks: coding == .dechunked, chunks: coding == .chunked, salvages: true)
     }
 
     func pumpResponse(readable: Bool) {
@@ -97,6 +104,9 @@ extension Exchange {
         case .ended: responseEnded(on: upstream)
         case .truncated: cut("the origin ended in the middle of the response")
         case .sourceFailed(let error): cut(error.description)
+        case .malformed(let error) where upstream.responses.carried == 0:
+            phase = .awaitingResponse
+            refuse(.badResponse(error, host: host))
         case .malformed(let error): cut("the origin's body is malformed: \(error.message)")
         case .sinkFailed(let error): clientVanished(error.description)
         }

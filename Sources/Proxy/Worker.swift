@@ -13,6 +13,8 @@ final class Worker {
     static let lastChanceNanoseconds: UInt64 = 1_000_000_000
     /// How long a client that was refused gets to read why.
     static let lingerNanoseconds: UInt64 = 5_000_000_000
+    /// How often it is looked whether the last of a broken response has arrived, where a reset has to wait for it.
+    static let deliveryCheckNanoseconds: UInt64 = 50_000_000
 
     let loop: EventLoop
     let context: ProxyContext

@@ -218,6 +218,18 @@ package final class ByteStream: SocketHandler {
         Glibc.shutdown(raw, CInt(SHUT_WR))
     }
 
+    /// Ends this side without close_notify, after a message that was cut short: what was sent still arrives,
+    /// and under TLS the end can't pass for a good one.
+    package func endAbruptly() {
+        Glibc.shutdown(raw, CInt(SHUT_WR))
+    }
+
+    /// Bytes that were written and that the peer's kernel has not confirmed.
+    package var unconfirmed: Int {
+        var count: CInt = 0
+        return ioctl(raw, UInt(TIOCOUTQ), &count) == 0 ? Int(count) : 0
+    }
+
     /// Sends close_notify, so that the peer can tell the end from a truncation; nothing in the clear.
     package func sayGoodbye() {
         if layer == .tls { _ = tls?.shutdown() }

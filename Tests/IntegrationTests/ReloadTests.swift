@@ -89,6 +89,33 @@ struct ReloadTests {
         }
     }
 
+    /// Head limits hold for the next head, on a connection that is kept as well.
+    @Test func newHeadLimitsReachKeptConnections() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(
+                bed, sections: ["limits": ["request_head: 8KiB", "response_head: 8KiB"]])
+            let connection = try RawConnection(to: shared.proxy)
+            let long = String(repeating: "x", count: 20_000)
+            let host = "\(OriginBed.name):\(shared.secondOriginPort)"
+            func get(_ path: String, _ field: String = "X: y") async throws -> RawResponse {
+                try await connection.send("GET \(shared.plainURL)\(path) HTTP/1.1\r\nHost: \(host)\r\n\(field)\r\n\r\n")
+                return try await connection.response()
+            }
+            #expect(try await get("/large/3").status == 200)
+            let file = bed.path("proxy/pinproxy.yaml")
+            let text = try String(contentsOfFile: file, encoding: .utf8)
+            try bed.file("proxy/pinproxy.yaml", text.replacingOccurrences(of: "8KiB", with: "64KiB"))
+            #expect(try await shared.proxy.reload().name == "config.reload")
+            #expect(try await get("/large/4", "X: \(long)").status == 200)
+            let head = Data("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: \(long)\r\n\r\n".utf8).base64EncodedString()
+                .replacingOccurrences(of: "+", with: "-").replacingOccurrences(of: "/", with: "_")
+            #expect(try await get("/raw/" + head).status == 200)
+            try bed.file("proxy/pinproxy.yaml", text)
+            #expect(try await shared.proxy.reload().name == "config.reload")
+            #expect(try await get("/large/5", "X: \(long)").status == 431)
+        }
+    }
+
     @Test func idleConnectionsOfAChangedPolicyAreRetired() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)

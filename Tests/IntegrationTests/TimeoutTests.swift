@@ -27,6 +27,19 @@ struct TimeoutTests {
         }
     }
 
+    /// The first connection dies with the request; the second one takes longer to fail than a first byte may.
+    @Test func anOriginThatStallsTheSecondTry() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(
+                bed, sections: ["timeouts": ["first_byte: 500ms", "tls_handshake: 3s"]])
+            let url = shared.url + "/die-and-stall"
+            let run = try await shared.curl("-i", url, url)
+            #expect(run.output.contains("HTTP/1.1 200 ") && run.output.contains("HTTP/1.1 504 "), "\(run)")
+            #expect(run.output.contains("connection_timeout"), "\(run)")
+            #expect(shared.origin?.events.all("stalled").count == 1)
+        }
+    }
+
     @Test func anOriginThatStopsWithinItsBody() async throws {
         try await withTestBed { bed in
             let shared = try await prepare(bed, "idle_client: 2s")

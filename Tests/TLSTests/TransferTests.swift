@@ -119,6 +119,18 @@ import Testing
         #expect(pair.server.receive().kind == .alertReceived(20))
     }
 
+    /// A server that answers early and is gone: what it said is still there after the write that failed.
+    @Test(arguments: [TLSVersion.tls12, .tls13])
+    func whatArrivedCanBeReadAfterAFailedWrite(_ version: TLSVersion) throws {
+        let pair = try connected(version)
+        #expect(pair.server.send("too large") == 9)
+        pair.sockets.closeServer()
+        let bytes: [UInt8] = [1, 2, 3]
+        for _ in 1...2 { #expect(bytes.withUnsafeBytes { pair.client.write($0) }.kind == .system(EPIPE)) }
+        #expect(pair.client.receive() == .complete("too large"))
+        #expect(pair.client.receive().kind == .unexpectedEOF)
+    }
+
     @Test func writingToAPeerThatIsGone() throws {
         let pair = try connected()
         pair.sockets.closeServer()

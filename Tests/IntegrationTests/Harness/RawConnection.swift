@@ -82,6 +82,21 @@ final class RawConnection: Sendable {
         }
     }
 
+    /// Everything up to the end, and whether that was a reset.
+    func receiveUntilCut() async throws -> (bytes: [UInt8], wasReset: Bool) {
+        try await perform { descriptor in
+            var all: [UInt8] = []
+            var buffer = [UInt8](repeating: 0, count: 65_536)
+            while true {
+                let count = recv(descriptor, &buffer, buffer.count, 0)
+                if count == 0 { return (all, false) }
+                if count < 0, errno == ECONNRESET { return (all, true) }
+                guard count > 0 else { throw TestBedError("receive: errno \(errno)") }
+                all += buffer[..<count]
+            }
+        }
+    }
+
     /// Waits until the other side has ended the connection, in order or by a reset.
     func end() async throws {
         try await perform { descriptor in

@@ -7,17 +7,20 @@ Prints JSON lines: {"event": "ready", "port": N} first, then each connection, re
 
 import argparse
 import base64
+import fcntl
 import hashlib
 import json
 import socket
 import ssl
 import struct
 import sys
+import termios
 import threading
 import time
 
 BLOCK = bytes(range(256)) * 256
 releases = {}
+stalled = False
 lock = threading.Lock()
 
 
@@ -177,6 +180,25 @@ def truncated(peer, kind):
     raise EOFError
 
 
+def cut_short(peer, argument):
+    """/cut-short/length/N, /cut-short/chunked/N: N bytes of a larger body, and the end of the connection."""
+    kind, count = argument.split("/")
+    head = "Content-Length: 10000000" if kind == "length" else "Transfer-Encoding: chunked"
+    peer.send(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n" + ("" if kind == "length" else "989680\r\n") + "#" * int(count))
+    peer.close_notify()
+    raise EOFError
+
+
+def early_reset(peer, _):
+    """A final answer while the client still uploads, and a reset once it is known to have arrived."""
+    peer.send("HTTP/1.1 413 Content Too Large\r\nContent-Length: 4\r\n\r\nbig\n")
+    # SIOCOUTQ: the bytes that the other side's kernel has not confirmed.
+    while struct.unpack("i", fcntl.ioctl(peer.connection.fileno(), termios.TIOCOUTQ, bytes(4)))[0]:
+        time.sleep(0.001)
+    peer.cut()
+    raise EOFError
+
+
 def early(peer, _):
     """A final answer while the client still uploads."""
     peer.send("HTTP/1.1 413 Content Too Large\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbig\n")
@@ -200,6 +222,9 @@ def expectation(peer, _):
 
 
 def refused_expectation(peer, _):
+    """417 for each request that expects something; the others are echoed."""
+    if "expect" not in peer.fields:
+        return echo(peer, "")
     peer.send("HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
     peer.close_notify()
     raise EOFError
@@ -245,6 +270,14 @@ def die_when_reused(peer, _):
     for _ in peer.body():
         pass
     peer.answer("first\n")
+
+
+def die_and_stall(peer, _):
+    """As die-when-reused; from then on nobody gets through a TLS handshake."""
+    global stalled
+    if peer.requests > 1:
+        stalled = True
+    die_when_reused(peer, "")
 
 
 def login(peer, scheme):
@@ -303,7 +336,8 @@ PATHS = {
     "truncated": truncated, "early": early, "expectation": expectation,
     "refused-expectation": refused_expectation, "hints": hints, "interims": interims, "status": status,
     "not-modified": not_modified, "head-length": head_length, "close-when-idle": close_when_idle,
-    "die-when-reused": die_when_reused, "login": login, "raw": raw, "upgrade": upgrade, "hold": hold,
+    "die-when-reused": die_when_reused, "die-and-stall": die_and_stall, "cut-short": cut_short,
+    "early-reset": early_reset, "login": login, "raw": raw, "upgrade": upgrade, "hold": hold,
     "release": release_held, "silent": silent,
 }
 
@@ -312,6 +346,11 @@ def serve(connection, number, context):
     peer = Peer(connection, number)
     try:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if stalled:
+            say("stalled", connection=number)
+            while connection.recv(65536):
+                pass
+            raise EOFError
         if context:
             peer.connection = context.wrap_socket(connection, server_side=True)
         say("connection", connection=number, tls=context is not None,
