@@ -8,6 +8,8 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("MemberImportVisibility"),
+    // Views of received heads can't outlive the bytes that they are ranges of.
+    .enableExperimentalFeature("Lifetimes"),
 ]
 
 func room(_ name: String, _ imports: [Target.Dependency]) -> Target {

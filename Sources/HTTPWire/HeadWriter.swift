@@ -41,9 +41,11 @@ package enum HeadWriter {
     ///   - defaultPort: the port that Host leaves out.
     ///   - via: whether this hop is recorded.
     ///   - forwardUpgrade: whether `head.wantsUpgrade` is passed on.
+    ///   - edits: what else is changed.
     package static func write(
         request head: RequestHead, from bytes: Span<UInt8>, target: TargetRewrite,
-        authority: Authority, defaultPort: UInt16, via: Bool, forwardUpgrade: Bool, into out: inout [UInt8]
+        authority: Authority, defaultPort: UInt16, via: Bool, forwardUpgrade: Bool,
+        edits: HeadEdits = HeadEdits(), into out: inout [UInt8]
     ) {
         let upgrades = forwardUpgrade && head.wantsUpgrade
         out.append(contentsOf: bytes, in: head.methodRange)
@@ -84,6 +86,10 @@ package enum HeadWriter {
                 keeps = !(head.connection.contains(.nominations) && isNominated(field, by: head.fields, in: bytes))
             default: keeps = true
             }
+            if keeps, !edits.isEmpty, edits.drops(field.name, in: bytes) {
+                run.take(field.line, keeps: false, from: bytes, into: &out)
+                continue
+            }
             run.take(field.line, keeps: keeps, from: bytes, into: &out)
             if keeps { continue }
             switch field.id {
@@ -94,6 +100,7 @@ package enum HeadWriter {
             }
         }
         run.flush(from: bytes, into: &out)
+        if !edits.isEmpty { edits.write(beside: head.fields, in: bytes, into: &out) }
 
         if via, head.lastVia == nil { writeVia(after: .empty, head.version, from: bytes, into: &out) }
         switch (upgrades, head.acceptsTrailers) {

@@ -24,10 +24,10 @@ final class AccessLog {
         isOn = settings.access
     }
 
-    func write(_ record: ExchangeRecord, peer: SocketAddress, now: MonotonicTime) {
+    func write(_ record: borrowing TaskRecord, now: MonotonicTime) {
         guard isOn else { return }
         line.begin(event: "exchange", level: .info)
-        line.field("client", peer.description)
+        if let client = record.client { line.field("client", client.description) }
         record.withMethodName { line.field("method", bytes: $0) }
         if let authority = record.authority {
             line.field("host", authority.host)
@@ -38,19 +38,20 @@ final class AccessLog {
         line.field("bytes_up", record.bytesUp)
         line.field("bytes_down", record.bytesDown)
         line.field("duration", nanoseconds: now - record.began)
-        if let upstream = record.upstream {
-            line.field("reused", record.isReused)
-            if !record.isReused {
-                line.field("lookup", nanoseconds: upstream.metrics.nameLookup)
-                line.field("connect", nanoseconds: upstream.metrics.connect)
-                line.field("tls", nanoseconds: upstream.metrics.tls)
+        if let transaction = record.transaction {
+            line.field("reused", transaction.isReused)
+            if !transaction.isReused {
+                let metrics = transaction.upstream.metrics
+                line.field("lookup", nanoseconds: metrics.nameLookup)
+                line.field("connect", nanoseconds: metrics.connect)
+                line.field("tls", nanoseconds: metrics.tls)
             }
+            if let sent = transaction.requestSent { line.field("request", nanoseconds: sent - record.began) }
+            if let first = transaction.firstByte { line.field("first_byte", nanoseconds: first - record.began) }
         }
-        if let sent = record.sentAt { line.field("request", nanoseconds: sent - record.began) }
-        if let first = record.firstByteAt { line.field("first_byte", nanoseconds: first - record.began) }
         if let entry = record.entry { line.field("entry", entry) }
-        if let check = record.verdict?.check { line.field("verification", check.rawValue) }
-        if let pin = (record.verdict?.verdict ?? record.upstream?.verdict)?.matchedPin { line.field("pin", pin.origin) }
+        if let verification = record.verification { line.field("verification", verification) }
+        if let pin = record.verdict?.matchedPin { line.field("pin", pin.origin) }
         if let type = record.errorType { line.field("error", type) }
         if let failure = record.failure { line.field("cause", failure) }
         line.end()

@@ -26,7 +26,7 @@ enum ProxyError {
     case denied(host: String, entry: String?)
     case plainToPinnedHost(String, entry: String)
     // The origin's, or the way's to it.
-    case upstream(UpstreamFailure, Route)
+    case upstream(UpstreamFailure, HTTPWire.Authority)
     case upstreamClosed(String, host: String)
     case badResponse(WireError, host: String)
     case responseHeadTooLarge(Int, host: String)
@@ -42,7 +42,28 @@ enum ProxyError {
         }
     }
 
+    /// What an exchange with `authority` ended with.
+    static func exchange(_ failure: ExchangeFailure, _ authority: HTTPWire.Authority) -> ProxyError {
+        let host = authority.host
+        return switch failure {
+        case .badRequest(let error): .badRequest(error)
+        case .requestStalled(let time): .requestStalled(after: time)
+        case .unreachable(let failure): .upstream(failure, authority)
+        case .upstreamClosed(let cause): .upstreamClosed(cause, host: host)
+        case .badResponse(let error): .badResponse(error, host: host)
+        case .responseHeadTooLarge(let limit): .responseHeadTooLarge(limit, host: host)
+        case .tooManyResponseFields: .tooManyResponseFields(host: host)
+        case .unaskedUpgrade: .unaskedUpgrade(host: host)
+        case .noResponse(let time): .noResponse(after: time, host: host)
+        }
+    }
+
     var status: Int { report.status }
+    /// What the log tells of it.
+    var refusal: TaskRecord.Refusal {
+        let report = report
+        return TaskRecord.Refusal(status: report.status, cause: report.details, errorType: report.proxyStatusError)
+    }
     /// One line for the log.
     var cause: String { report.details }
     /// The error type of RFC 9209 section 2.3.
@@ -113,7 +134,7 @@ enum ProxyError {
                 "Plain HTTP to pinned host \(host) refused",
                 "http:// can't be pinned", host: host,
                 advice: "\(entry) pins this host; ask for it with https://.")
-        case .upstream(let failure, let route): failure.report(for: route.authority)
+        case .upstream(let failure, let authority): failure.report(for: authority)
         case .upstreamClosed(let cause, let host):
             .origin(502, "\(host) closed the connection", "connection_terminated", "the origin \(cause) before it answered", host)
         case .badResponse(let error, let host):

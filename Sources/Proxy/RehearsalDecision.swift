@@ -6,19 +6,18 @@ extension Rehearsal {
     /// What a configuration does with a host that a client asks to be connected to.
     package struct Decision: Sendable {
         package let host: Host
-        /// The entry that decides; nil: the defaults do.
-        package let entry: HostEntry?
-        package let action: HostAction
-        package let policy: SecurityPolicy
-        private let tls: ClientTLS?
+        private let decision: HostDecision
 
         package init(_ host: Host, in snapshot: Snapshot) {
             self.host = host
-            entry = snapshot.entry(for: host.name, port: host.port)
-            action = entry?.action ?? snapshot.defaultAction
-            policy = entry?.policy ?? snapshot.defaultPolicy
-            tls = entry == nil ? snapshot.defaultTLS : entry?.tls
+            decision = HostDecision(host.name, port: host.port, in: snapshot)
         }
+
+        /// The entry that decides; nil: the defaults do.
+        package var entry: HostEntry? { decision.entry }
+        package var action: HostAction { decision.action }
+        package var policy: SecurityPolicy { decision.policy }
+        private var tls: ClientTLS? { decision.tls }
 
         /// Nil where the host is denied.
         package var act: Act? {

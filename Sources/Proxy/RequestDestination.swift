@@ -5,7 +5,7 @@ enum RequestDestination {
     /// `CONNECT host:port`.
     case tunnel(Authority)
     /// `GET http://host/…` or `GET https://host/…`.
-    case url(Authority, Worker.Purpose)
+    case url(Authority, Purpose)
     /// `GET /…`: someone takes the proxy for a web server.
     case proxyItself
     case unsupportedScheme(String)
@@ -21,7 +21,7 @@ enum RequestDestination {
             }
         case .origin, .asterisk: return .proxyItself
         case .absolute(let target):
-            let purpose: Worker.Purpose
+            let purpose: Purpose
             switch target.scheme {
             case .http: purpose = .plain
             case .https: purpose = .secure

@@ -7,33 +7,19 @@ import TLS
 /// Where the requests for one authority go under one snapshot, and what decided it.
 final class Route {
     let snapshot: Snapshot
-    let authority: Authority
     /// What decided; nil: the defaults.
     let entry: HostEntry?
-    let target: UpstreamTarget
-    let origin: Origin
+    let destination: Destination
 
-    init(snapshot: Snapshot, authority: Authority, entry: HostEntry?, target: UpstreamTarget, origin: Origin) {
+    init(snapshot: Snapshot, entry: HostEntry?, destination: Destination) {
         self.snapshot = snapshot
-        self.authority = authority
         self.entry = entry
-        self.target = target
-        self.origin = origin
+        self.destination = destination
     }
 
-    /// The port that URLs and Host leave out.
-    var defaultPort: UInt16 {
-        if case .plain = target.layer { 80 } else { 443 }
-    }
-
-    /// A parent proxy is asked for `http://` URLs with the whole URL, without a tunnel.
-    var sendsAbsoluteTarget: Bool { parent != nil }
-    /// The parent's credentials, where the request itself goes to it.
-    var parentAuthorization: String? { parent?.authorization }
-
-    private var parent: ParentProxy? {
-        if case .plain = target.layer { target.key.parent } else { nil }
-    }
+    var authority: Authority { destination.authority }
+    var target: UpstreamTarget { destination.target }
+    var origin: Origin { destination.origin }
 }
 
 /// What the policy does with an authority.
@@ -43,45 +29,35 @@ enum Decision {
     case refuse(ProxyError)
 }
 
-extension Worker {
-    /// What a client asks for.
-    enum Purpose {
-        /// `CONNECT`, or an `https://` URL: TLS to the origin is the proxy's.
-        case secure
-        /// An `http://` URL.
-        case plain
-    }
+/// What a client asks for.
+enum Purpose {
+    /// `CONNECT`, or an `https://` URL: TLS to the origin is the proxy's.
+    case secure
+    /// An `http://` URL.
+    case plain
+}
 
+extension Worker {
     func decide(_ authority: Authority, for purpose: Purpose) -> Decision {
-        let entry = snapshot.entry(for: authority.host, port: authority.port)
-        let action = entry?.action ?? snapshot.defaultAction
+        let decision = HostDecision(authority.host, port: authority.port, in: snapshot)
         let layer: UpstreamTarget.Layer
-        switch (action, purpose) {
-        case (.deny, _):
-            return .refuse(.denied(host: authority.description, entry: entry?.location))
-        case (.tunnel, .secure): layer = .tunnel
-        case (_, .plain):
-            if let entry, entry.policy.mode != .none {
-                return .refuse(.plainToPinnedHost(authority.description, entry: entry.location))
-            }
-            layer = .plain
-        case (.intercept, .secure):
-            layer = .tls(policy(entry), configuration.upstream.anchors, ServerName(host: authority.host))
-        case (.verifyTunnel, .secure):
-            layer = .verifiedTunnel(
-                policy(entry), configuration.upstream.anchors, ServerName(host: authority.host))
+        switch decision.layer(for: purpose, to: ServerName(host: authority.host), upstream: configuration.upstream) {
+        case .success(let allowed): layer = allowed
+        case .failure(.denied): return .refuse(.denied(host: authority.description, entry: decision.entry?.location))
+        case .failure(.plainToPinned(let entry)):
+            return .refuse(.plainToPinnedHost(authority.description, entry: entry.location))
         }
         let target = UpstreamTarget(
             host: authority.host, port: authority.port, layer: layer, upstream: configuration.upstream,
-            tls: entry == nil ? snapshot.defaultTLS : entry?.tls)
+            tls: decision.tls)
         let route = Route(
-            snapshot: snapshot, authority: authority, entry: entry, target: target,
-            origin: pool.origin(for: target.key))
+            snapshot: snapshot, entry: decision.entry,
+            destination: Destination(
+                authority: authority, target: target, origin: session.pool.origin(for: target.key),
+                timeouts: snapshot.timeouts, limits: snapshot.limits, via: snapshot.proxy.via))
         return switch layer {
         case .tunnel, .verifiedTunnel: .tunnel(route)
         case .plain, .tls: .relay(route)
         }
     }
-
-    private func policy(_ entry: HostEntry?) -> SecurityPolicy { entry?.policy ?? snapshot.defaultPolicy }
 }

@@ -75,7 +75,7 @@ final class VerifiedTunnel: ByteStreamOwner {
         self.downstream = downstream
         self.upstream = upstream
         fromClient = received
-        fromServer = ByteBuffer(slabs: worker.slabs)
+        fromServer = ByteBuffer(slabs: worker.session.slabs)
         self.completion = completion
     }
 

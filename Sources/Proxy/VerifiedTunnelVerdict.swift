@@ -57,7 +57,7 @@ extension VerifiedTunnel {
     /// What came with the certificates, or where nothing did (not every client asks for it), what a probe
     /// was given beside the same certificate.
     private func evidence(beside shown: ServerCertificates, leaf: Certificate) -> PeerEvidence {
-        let probed = worker.connector.evidence(about: leaf, for: route.target, at: upstream.address)
+        let probed = worker.session.connector.evidence(about: leaf, for: route.target, at: upstream.address)
         return PeerEvidence(
             ocspResponse: shown.ocspResponse ?? probed.ocspResponse,
             timestamps: shown.timestamps.isEmpty ? probed.timestamps : shown.timestamps)
@@ -69,7 +69,7 @@ extension VerifiedTunnel {
     ///   - accepted: called on the loop once the probe has been accepted, or at once if none is asked for.
     func judgeByProbe(version: TLSVersion?, accepted: @escaping (TunnelVerdict?) -> Void) {
         guard judge(of: version, accepted: accepted) != nil else { return }
-        probe = worker.connector.probe(
+        probe = worker.session.connector.probe(
             route.target, at: upstream.address, applicationProtocols: hello?.applicationProtocols ?? [],
             timeouts: worker.snapshot.timeouts
         ) { [unowned self] outcome in
@@ -81,7 +81,7 @@ extension VerifiedTunnel {
                 guard let refusal = verdict.refusal else { return refuse(.internalError, "no verdict", Self.tlsError) }
                 refuse(TunnelAlert(for: refusal), refusal.title, "tls_certificate_error")
             case .failed(let failure):
-                let error = ProxyError.upstream(failure, route)
+                let error = ProxyError.upstream(failure, route.authority)
                 refuse(.internalError, "the probe failed: \(error.cause)", error.proxyStatusError)
             }
         }

@@ -11,17 +11,14 @@ final class Worker {
     /// How long a connection that was used a moment ago gets for one more request when the proxy stops:
     /// the request may be on its way already.
     static let lastChanceNanoseconds: UInt64 = 1_000_000_000
-    /// How long a client that was refused gets to read why.
-    static let lingerNanoseconds: UInt64 = 5_000_000_000
-    /// How often it is looked whether the last of a broken response has arrived, where a reset has to wait for it.
-    static let deliveryCheckNanoseconds: UInt64 = 50_000_000
 
     let loop: EventLoop
     let context: ProxyContext
     private(set) var configuration: ActiveConfiguration
-    let slabs = SlabPool()
-    let pool = UpstreamPool()
-    let connector: UpstreamConnector
+    /// Where its exchanges get their connections.
+    let session: SessionManager
+    /// What its servers of HTTP may take.
+    let serverSettings = HTTP1ServerSettings()
     private let resolver: Resolver
     private let accessLog: AccessLog
     private let load: WorkerLoad
@@ -31,13 +28,6 @@ final class Worker {
     private(set) var isDraining = false
     private var stopped: (() -> Void)?
 
-    /// Heads are written here before they go in the place of the received ones.
-    var headScratch: [UInt8] = []
-
-    private(set) var idleNanoseconds: UInt64 = 0
-    private(set) var upstreamIdleNanoseconds: UInt64 = 0
-    private(set) var firstByteNanoseconds: UInt64 = 0
-
     init(
         loop: EventLoop, context: ProxyContext, configuration: ActiveConfiguration, load: WorkerLoad
     ) throws {
@@ -46,19 +36,21 @@ final class Worker {
         self.configuration = configuration
         self.load = load
         resolver = try Resolver(loop: loop, cache: context.names)
-        connector = UpstreamConnector(
+        let slabs = SlabPool()
+        let pool = UpstreamPool()
+        let connector = UpstreamConnector(
             loop: loop, resolver: resolver, slabs: slabs, pool: pool, sessions: context.sessions,
             probes: context.probes, tls: context.clientTLS, unixTime: context.unixTime)
-        accessLog = AccessLog(output: context.logOutput, loop: loop)
-        headScratch.reserveCapacity(4096)
+        let accessLog = AccessLog(output: context.logOutput, loop: loop)
+        self.accessLog = accessLog
+        var hooks = TaskHooks()
+        hooks.completed = { accessLog.write($0, now: loop.now) }
+        session = SessionManager(loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: hooks)
         settle(configuration)
     }
 
     var snapshot: Snapshot { configuration.snapshot }
     var users: UserVerifier? { configuration.users }
-
-    /// How long a client may take to begin its next request.
-    var requestNanoseconds: UInt64 { isDraining ? Self.lastChanceNanoseconds : idleNanoseconds }
 
     func unixTime() -> Int64 { context.unixTime() }
 
@@ -69,7 +61,7 @@ final class Worker {
         guard !isDraining else { return load.ended() }
         if let frontTLS = configuration.frontTLS {
             let front = TLSFront(
-                loop: loop, socket: socket, slabs: slabs, idleNanoseconds: idleNanoseconds
+                loop: loop, socket: socket, slabs: session.slabs, idleNanoseconds: serverSettings.idleNanoseconds
             ) { [unowned self] front, inside in
                 load.began()
                 serve(inside, from: peer) { [weak front] in front?.stop() }
@@ -97,9 +89,11 @@ final class Worker {
     }
 
     private func logFrontFailure(_ failure: String, peer: SocketAddress) {
-        var record = ExchangeRecord()
-        record.failedBeforeRequest(cause: failure, at: loop.now)
-        accessLog.write(record, peer: peer, now: loop.now)
+        var record = TaskRecord()
+        record.began(number: session.takeNumber(), at: loop.now)
+        record.client = peer
+        record.failed(failure)
+        session.complete(&record)
     }
 
     func remove(_ client: ClientConnection) {
@@ -119,16 +113,17 @@ final class Worker {
         } catch {
             context.logger.error("resolver.reload", metadata: ["cause": "\(error)"])
         }
-        pool.retire { [self] key in isRetired(key) }
+        session.pool.retire { [self] key in isRetired(key) }
         context.sessions.retire { [self] key in isRetired(key) }
     }
 
     private func settle(_ fresh: ActiveConfiguration) {
         configuration = fresh
         let timeouts = fresh.snapshot.timeouts
-        idleNanoseconds = timeouts.idleClient.nanoseconds
-        upstreamIdleNanoseconds = timeouts.idleUpstream.nanoseconds
-        firstByteNanoseconds = timeouts.firstByte.nanoseconds
+        serverSettings.idle = timeouts.idleClient
+        serverSettings.idleNanoseconds = timeouts.idleClient.nanoseconds
+        serverSettings.requestNanoseconds = isDraining ? Self.lastChanceNanoseconds : timeouts.idleClient.nanoseconds
+        serverSettings.requestHead = fresh.snapshot.limits.requestHead
         accessLog.configure(fresh.snapshot.log)
     }
 
@@ -141,11 +136,17 @@ final class Worker {
         return route.target.key != key
     }
 
-    // MARK: The log
+    // MARK: Upstream connections
 
-    func log(_ record: inout ExchangeRecord, of client: ClientConnection) {
-        accessLog.write(record, peer: client.peer, now: loop.now)
-        record.release()
+    /// Takes back a connection that was made for a CONNECT and never used.
+    func giveBack(_ upstream: UpstreamConnection, of route: Route) {
+        if case .tls = route.target.layer { return giveBack(upstream) }
+        // A tunnel is its client's alone.
+        upstream.abandon()
+    }
+
+    func giveBack(_ upstream: UpstreamConnection) {
+        session.pool.giveBack(upstream, idleNanoseconds: snapshot.timeouts.idleUpstream.nanoseconds)
     }
 
     // MARK: The end
@@ -154,8 +155,10 @@ final class Worker {
     /// - Parameter stopped: called once the last client has gone.
     func drain(stopped: @escaping () -> Void) {
         isDraining = true
+        session.isDraining = true
+        serverSettings.requestNanoseconds = Self.lastChanceNanoseconds
         self.stopped = stopped
-        pool.close()
+        session.pool.close()
         for client in Array(clients.values) { client.drain() }
         finishDraining()
     }

@@ -166,7 +166,7 @@ package struct MessagePipe: ~Copyable {
 
     /// Passes on what is there, and reads more as long as the sink takes it.
     /// - Parameter readable: the source is known to have something.
-    package mutating func pump(from source: ByteStream, to sink: ByteStream, readable: Bool) -> Outcome {
+    package mutating func pump(from source: ByteStream, to sink: any ByteSink, readable: Bool) -> Outcome {
         var mayRead = readable || source.holdsBytes
         while true {
             if !isComplete, defect == nil, buffer.count > ready { absorb() }

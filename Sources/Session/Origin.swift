@@ -1,4 +1,5 @@
 import EventLoop
+package import HTTPWire
 import Transport
 
 /// One destination of one worker: the idle connections to it. Kept alive by whoever uses it; the
@@ -19,6 +20,11 @@ package final class Origin {
         pool.forget(key)
     }
 
+    /// Takes a connection whose exchange is over, to be used again within `nanoseconds`.
+    func giveBack(_ connection: UpstreamConnection, idleNanoseconds nanoseconds: UInt64) {
+        pool.giveBack(connection, idleNanoseconds: nanoseconds)
+    }
+
     /// The idle connection used last, if one is still fit at `unixTime`.
     package func takeIdle(at unixTime: Int64) -> UpstreamConnection? {
         while let connection = idle.popLast() {
@@ -26,6 +32,16 @@ package final class Origin {
             connection.leavePool()
             if connection.validUntil > unixTime, !connection.isOver { return connection }
             connection.close()
+        }
+        return nil
+    }
+
+    /// An idle connection for a request of that method; nil: one has to be made. What can't be sent twice had
+    /// better not be sent to a connection that is gone already.
+    package func lease(for method: Method, at unixTime: Int64) -> UpstreamConnection? {
+        while let idle = takeIdle(at: unixTime) {
+            if method.isIdempotent || !idle.stream.isStale { return idle }
+            idle.close()
         }
         return nil
     }

@@ -1,4 +1,5 @@
 package import EventLoop
+import HTTPWire
 package import Security
 import TLS
 package import Transport
@@ -28,7 +29,12 @@ package final class UpstreamConnection: ByteStreamOwner {
     /// A client's credentials may be bound to it: it is not shared with others.
     package var isPersonal = false
     /// Exchanges begun on it; beyond one it is reused.
-    package var exchanges = 0
+    package internal(set) var exchanges = 0
+    /// Who hears of the exchange under way.
+    unowned var receiver: (any UpstreamReceiver)?
+    /// Reads the heads of responses, as far as they have come, into ``response``.
+    var parser: HeadParser?
+    var response = ResponseHead()
 
     /// The origin has ended the connection, or spoken unasked, while no exchange was under way.
     package private(set) var isOver = false
@@ -68,6 +74,7 @@ package final class UpstreamConnection: ByteStreamOwner {
     /// Waits outside of the pool, for the first request behind a CONNECT, and notices if the origin
     /// doesn't wait that long.
     package func hold() {
+        receiver = nil
         heldSince = loop.now
         stream.owner = self
         stream.wantsRead = true
@@ -75,6 +82,7 @@ package final class UpstreamConnection: ByteStreamOwner {
 
     func enterPool(idleNanoseconds: UInt64) {
         hasRested = true
+        receiver = nil
         responses.rest()
         stream.owner = self
         stream.wantsRead = true
@@ -88,6 +96,7 @@ package final class UpstreamConnection: ByteStreamOwner {
     /// An idle origin has nothing to say: it has ended, or breaks the protocol. Only a TLS session
     /// ticket, which the TLS layer takes, reads as nothing.
     package func streamIsReadable(_ stream: ByteStream) {
+        if let receiver { return receiver.upstreamIsReadable() }
         switch responses.receive(from: stream, limit: 1) {
         case .blocked?: responses.rest()
         default:
@@ -97,6 +106,6 @@ package final class UpstreamConnection: ByteStreamOwner {
         }
     }
 
-    package func streamIsWritable(_ stream: ByteStream) {}
+    package func streamIsWritable(_ stream: ByteStream) { receiver?.upstreamIsWritable() }
     package func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
 }

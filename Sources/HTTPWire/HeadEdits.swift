@@ -1,0 +1,60 @@
+/// The changes that are made to a head on its way, besides those that every hop owes (RFC 9110 section 7.6):
+/// one list, whoever asks for them, applied by `HeadWriter` in the one pass in which it writes the head.
+///
+/// Edits are applied in their order, so that a later one for the same name counts. They are made by code and
+/// by a validated configuration: names are tokens, values hold no CR, LF or NUL.
+package struct HeadEdits: Sendable {
+    package enum Action: Sendable {
+        /// The field has this value, whatever the message said.
+        case set(String)
+        /// The field has this value where the message has no such field.
+        case addIfAbsent(String)
+        case remove
+    }
+
+    package struct Edit: Sendable {
+        /// As it is written.
+        package let name: String
+        package let action: Action
+        fileprivate let lowercase: String
+    }
+
+    package private(set) var list: [Edit] = []
+
+    package init() {}
+
+    package var isEmpty: Bool { list.isEmpty }
+
+    package mutating func append(_ action: Action, _ name: String) {
+        list.append(Edit(name: name, action: action, lowercase: name.lowercased()))
+    }
+
+    /// Whether a received field of that name gives way.
+    func drops(_ name: ByteRange, in bytes: Span<UInt8>) -> Bool {
+        for edit in list {
+            if case .addIfAbsent = edit.action { continue }
+            if bytes.equals(name, ignoringCase: edit.lowercase) { return true }
+        }
+        return false
+    }
+
+    /// Appends the fields that come in to `out`, after the received ones.
+    func write(beside fields: [HeadField], in bytes: Span<UInt8>, into out: inout [UInt8]) {
+        for (index, edit) in list.enumerated() {
+            let value: String
+            switch edit.action {
+            case .remove: continue
+            case .set(let text): value = text
+            case .addIfAbsent(let text):
+                if fields.contains(where: { bytes.equals($0.name, ignoringCase: edit.lowercase) }) { continue }
+                value = text
+            }
+            // A later edit of the same field decides alone.
+            if list[(index + 1)...].contains(where: { $0.lowercase == edit.lowercase }) { continue }
+            out.append(contentsOf: edit.name.utf8)
+            out.append(contentsOf: ": ".utf8)
+            out.append(contentsOf: value.utf8)
+            out.append(contentsOf: "\r\n".utf8)
+        }
+    }
+}

@@ -1,0 +1,138 @@
+import Configuration
+import EventLoop
+import HTTPWire
+import Security
+import Session
+import TLS
+import Transport
+
+/// CONNECT: the upstream first, then the answer, then TLS with a minted leaf, or a tunnel.
+extension ClientConnection {
+    func connect(_ route: Route) {
+        record.entry = route.entry?.pattern
+        server.dropHead()
+        let attempt = ConnectAttempt(route, worker: worker) { [unowned self] result in
+            switch result {
+            case .success(let upstream): promise(route, upstream)
+            case .failure(let failure):
+                state = .open
+                server.refuseRequest(.exchange(.unreachable(failure), route.authority))
+            }
+        }
+        state = .connecting(attempt)
+        attempt.start()
+    }
+
+    private func promise(_ route: Route, _ upstream: UpstreamConnection) {
+        state = .promised(route, upstream)
+        if case .tls = route.target.layer { upstream.hold() }
+        server.answer(Self.established, then: .handOver)
+    }
+
+    private static let established = Array("HTTP/1.1 200 Connection established\r\n\r\n".utf8)
+
+    func handedOver(by server: HTTP1Server) {
+        guard case .promised(let route, let upstream) = state else { return server.abort() }
+        switch route.target.layer {
+        case .plain, .tls:
+            hold(upstream)
+            beginSecuring(route)
+        case .tunnel:
+            record.kind = .tunnel
+            relay(with: upstream, received: server.requests.takeBuffer(), answered: upstream.responses.takeBuffer())
+        case .verifiedTunnel:
+            record.kind = .tunnel
+            verify(upstream, for: route)
+        }
+    }
+
+    // MARK: Interception
+
+    private func beginSecuring(_ route: Route) {
+        state = .securing(route)
+        server.setDeadline(afterNanoseconds: worker.snapshot.timeouts.tlsHandshake.nanoseconds)
+        do {
+            let identity = try worker.context.leaves.identity(
+                for: ServerName(host: route.authority.host), now: worker.unixTime())
+            let early = server.requests.takeReceived()
+            let connection = try server.stream.withDescriptor { descriptor in
+                try TLSConnection(
+                    server: worker.context.serverTLS, descriptor: descriptor, identity: identity,
+                    ticketContext: SHA256Digest.of(Array(route.authority.description.utf8)).bytes,
+                    alreadyReceived: early)
+            }
+            server.stream.secure(connection)
+        } catch {
+            fail("no certificate for \(route.authority): \(error)")
+        }
+    }
+
+    func secured(_ result: Result<Void, StreamError>) {
+        guard case .securing(let route) = state else { return }
+        switch result {
+        case .success:
+            if let name = server.stream.withTLS({ $0.clientServerName }) ?? nil, !route.authority.isNamed(name) {
+                handshakeNamed(name)
+            }
+            state = .inside(route)
+            server.serve()
+        case .failure(let error):
+            fail("the client's TLS handshake failed: \(error)")
+        }
+    }
+
+    // MARK: Tunnels
+
+    private func verify(_ upstream: UpstreamConnection, for route: Route) {
+        server.setDeadline(afterNanoseconds: worker.snapshot.timeouts.tlsHandshake.nanoseconds)
+        let verification = VerifiedTunnel(
+            worker: worker, route: route, downstream: server.stream, upstream: upstream,
+            received: server.requests.takeBuffer()
+        ) { [unowned self] ending in verified(upstream, ending) }
+        state = .verifying(verification)
+        verification.start()
+    }
+
+    private func verified(_ upstream: UpstreamConnection, _ ending: VerifiedTunnel.Ending) {
+        guard case .verifying(let verification) = state else { return }
+        state = .open
+        server.clearDeadline()
+        record.tunnelBegan(up: verification.bytesUp, down: verification.bytesDown)
+        switch ending {
+        case .verified(let verdict):
+            record.tunnelVerdict = verdict?.verdict
+            record.verification = verdict?.check.rawValue
+            relay(with: upstream, received: verification.takeFromClient(), answered: verification.takeFromServer())
+        case .refused(let bytes, let refusal):
+            server.stream.owner = server
+            record.failed(refusal.cause, errorType: refusal.errorType)
+            worker.session.complete(&record)
+            server.answer(bytes, then: .linger)
+        case .failed(let refusal):
+            record.failed(refusal.cause, errorType: refusal.errorType)
+            worker.session.complete(&record)
+            server.close()
+        }
+    }
+
+    /// From here on bytes are carried unread: a tunnel, or another protocol after an upgrade.
+    /// - Parameters:
+    ///   - received: of the client's, to be carried first.
+    ///   - answered: of the origin's.
+    func relay(
+        with upstream: UpstreamConnection, received: consuming ByteBuffer, answered: consuming ByteBuffer
+    ) {
+        server.clearDeadline()
+        let relay = Relay(
+            loop: worker.loop, downstream: server.stream, upstream: upstream.stream,
+            received: received, answered: answered, idleNanoseconds: worker.serverSettings.idleNanoseconds
+        ) { [unowned self] ending in
+            guard case .relaying(let relay) = state else { return }
+            record.relayEnded(ending, up: relay.bytesUp, down: relay.bytesDown)
+            worker.session.complete(&record)
+            server.leave()
+        }
+        state = .relaying(relay)
+        relay.start()
+    }
+}

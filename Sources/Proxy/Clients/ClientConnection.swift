@@ -1,0 +1,234 @@
+import Configuration
+import EventLoop
+import HTTPWire
+import Security
+import Session
+import TLS
+import Transport
+
+/// One client: what it asks of the proxy itself (CONNECT, or requests with whole URLs), and, inside a CONNECT
+/// that is intercepted, the requests to the one authority that it named.
+final class ClientConnection {
+    enum State {
+        /// Requests are for the proxy itself.
+        case open
+        /// Credentials are being compared.
+        case authenticating
+        /// A CONNECT waits for its upstream connection.
+        case connecting(ConnectAttempt)
+        /// It is being answered.
+        case promised(Route, UpstreamConnection)
+        /// The client's TLS handshake with a minted leaf.
+        case securing(Route)
+        /// Requests are for the authority of CONNECT.
+        case inside(Route)
+        /// A tunnel's TLS handshake passes by and is judged.
+        case verifying(VerifiedTunnel)
+        case relaying(Relay)
+        case closed
+    }
+
+    let worker: Worker
+    let peer: SocketAddress
+    private(set) lazy var server = HTTP1Server(
+        stream: stream, session: worker.session, settings: worker.serverSettings, owner: self)
+    private let stream: ByteStream
+    var state = State.open
+    /// Where the exchange under way goes.
+    private var exchangeRoute: Route?
+    /// An upstream connection for the next request: made for CONNECT, or bound to this client.
+    private var kept: UpstreamConnection?
+    /// The client's SNI isn't the authority of CONNECT: its first request is answered 421.
+    private var misdirectedName: String?
+    /// The snapshot that ``isAllowed`` was found by.
+    private var judged: Snapshot?
+    private var wasAllowed = false
+
+    init(worker: Worker, stream: ByteStream, peer: SocketAddress) {
+        self.worker = worker
+        self.stream = stream
+        self.peer = peer
+    }
+
+    func start() {
+        server.exchange.record.client = peer
+        server.serve()
+    }
+
+    /// What is known of the task under way.
+    var record: TaskRecord {
+        _read { yield server.exchange.record }
+        _modify { yield &server.exchange.record }
+    }
+
+    /// Whether the configuration in force lets this client in.
+    private var isAllowed: Bool {
+        if judged !== worker.snapshot {
+            judged = worker.snapshot
+            wasAllowed = worker.snapshot.proxy.allowClients.contains { $0.contains(peer.ip.bytes) }
+        }
+        return wasAllowed
+    }
+
+    // MARK: Requests to the proxy
+
+    private func requestToProxy() {
+        guard isAllowed else { return server.refuseRequest(.clientNotAllowed(peer.ip.description)) }
+        guard let users = worker.users else { return performRequest() }
+        guard let credentials = server.readRequest({ users.credentials(in: $0.head, $0.bytes) })
+        else { return server.refuseRequest(.credentialsMissing) }
+        state = .authenticating
+        server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
+        users.verify(credentials, on: worker.loop) { [weak self] isGood in
+            guard let self, case .authenticating = state else { return }
+            state = .open
+            server.clearDeadline()
+            if isGood { performRequest() } else { server.refuseRequest(.credentialsWrong) }
+        }
+    }
+
+    private func performRequest() {
+        switch server.readRequest({ RequestDestination.of($0.head, $0.bytes) }) {
+        case .proxyItself: server.refuseRequest(.askedForProxyItself)
+        case .malformed(let error): server.refuseRequest(.badAuthority(error))
+        case .malformedTunnel(let defect): server.refuseRequest(.badConnectTarget(defect))
+        case .unsupportedScheme(let scheme): server.refuseRequest(.unsupportedScheme(scheme))
+        case .tunnel(let authority):
+            record.authority = authority
+            switch worker.decide(authority, for: .secure) {
+            case .refuse(let error): server.refuseRequest(error)
+            case .relay(let route), .tunnel(let route): connect(route)
+            }
+        case .url(let authority, let purpose):
+            record.authority = authority
+            switch worker.decide(authority, for: purpose) {
+            case .refuse(let error): server.refuseRequest(error)
+            case .relay(let route): beginExchange(route)
+            case .tunnel: server.refuseRequest(.cannotTunnelURL(authority.description))
+            }
+        }
+    }
+
+    // MARK: Requests inside CONNECT
+
+    /// The authority is settled.
+    private func requestInside(_ settled: Route) {
+        var route = settled
+        record.authority = route.authority
+        if route.snapshot !== worker.snapshot {
+            guard isAllowed else { return fail("after a reload this client is no longer allowed") }
+            guard case .relay(let fresh) = worker.decide(route.authority, for: .secure) else {
+                return fail("after a reload this host may no longer be intercepted")
+            }
+            route = fresh
+            state = .inside(fresh)
+        }
+        if let misdirectedName {
+            return server.refuseRequest(.misdirected(asked: misdirectedName, connected: route.authority.description))
+        }
+        let strange: String? = server.readRequest { view in
+            if RequestDestination.agrees(view.head, view.bytes, with: route.authority) { return nil }
+            return view.head.host?.text(in: view.bytes) ?? ""
+        }
+        if let strange {
+            return server.refuseRequest(.misdirected(asked: strange, connected: route.authority.description))
+        }
+        beginExchange(route)
+    }
+
+    private func beginExchange(_ route: Route) {
+        record.entry = route.entry?.pattern
+        switch server.readRequest({ $0.head.maxForwards(in: $0.bytes) }) {
+        case .malformed: return server.refuseRequest(.badMaxForwards)
+        case .hops(0): return answerAsFinalRecipient()
+        case .hops, .unlimited: break
+        }
+        exchangeRoute = route
+        server.begin(to: route.destination, over: takeKept(for: route))
+    }
+
+    private func answerAsFinalRecipient() {
+        let keeps = server.head.framing == .none && server.head.keepsAlive && !worker.isDraining
+        let answer = server.readRequest { FinalRecipient.answer(to: $0.head, $0.bytes, keepsConnection: keeps) }
+        record.status = 200
+        worker.session.complete(&record)
+        if keeps { server.dropHead() }
+        server.answer(answer, then: keeps ? .nextRequest : .linger)
+    }
+
+    /// The upstream connection at hand, if the policy in force would have made it and it still stands.
+    private func takeKept(for route: Route) -> UpstreamConnection? {
+        guard let kept else { return nil }
+        self.kept = nil
+        if !kept.isOver, kept.validUntil > worker.unixTime(), kept.origin.key == route.target.key { return kept }
+        kept.close()
+        return nil
+    }
+
+    // MARK: The end
+
+    /// Ends the connection for a reason that there is nobody to tell.
+    func fail(_ cause: String) {
+        record.failed(cause)
+        worker.session.complete(&record)
+        server.close()
+    }
+
+    /// The proxy stops: what is under way goes on, what rests goes.
+    func drain() { server.drain(lastChance: Worker.lastChanceNanoseconds) }
+
+    /// Ends the connection whatever is under way.
+    func stop() {
+        let cause = "the proxy was stopped"
+        if case .relaying(let relay) = state { relay.cancel() } else { server.stop(cause) }
+    }
+
+    /// Lets go of what the state holds.
+    private func release() {
+        switch state {
+        case .connecting(let attempt): attempt.cancel()
+        case .verifying(let verification): verification.cancel()
+        case .promised(let route, let upstream): worker.giveBack(upstream, of: route)
+        case .securing, .inside, .open, .authenticating, .relaying, .closed: break
+        }
+        if let kept { worker.giveBack(kept) }
+        kept = nil
+    }
+
+    func hold(_ upstream: UpstreamConnection) {
+        kept = upstream
+        upstream.hold()
+    }
+
+    func handshakeNamed(_ name: String) { misdirectedName = name }
+}
+
+extension ClientConnection: HTTP1ServerOwner {
+    func received(by server: HTTP1Server) {
+        if case .inside(let route) = state { requestInside(route) } else { requestToProxy() }
+    }
+
+    func switched(to upstream: UpstreamConnection, by server: HTTP1Server) {
+        record.kind = .upgrade
+        relay(with: upstream, received: server.requests.takeBuffer(), answered: upstream.responses.takeBuffer())
+    }
+
+    func keep(_ upstream: UpstreamConnection) { hold(upstream) }
+
+    func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>) {
+        if let exchangeRoute { worker.report(result, of: exchangeRoute) }
+    }
+
+    func timedOut(_ server: HTTP1Server) {
+        if case .verifying = state { return fail("the TLS handshake in the tunnel took too long") }
+        server.abort()
+    }
+
+    func clientHasGone(_ why: String) { server.abort() }
+
+    func closed(_ server: HTTP1Server) {
+        release()
+        state = .closed
+        worker.remove(self)
+    }
+}

@@ -1,0 +1,78 @@
+import Configuration
+import EventLoop
+import Session
+import Transport
+
+/// The upstream side of a CONNECT before it is answered: an idle connection that passed under the same policy, or
+/// a new one; for a verified tunnel one whose origin a probe has accepted.
+final class ConnectAttempt {
+    let route: Route
+    private let worker: Worker
+    private var completion: ((Result<UpstreamConnection, UpstreamFailure>) -> Void)?
+    private var attempt: UpstreamAttempt?
+    private var probe: UpstreamProbe?
+
+    /// - Parameter completion: called once, on the loop, perhaps before ``start()`` returns; never after
+    ///   ``cancel()``.
+    init(
+        _ route: Route, worker: Worker,
+        completion: @escaping (Result<UpstreamConnection, UpstreamFailure>) -> Void
+    ) {
+        self.route = route
+        self.worker = worker
+        self.completion = completion
+    }
+
+    func start() {
+        if case .tls = route.target.layer, let idle = route.origin.takeIdle(at: worker.unixTime()) {
+            return end(.success(idle))
+        }
+        dial()
+    }
+
+    func cancel() {
+        completion = nil
+        attempt?.cancel()
+        attempt = nil
+        probe?.cancel()
+        probe = nil
+    }
+
+    /// - Parameter address: that of an origin that a probe has accepted; nil: any of the host's.
+    private func dial(at address: SocketAddress? = nil) {
+        attempt = worker.session.connector.connect(
+            to: route.target, at: address, timeouts: worker.snapshot.timeouts
+        ) { [unowned self] result in
+            attempt = nil
+            worker.report(result, of: route)
+            if case .success(let connection) = result, case .verifiedTunnel = route.target.layer, address == nil {
+                return probe(over: connection)
+            }
+            end(result)
+        }
+    }
+
+    /// Has the origin judged over the connection that was made for the tunnel, unless it was a moment ago;
+    /// the tunnel then gets another one to the same address. One after the other, so that an origin that
+    /// serves few connections at a time is not asked for two.
+    private func probe(over upstream: UpstreamConnection) {
+        probe = worker.session.connector.probe(
+            route.target, at: upstream.address, over: upstream, applicationProtocols: nil,
+            timeouts: worker.snapshot.timeouts
+        ) { [unowned self] outcome in
+            probe = nil
+            worker.report(outcome, of: route)
+            switch outcome {
+            case .found(_, isFresh: false): end(.success(upstream))
+            case .found(_, isFresh: true): dial(at: upstream.address)
+            case .failed(let failure): end(.failure(failure))
+            }
+        }
+    }
+
+    private func end(_ result: Result<UpstreamConnection, UpstreamFailure>) {
+        guard let completion else { return }
+        self.completion = nil
+        completion(result)
+    }
+}

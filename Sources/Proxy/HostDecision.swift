@@ -1,0 +1,44 @@
+import Configuration
+import Security
+import Session
+import TLS
+
+/// What a configuration does with a host: the one place where that is decided, for the proxy and for the commands
+/// that say what it would do.
+struct HostDecision {
+    /// The entry that decides; nil: the defaults do.
+    let entry: HostEntry?
+    let action: HostAction
+    let policy: SecurityPolicy
+    /// How TLS is spoken with it, where that isn't as with most.
+    let tls: ClientTLS?
+
+    enum Refusal: Error {
+        /// `action: deny`.
+        case denied
+        /// Plain HTTP can't be pinned.
+        case plainToPinned(HostEntry)
+    }
+
+    init(_ host: String, port: UInt16, in snapshot: Snapshot) {
+        entry = snapshot.entry(for: host, port: port)
+        action = entry?.action ?? snapshot.defaultAction
+        policy = entry?.policy ?? snapshot.defaultPolicy
+        tls = entry == nil ? snapshot.defaultTLS : entry?.tls
+    }
+
+    /// What runs over a connection to it.
+    /// - Parameter upstream: how origins are reached, without the local authority among the anchors.
+    func layer(
+        for purpose: Purpose, to name: ServerName, upstream: UpstreamSettings
+    ) -> Result<UpstreamTarget.Layer, Refusal> {
+        switch (action, purpose) {
+        case (.deny, _): .failure(.denied)
+        case (.tunnel, .secure): .success(.tunnel)
+        case (_, .plain):
+            if let entry, entry.policy.mode != .none { .failure(.plainToPinned(entry)) } else { .success(.plain) }
+        case (.intercept, .secure): .success(.tls(policy, upstream.anchors, name))
+        case (.verifyTunnel, .secure): .success(.verifiedTunnel(policy, upstream.anchors, name))
+        }
+    }
+}

@@ -1,0 +1,102 @@
+package import HTTPWire
+package import Transport
+
+/// What an exchange has to know of its request, whatever version of HTTP it came in.
+package struct RequestTraits: Sendable {
+    package var method = Method.other
+    /// Interim responses are understood (HTTP/1.1 and later, RFC 9110 section 15.2).
+    package var takesInterim = true
+    /// `Expect: 100-continue`: the body comes after a 100, or after the client has lost its patience.
+    package var expectsContinue = false
+    /// It asks for another protocol.
+    package var wantsUpgrade = false
+
+    package init() {}
+}
+
+/// How an exchange ended, for the one who asked.
+package enum ExchangeEnding {
+    /// The last byte of the response has been passed on.
+    /// - Parameter keeping: the upstream that is bound to this client from now on (NTLM, Negotiate).
+    case finished(keeping: UpstreamConnection?)
+    /// Nothing of a response was passed on.
+    case refused(ExchangeFailure, Destination)
+    /// What was passed on is not the whole.
+    case cut(Cut)
+    /// `101 Switching Protocols` has been passed on to its last byte.
+    case switched(UpstreamConnection)
+}
+
+/// How a response ends that is not whole.
+package enum Cut: Sendable {
+    /// All that came was passed on: it is to arrive, and then the client is to see that something is missing.
+    case delivered
+    /// At once.
+    case reset
+}
+
+/// The near door of an exchange: who asked. A client's connection, a stream of one, a report on its way, a
+/// Swift program.
+///
+/// Called on the loop of the exchange, which holds it unowned.
+package protocol Downstream: AnyObject {
+    var request: RequestTraits { get }
+    /// Lends the request's head.
+    func withRequest(_ body: (borrowing RequestView) -> Void)
+
+    // MARK: The request's way up
+
+    /// `head` goes in the place of the received one; ``passRequest(to:readable:)`` passes on what follows.
+    /// - Parameters:
+    ///   - head: scratch space, used up.
+    ///   - replayable: what is sent is kept as long as it fits, see ``canResendRequest``.
+    func beginRequest(head: inout [UInt8], replayable: Bool)
+    /// Passes on what is there, as far as both sides go.
+    /// - Parameter readable: there is known to be more to read.
+    func passRequest(to sink: any ByteSink, readable: Bool) -> MessagePipe.Outcome
+    /// Bytes of the request that were passed on, its head included.
+    var requestCarried: UInt64 { get }
+    /// Every byte that was sent is still here.
+    var canResendRequest: Bool { get }
+    /// Goes back to the request's first byte.
+    func rewindRequest()
+    /// What was sent needn't be kept any more.
+    func forgetReplay()
+    /// Whether ``Exchange/downstreamIsReadable()`` is wanted.
+    func wantsRead(_ wanted: Bool)
+    /// Receives, within bounds, what comes before its turn, so that the client's going is noticed.
+    /// - Returns: why it is gone; nil as long as it is there.
+    func receiveAhead() -> StreamError?
+
+    // MARK: The response's way down
+
+    /// Where a response's bytes go.
+    var sink: any ByteSink { get }
+    /// Writes the head as the client is to see it.
+    /// - Parameters:
+    ///   - requestSent: the request has been passed on to its last byte.
+    ///   - head: the scratch space that it is written to.
+    /// - Returns: in which coding the body is to reach ``sink``.
+    func writeHead(
+        of response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
+        into head: inout [UInt8]
+    ) -> ResponseCoding
+
+    // MARK: News
+
+    /// A new connection was tried for this exchange.
+    func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination)
+    /// What the log is to tell of a failure, in the words in which the client is told.
+    func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal
+    /// Called once for each ``Exchange/begin(to:over:)``, after the task's record is complete.
+    func exchangeEnded(_ ending: ExchangeEnding)
+}
+
+/// What a response is to the exchange.
+package enum ResponseKind: Sendable {
+    /// 1xx: another follows.
+    case interim
+    case final
+    /// 101.
+    case upgrade
+}

@@ -1,0 +1,372 @@
+import EventLoop
+import HTTPWire
+import Transport
+
+/// One request with its response, between the two doors: does what ``ExchangeState`` says. Whoever asks uses the
+/// same object for all its exchanges, one after the other.
+///
+/// Whatever happens, an exchange that has begun ends with one call of ``Downstream/exchangeEnded(_:)``, before
+/// which its task is completed once.
+package final class Exchange: UpstreamReceiver {
+    private unowned let downstream: any Downstream
+    private let session: SessionManager
+    package private(set) var state = ExchangeState()
+    /// What is told of the task that the exchange is. The one who asks fills in what only he knows.
+    package var record = TaskRecord()
+
+    private var destination: Destination?
+    private var upstream: (any Upstream)?
+    private var attempt: UpstreamAttempt?
+    /// The words for what the state machine is about to be told.
+    private var failure: ExchangeFailure?
+    private var cause = ""
+    private lazy var deadline = Deadline(loop: session.loop) { [unowned self] in timedOut() }
+
+    package init(downstream: any Downstream, session: SessionManager) {
+        self.downstream = downstream
+        self.session = session
+    }
+
+    package var isUnderWay: Bool { state.isUnderWay }
+
+    /// Begins with the request that the one who asks lends.
+    /// - Parameter leased: an upstream that is at hand; nil: one is obtained.
+    package func begin(to destination: Destination, over leased: UpstreamConnection?) {
+        self.destination = destination
+        failure = nil
+        session.hooks.began?(record)
+        happened(.requestArrived(expectsContinue: downstream.request.expectsContinue, leased: leased != nil))
+        if let leased { start(on: leased) }
+    }
+
+    // MARK: What is done
+
+    private func happened(_ event: ExchangeState.Event) {
+        let phase = state.phase
+        switch state.received(event) {
+        case .none: break
+        case .wait: keepTime()
+        case .open(let fresh): open(fresh: fresh)
+        case .send: send()
+        case .resend: resend()
+        case .stopReadingRequest:
+            downstream.wantsRead(false)
+            keepTime()
+        case .forwardInterim: forwardInterim()
+        case .forwardFinal: forward(.final)
+        case .forwardUpgrade: forward(.upgrade)
+        case .awaitHead: upstream?.wantsRead(true)
+        case .pause: pause()
+        case .goOn: goOn()
+        case .finish: finish()
+        case .becomeRelay: becomeRelay()
+        case .refuse(let fault): refuse(fault)
+        case .cut(let fault): cut(fault, within: phase)
+        }
+    }
+
+    private func happened(_ event: ExchangeState.Event, because failure: ExchangeFailure) {
+        self.failure = failure
+        cause = failure.cause
+        happened(event)
+    }
+
+    private func happened(_ event: ExchangeState.Event, cause: String) {
+        self.cause = cause
+        happened(event)
+    }
+
+    private func keepTime() {
+        guard let destination else { return }
+        switch state.patience {
+        case .unlimited: deadline.clear()
+        case .firstByte: deadline.set(afterNanoseconds: destination.timeouts.firstByteNanoseconds)
+        case .idle: deadline.set(afterNanoseconds: destination.timeouts.idleNanoseconds)
+        }
+    }
+
+    private func timedOut() {
+        guard let timeouts = destination?.timeouts else { return }
+        switch state.patience {
+        case .unlimited: break
+        case .firstByte: happened(.deadline, because: .noResponse(after: timeouts.firstByte))
+        case .idle where state.phase == .awaiting: happened(.deadline, because: .requestStalled(after: timeouts.idleClient))
+        case .idle: happened(.deadline, cause: "nothing moved for \(timeouts.idleClient)")
+        }
+    }
+
+    // MARK: The upstream
+
+    private func open(fresh: Bool) {
+        guard let destination else { return }
+        upstream?.abandon()
+        upstream = nil
+        deadline.clear()
+        if !fresh, let idle = destination.origin.lease(for: downstream.request.method, at: session.unixTime()) {
+            return start(on: idle)
+        }
+        attempt = session.connector.connect(to: destination.target, timeouts: destination.timeouts) {
+            [unowned self] result in
+            attempt = nil
+            downstream.attempted(result, to: destination)
+            switch result {
+            case .success(let connection): start(on: connection)
+            case .failure(let failure): happened(.upstreamFailed, because: .unreachable(failure))
+            }
+        }
+    }
+
+    private func start(on connection: UpstreamConnection) {
+        upstream = connection
+        connection.begin(for: self)
+        record.connected(connection, at: session.loop.now)
+        happened(.upstreamReady(reused: connection.isReused))
+    }
+
+    // MARK: The request
+
+    private func send() {
+        guard let upstream, let destination else { return }
+        session.headScratch.removeAll(keepingCapacity: true)
+        downstream.withRequest { upstream.writeHead(of: $0, to: destination, into: &session.headScratch) }
+        downstream.beginRequest(
+            head: &session.headScratch, replayable: upstream.isReused && downstream.request.method.isIdempotent)
+        upstream.wantsRead(true)
+        passRequest(readable: false)
+    }
+
+    private func resend() {
+        downstream.rewindRequest()
+        upstream?.wantsRead(true)
+        passRequest(readable: false)
+    }
+
+    private func passRequest(readable: Bool) {
+        guard let upstream, state.passesRequest else { return }
+        switch downstream.passRequest(to: upstream.sink, readable: readable) {
+        case .waiting: happened(.requestPaused)
+        case .blocked: happened(.requestStalled)
+        case .ended:
+            downstream.wantsRead(true)
+            record.requestSent(at: session.loop.now)
+            happened(.requestSent)
+        case .truncated: downstreamIsGone("the client ended in the middle of the request")
+        case .sourceFailed(let error): downstreamIsGone(error.description)
+        case .sinkFailed: happened(.requestRejected)
+        case .malformed(let error): happened(.requestMalformed, because: .badRequest(error))
+        }
+    }
+
+    private func downstreamIsGone(_ why: String) {
+        happened(.downstreamGone, cause: "client: \(why)")
+    }
+
+    // MARK: The response
+
+    private func receiveHead() {
+        guard let upstream, let destination else { return }
+        let method = downstream.request.method
+        repeat {
+            var progress = upstream.receiveHead(of: method, limit: destination.limits.responseHead) {
+                record.firstByte(at: session.loop.now)
+                downstream.forgetReplay()
+                happened(.responseBegan)
+            }
+            while found(progress), state.phase == .awaiting { progress = upstream.nextHead(of: method) }
+        } while state.phase == .awaiting && self.upstream === upstream && upstream.holdsBytes
+    }
+
+    /// - Returns: whether a head was found, so that another may follow it.
+    private func found(_ progress: ResponseHeadProgress) -> Bool {
+        switch progress {
+        case .incomplete: return false
+        case .complete(let response):
+            if response.isInterim {
+                happened(.head(.interim(isContinue: response.status == 100)))
+            } else if response.isUpgrade {
+                happened(.head(.upgrade(isWanted: downstream.request.wantsUpgrade)), because: .unaskedUpgrade)
+            } else {
+                record.began(response)
+                happened(.head(.final))
+            }
+            return true
+        case .ended(let cause):
+            happened(.upstreamEnded(resendable: downstream.canResendRequest), because: .upstreamClosed(cause))
+        case .malformed(let error): happened(.head(.malformed), because: .badResponse(error))
+        case .tooManyFields: happened(.head(.malformed), because: .tooManyResponseFields)
+        case .tooLarge:
+            happened(.head(.tooLarge), because: .responseHeadTooLarge(destination?.limits.responseHead ?? 0))
+        }
+        return false
+    }
+
+    private func forwardInterim() {
+        guard downstream.request.takesInterim else {
+            upstream?.dropHead()
+            return happened(.responseEnded)
+        }
+        forward(.interim)
+    }
+
+    private func forward(_ kind: ResponseKind) {
+        guard let upstream, let destination else { return }
+        session.headScratch.removeAll(keepingCapacity: true)
+        var coding = ResponseCoding.asReceived
+        upstream.withResponse {
+            coding = downstream.writeHead(
+                of: $0, kind, requestSent: state.request == .sent, to: destination, into: &session.headScratch)
+        }
+        upstream.beginResponse(head: &session.headScratch, kind, coding: coding)
+        passResponse(readable: false)
+    }
+
+    private func passResponse(readable: Bool) {
+        guard let upstream else { return }
+        switch upstream.passResponse(to: downstream.sink, readable: readable) {
+        case .waiting, .blocked: happened(.responseMoved)
+        case .ended: happened(.responseEnded)
+        case .truncated: broke("the origin ended in the middle of the response")
+        case .sourceFailed(let error): broke(error.description)
+        case .malformed(let error):
+            failure = .badResponse(error)
+            broke("the origin's body is malformed: \(error.message)", begun: upstream.responseCarried > 0)
+        case .sinkFailed(let error): downstreamIsGone(error.description)
+        }
+    }
+
+    private func broke(_ cause: String, begun: Bool = true) {
+        happened(.responseBroke(begun: begun), cause: cause)
+    }
+
+    // MARK: Events
+
+    /// The client has sent something, or ended.
+    package func downstreamIsReadable() {
+        if state.isSuspended { return downstream.wantsRead(false) }
+        if state.passesRequest {
+            happened(.requestResumed)
+            return passRequest(readable: true)
+        }
+        if state.request == .abandoned, state.phase != .connecting { return }
+        if let error = downstream.receiveAhead() { downstreamIsGone(error.description) }
+    }
+
+    /// A write to the client may go on.
+    package func downstreamIsWritable() {
+        if state.isSuspended { return }
+        switch state.phase {
+        case .interim:
+            passResponse(readable: false)
+            if state.phase == .awaiting { lookForNextHead() }
+        case .responding, .switching: passResponse(readable: false)
+        case .idle, .connecting, .awaiting: break
+        }
+    }
+
+    private func lookForNextHead() {
+        guard let upstream else { return }
+        let method = downstream.request.method
+        while state.phase == .awaiting, found(upstream.nextHead(of: method)) {}
+        if state.phase == .awaiting, upstream.holdsBytes { receiveHead() }
+    }
+
+    package func upstreamIsReadable() {
+        if state.isSuspended { return upstream?.wantsRead(false) ?? () }
+        switch state.phase {
+        case .awaiting: receiveHead()
+        case .responding: passResponse(readable: true)
+        case .idle, .connecting, .interim, .switching: upstream?.wantsRead(false)
+        }
+    }
+
+    package func upstreamIsWritable() { passRequest(readable: false) }
+
+    // MARK: Control
+
+    /// Stops reading on both sides, and the clock, until ``resume()``.
+    package func suspend() { happened(.suspend) }
+
+    package func resume() { happened(.resume) }
+
+    /// Ends both sides so that nobody takes a part for the whole.
+    /// - Parameter cause: who wants it, and why, for the log.
+    package func cancel(_ cause: String) { happened(.cancel, cause: cause) }
+
+    private func pause() {
+        downstream.wantsRead(false)
+        upstream?.wantsRead(false)
+        deadline.clear()
+        session.hooks.suspended?(record)
+    }
+
+    private func goOn() {
+        session.hooks.resumed?(record)
+        keepTime()
+        guard let upstream else { return }
+        downstream.wantsRead(true)
+        upstream.wantsRead(true)
+        passRequest(readable: false)
+        switch state.phase {
+        case .interim, .responding, .switching: downstreamIsWritable()
+        case .awaiting: lookForNextHead()
+        case .idle, .connecting: break
+        }
+    }
+
+    // MARK: The end
+
+    private func finish() {
+        guard let upstream, let destination else { return }
+        count(upstream)
+        self.upstream = nil
+        let kept = upstream.finish(
+            requestSent: state.request == .sent, idleNanoseconds: destination.timeouts.idleUpstreamNanoseconds)
+        end(.finished(keeping: kept))
+    }
+
+    private func becomeRelay() {
+        guard let upstream else { return }
+        self.upstream = nil
+        record.status = 101
+        deadline.clear()
+        destination = nil
+        downstream.exchangeEnded(.switched(upstream.surrender()))
+    }
+
+    private func refuse(_ fault: ExchangeState.Fault) {
+        guard let destination else { return }
+        let failure = failure ?? .upstreamClosed("broke off")
+        dropUpstream()
+        record.refused(downstream.refusal(for: failure, to: destination))
+        end(.refused(failure, destination))
+    }
+
+    private func cut(_ fault: ExchangeState.Fault, within phase: ExchangeState.Phase) {
+        record.failed(cause)
+        let isDelivered = fault != .downstreamGone && phase == .responding && upstream?.hasPassedAll == true
+        if let upstream { count(upstream) }
+        dropUpstream()
+        end(.cut(isDelivered ? .delivered : .reset))
+    }
+
+    private func count(_ upstream: any Upstream) {
+        record.bytesDown = upstream.responseCarried
+        record.bytesUp = downstream.requestCarried
+    }
+
+    private func dropUpstream() {
+        upstream?.abandon()
+        upstream = nil
+    }
+
+    /// The task is completed here and nowhere else.
+    private func end(_ ending: ExchangeEnding) {
+        deadline.clear()
+        attempt?.cancel()
+        attempt = nil
+        destination = nil
+        failure = nil
+        session.complete(&record)
+        downstream.exchangeEnded(ending)
+    }
+}

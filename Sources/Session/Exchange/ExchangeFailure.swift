@@ -1,0 +1,31 @@
+package import HTTPWire
+
+/// Why there is no response. Nothing of one was passed on.
+package enum ExchangeFailure: Error {
+    // The client's.
+    case badRequest(WireError)
+    case requestStalled(after: Duration)
+    // The origin's, or the way's to it.
+    case unreachable(UpstreamFailure)
+    case upstreamClosed(String)
+    case badResponse(WireError)
+    case responseHeadTooLarge(Int)
+    case tooManyResponseFields
+    case unaskedUpgrade
+    case noResponse(after: Duration)
+
+    /// One line for the log, where the failure comes too late for a refusal.
+    package var cause: String {
+        switch self {
+        case .badRequest(let error), .badResponse(let error): error.message
+        case .requestStalled(let time): "the request did not arrive within \(time)"
+        case .unreachable(let failure): "\(failure)"
+        case .upstreamClosed(let cause): "the origin \(cause) before it answered"
+        case .responseHeadTooLarge(let limit):
+            "the response's head is longer than \(limit) bytes (limits.response_head)"
+        case .tooManyResponseFields: "the response has too many header fields"
+        case .unaskedUpgrade: "101 Switching Protocols that no one asked for"
+        case .noResponse(let time): "no response within \(time) (timeouts.first_byte)"
+        }
+    }
+}

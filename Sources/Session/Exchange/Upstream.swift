@@ -1,0 +1,86 @@
+package import HTTPWire
+package import Transport
+
+/// Who is told what happens on an upstream connection while it serves an exchange.
+package protocol UpstreamReceiver: AnyObject {
+    /// Bytes of a response, or the end, can be read.
+    func upstreamIsReadable()
+    /// A write that was blocked may go on.
+    func upstreamIsWritable()
+}
+
+/// What became of looking for a response's head.
+package enum ResponseHeadProgress {
+    /// More must come.
+    case incomplete
+    case complete(ResponseTraits)
+    /// The upstream ended or failed within it; for people.
+    case ended(String)
+    case malformed(WireError)
+    /// It is longer than allowed.
+    case tooLarge
+    case tooManyFields
+}
+
+/// What an exchange has to know of a response's head, whatever version of HTTP it came in.
+package struct ResponseTraits: Sendable {
+    package let status: Int
+    /// 1xx, with the final response still to come.
+    package let isInterim: Bool
+    /// 101.
+    package let isUpgrade: Bool
+    /// Bytes of the body, where the head says.
+    package let bodyLength: UInt64?
+}
+
+/// The far door of an exchange: who answers. Leased from an ``Origin`` for one exchange.
+///
+/// Lives on the loop of the exchange.
+package protocol Upstream: AnyObject {
+    /// It served before, so that the origin may be closing it.
+    var isReused: Bool { get }
+
+    /// Serves an exchange from now on.
+    func begin(for receiver: any UpstreamReceiver)
+
+    // MARK: The request's way up
+
+    /// Where a request's bytes go.
+    var sink: any ByteSink { get }
+    /// Writes the head as the origin is to see it to `head`.
+    func writeHead(of request: borrowing RequestView, to destination: Destination, into head: inout [UInt8])
+
+    // MARK: The response's way down
+
+    /// Whether ``UpstreamReceiver/upstreamIsReadable()`` is wanted.
+    func wantsRead(_ wanted: Bool)
+    /// Reads what is there and looks for a head in it.
+    /// - Parameter began: called if bytes arrived.
+    func receiveHead(of method: Method, limit: Int, began: () -> Void) -> ResponseHeadProgress
+    /// Looks for a head in what has been received.
+    func nextHead(of method: Method) -> ResponseHeadProgress
+    /// Bytes wait of which no event will tell.
+    var holdsBytes: Bool { get }
+    /// Lends the head that was found last.
+    func withResponse(_ body: (borrowing ResponseView) -> Void)
+    /// Drops that head: the response is not passed on.
+    func dropHead()
+    /// `head`, which is used up, goes in the place of the received one.
+    func beginResponse(head: inout [UInt8], _ kind: ResponseKind, coding: ResponseCoding)
+    /// Passes on what is there, as far as both sides go.
+    func passResponse(to sink: any ByteSink, readable: Bool) -> MessagePipe.Outcome
+    /// All that was received of the response has been passed on.
+    var hasPassedAll: Bool { get }
+    /// Bytes of the response under way that were passed on, its head included.
+    var responseCarried: UInt64 { get }
+
+    // MARK: The end
+
+    /// The response is over: the connection goes back to its origin's pool, or is closed.
+    /// - Returns: itself, if it is the client's from now on.
+    func finish(requestSent: Bool, idleNanoseconds: UInt64) -> UpstreamConnection?
+    /// Ends it where it stands.
+    func abandon()
+    /// Gives the connection to whoever carries it on as another protocol.
+    func surrender() -> UpstreamConnection
+}

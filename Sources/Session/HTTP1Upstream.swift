@@ -1,0 +1,107 @@
+package import HTTPWire
+package import Transport
+
+/// The far door of an exchange whose origin speaks HTTP/1.1.
+extension UpstreamConnection: Upstream {
+    package func begin(for receiver: any UpstreamReceiver) {
+        self.receiver = receiver
+        exchanges += 1
+        stream.owner = self
+        parser = nil
+    }
+
+    // MARK: The request's way up
+
+    package var sink: any ByteSink { stream }
+
+    package func writeHead(
+        of request: borrowing RequestView, to destination: Destination, into head: inout [UInt8]
+    ) {
+        if request.head.authenticatesConnection(in: request.bytes) { isPersonal = true }
+        HeadWriter.write(
+            request: request.head, from: request.bytes, target: destination.targetRewrite,
+            authority: destination.authority, defaultPort: destination.defaultPort, via: destination.via,
+            forwardUpgrade: request.head.wantsUpgrade, edits: destination.edits, into: &head)
+    }
+
+    // MARK: The response's way down
+
+    package func wantsRead(_ wanted: Bool) { stream.wantsRead = wanted }
+
+    package var holdsBytes: Bool { stream.holdsBytes }
+
+    package func receiveHead(of method: Method, limit: Int, began: () -> Void) -> ResponseHeadProgress {
+        if parser == nil { parser = HeadParser(limit: limit) }
+        switch responses.receive(from: stream, limit: limit) {
+        case .received?:
+            began()
+            return nextHead(of: method)
+        case .blocked?:
+            responses.rest()
+            return .incomplete
+        case .ended?: return .ended("closed the connection")
+        case .failed(let error)?: return .ended(error.description)
+        case nil: return .tooLarge
+        }
+    }
+
+    package func nextHead(of method: Method) -> ResponseHeadProgress {
+        guard !responses.unread.isEmpty else { return .incomplete }
+        let progress = unsafe parser?.parseResponse(Span(_unsafeBytes: responses.unread), to: method, into: &response)
+        switch progress {
+        case .incomplete?, nil: return .incomplete
+        case .tooLarge?: return .tooLarge
+        case .tooManyFields?: return .tooManyFields
+        case .malformed(let error)?: return .malformed(error)
+        case .complete?: break
+        }
+        if response.isInterim { parser?.reset() }
+        if unsafe response.authenticatesConnection(in: Span(_unsafeBytes: responses.unread)) { isPersonal = true }
+        let length: UInt64? = if case .length(let length) = response.framing { length } else { nil }
+        return .complete(
+            ResponseTraits(
+                status: response.status, isInterim: response.isInterim, isUpgrade: response.isUpgrade,
+                bodyLength: length))
+    }
+
+    package func withResponse(_ body: (borrowing ResponseView) -> Void) {
+        unsafe body(ResponseView(response, Span(_unsafeBytes: responses.unread)))
+    }
+
+    package func dropHead() { responses.skip(Int(response.length)) }
+
+    package func beginResponse(head: inout [UInt8], _ kind: ResponseKind, coding: ResponseCoding) {
+        responses.begin(
+            head: &head, inPlaceOf: Int(response.length), framing: kind == .final ? response.framing : .none,
+            dechunks: coding == .dechunked, chunks: coding == .chunked, salvages: true)
+    }
+
+    package func passResponse(to sink: any ByteSink, readable: Bool) -> MessagePipe.Outcome {
+        responses.pump(from: stream, to: sink, readable: readable)
+    }
+
+    package var hasPassedAll: Bool { responses.isDrained }
+    package var responseCarried: UInt64 { responses.carried }
+
+    // MARK: The end
+
+    package func finish(requestSent: Bool, idleNanoseconds: UInt64) -> UpstreamConnection? {
+        receiver = nil
+        let reusable =
+            requestSent && response.keepsAlive && response.framing != .untilClose && responses.unread.isEmpty
+            && !stream.holdsBytes
+        if reusable, isPersonal { return self }
+        if reusable { origin.giveBack(self, idleNanoseconds: idleNanoseconds) } else { close() }
+        return nil
+    }
+
+    package func abandon() {
+        receiver = nil
+        stream.abort()
+    }
+
+    package func surrender() -> UpstreamConnection {
+        receiver = nil
+        return self
+    }
+}

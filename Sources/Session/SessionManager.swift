@@ -1,0 +1,46 @@
+package import EventLoop
+package import Transport
+
+/// What AFURLSessionManager is to an app, for one worker: where its exchanges get their connections and their
+/// numbers, and who hears of them.
+///
+/// One for each loop, and nothing of it is shared: no exchange takes a lock.
+package final class SessionManager {
+    package let loop: EventLoop
+    package let slabs: SlabPool
+    package let pool: UpstreamPool
+    package let connector: UpstreamConnector
+    /// Who hears of tasks.
+    package let hooks: TaskHooks
+    /// The proxy stops: no connection is kept for another exchange.
+    package var isDraining = false
+
+    /// Heads are written here before they go in the place of the received ones.
+    var headScratch: [UInt8] = []
+    private var nextNumber: UInt64
+    private let numberStride: UInt64
+
+    /// - Parameters:
+    ///   - index: of this manager among `count`, from 0, so that numbers are unique without a lock.
+    package init(
+        loop: EventLoop, slabs: SlabPool, pool: UpstreamPool, connector: UpstreamConnector, hooks: TaskHooks = TaskHooks(),
+        index: Int = 0, of count: Int = 1
+    ) {
+        self.loop = loop
+        self.slabs = slabs
+        self.pool = pool
+        self.connector = connector
+        self.hooks = hooks
+        nextNumber = UInt64(index + 1)
+        numberStride = UInt64(count)
+        headScratch.reserveCapacity(4096)
+    }
+
+    package func unixTime() -> Int64 { connector.unixTime() }
+
+    /// The number of a new task: unique for the life of the process.
+    package func takeNumber() -> UInt64 {
+        defer { nextNumber += numberStride }
+        return nextNumber
+    }
+}

@@ -1,0 +1,22 @@
+import EventLoop
+
+/// Who is told of tasks, on the loop that they live on. Each is called at most once for what it tells, and must
+/// not end or change the task from within the call.
+package struct TaskHooks {
+    package var began: ((borrowing TaskRecord) -> Void)?
+    package var suspended: ((borrowing TaskRecord) -> Void)?
+    package var resumed: ((borrowing TaskRecord) -> Void)?
+    /// The record is whole: metrics included.
+    package var completed: ((borrowing TaskRecord) -> Void)?
+
+    package init() {}
+}
+
+extension SessionManager {
+    /// A task is over: told once, and what its record held alive is let go.
+    package func complete(_ record: inout TaskRecord) {
+        record.completed(at: loop.now)
+        hooks.completed?(record)
+        record.release()
+    }
+}

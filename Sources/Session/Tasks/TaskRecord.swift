@@ -1,0 +1,187 @@
+package import EventLoop
+package import HTTPWire
+package import Security
+package import Transport
+
+/// What is known of one task: the one record from which the access log, `pinproxy tasks` and others tell.
+/// Nothing is measured twice. Used again for the next task of the same client, so that it costs no allocation.
+package struct TaskRecord {
+    package enum Kind: String, Sendable { case exchange, tunnel, upgrade }
+
+    /// Bytes of the target that are kept.
+    private static let longestPath = 512
+
+    /// Unique for the life of the process.
+    package private(set) var number: UInt64 = 0
+    package var kind = Kind.exchange
+    package var client: SocketAddress?
+    package var authority: Authority?
+    /// The pattern of the entry that decided.
+    package var entry: String?
+    package var status = 0
+    package var bytesUp: UInt64 = 0
+    package var bytesDown: UInt64 = 0
+    /// Bytes of the bodies, where the heads say.
+    package private(set) var bodyUp: UInt64?
+    package private(set) var bodyDown: UInt64?
+    /// What went wrong, for people; nil when nothing did.
+    package var failure: String?
+    /// RFC 9209's name of it.
+    package var errorType: String?
+    /// What a verified tunnel's bytes flow by, and how that was found out.
+    package var tunnelVerdict: Verdict?
+    package var verification: String?
+
+    package private(set) var method = Method.other
+    private var otherMethod: [UInt8] = []
+    /// The target's path without its query; empty for CONNECT.
+    package private(set) var path: [UInt8] = []
+    package private(set) var began = MonotonicTime(nanoseconds: 0)
+    package private(set) var ended: MonotonicTime?
+
+    /// The request's way over one upstream connection, as URLSessionTaskTransactionMetrics has it.
+    package struct Transaction {
+        package fileprivate(set) var upstream: UpstreamConnection
+        package let began: MonotonicTime
+        package let isReused: Bool
+        package fileprivate(set) var requestSent: MonotonicTime?
+        package fileprivate(set) var firstByte: MonotonicTime?
+    }
+    /// Under way, or the last.
+    package private(set) var transaction: Transaction?
+    /// Tries that failed before it.
+    package private(set) var retried: [Transaction] = []
+
+    package init() {}
+
+    /// A task begins with a request.
+    package mutating func began(_ request: borrowing RequestView, number: UInt64, at now: MonotonicTime) {
+        clear(number: number, at: now)
+        method = request.head.method
+        if method == .other { Self.copy(request.bytes, request.head.methodRange.offsets, to: &otherMethod) }
+        switch request.head.targetForm {
+        case .origin: Self.copy(request.bytes, request.head.target.offsets, to: &path)
+        case .absolute(let target): Self.copy(request.bytes, target.pathAndQuery.offsets, to: &path)
+        case .authority, .asterisk: break
+        }
+        if case .length(let length) = request.head.framing { bodyUp = length }
+    }
+
+    /// A task that fails before its request could be read.
+    package mutating func began(number: UInt64, at now: MonotonicTime) {
+        clear(number: number, at: now)
+    }
+
+    private mutating func clear(number: UInt64, at now: MonotonicTime) {
+        self.number = number
+        kind = .exchange
+        began = now
+        ended = nil
+        transaction = nil
+        if !retried.isEmpty { retried = [] }
+        authority = nil
+        entry = nil
+        status = 0
+        bytesUp = 0
+        bytesDown = 0
+        bodyUp = nil
+        bodyDown = nil
+        failure = nil
+        errorType = nil
+        tunnelVerdict = nil
+        verification = nil
+        method = .other
+        otherMethod.removeAll(keepingCapacity: true)
+        path.removeAll(keepingCapacity: true)
+    }
+
+    private static func copy(_ bytes: borrowing Span<UInt8>, _ range: Range<Int>, to field: inout [UInt8]) {
+        for index in range.prefix(longestPath) {
+            if bytes[index] == UInt8(ascii: "?") { return }
+            field.append(bytes[index])
+        }
+    }
+
+    // MARK: What happens to it
+
+    package mutating func connected(_ connection: UpstreamConnection, at now: MonotonicTime) {
+        if let transaction { retried.append(transaction) }
+        transaction = Transaction(upstream: connection, began: now, isReused: connection.exchanges > 1)
+    }
+
+    package mutating func requestSent(at now: MonotonicTime) { transaction?.requestSent = now }
+
+    package mutating func firstByte(at now: MonotonicTime) {
+        if transaction?.firstByte == nil { transaction?.firstByte = now }
+    }
+
+    mutating func began(_ response: ResponseTraits) {
+        status = response.status
+        bodyDown = response.bodyLength
+    }
+
+    /// What a client that is refused is told.
+    package struct Refusal {
+        let status: Int
+        let cause: String
+        let errorType: String
+
+        package init(status: Int, cause: String, errorType: String) {
+            self.status = status
+            self.cause = cause
+            self.errorType = errorType
+        }
+    }
+
+    package mutating func refused(_ refusal: Refusal) {
+        status = refusal.status
+        failure = refusal.cause
+        errorType = refusal.errorType
+    }
+
+    package mutating func failed(_ cause: String) { failure = cause }
+
+    package mutating func failed(_ cause: String, errorType: String) {
+        failure = cause
+        self.errorType = errorType
+    }
+
+    /// Success was said, and these bytes of a handshake have passed.
+    package mutating func tunnelBegan(up: UInt64, down: UInt64) {
+        status = 200
+        bytesUp = up
+        bytesDown = down
+    }
+
+    package mutating func relayEnded(_ ending: Relay.Ending, up: UInt64, down: UInt64) {
+        if status == 0 { status = 200 }
+        bytesUp += up
+        bytesDown += down
+        switch ending {
+        case .completed: break
+        case .downstreamFailed(let error): failure = "client: \(error)"
+        case .upstreamFailed(let error): failure = "origin: \(error)"
+        case .timedOut: failure = "one side had ended and the other fell silent"
+        case .cancelled: failure = "the proxy was stopped"
+        }
+    }
+
+    mutating func completed(at now: MonotonicTime) { ended = now }
+
+    /// Lets go of what keeps other objects alive.
+    mutating func release() {
+        transaction = nil
+        if !retried.isEmpty { retried = [] }
+        tunnelVerdict = nil
+    }
+
+    // MARK: For those who tell
+
+    package var upstream: UpstreamConnection? { transaction?.upstream }
+    package var verdict: Verdict? { tunnelVerdict ?? transaction?.upstream.verdict }
+
+    /// Lends the method's name.
+    package func withMethodName(_ body: (Span<UInt8>) -> Void) {
+        if method == .other { body(otherMethod.span) } else { body(method.text.utf8.span) }
+    }
+}
