@@ -10,7 +10,7 @@
 /// request. Whatever the order of events, an exchange ends once: with one of ``Action/finish``,
 /// ``Action/becomeRelay``, ``Action/refuse(_:)`` and ``Action/cut(_:)``, after which every event is ignored until
 /// the next ``Event/requestArrived(expectsContinue:leased:)``.
-package struct ExchangeState: Sendable {
+package struct ExchangeState: Sendable, Hashable {
     package enum Phase: Sendable, Equatable {
         /// No exchange is under way.
         case idle
@@ -39,10 +39,10 @@ package struct ExchangeState: Sendable {
     }
 
     /// What the request's body waits for before its first byte (RFC 9110 section 10.1.1).
-    private enum Expectation { case none, continuation }
+    private enum Expectation: Hashable { case none, continuation }
 
     /// Whether somebody has stopped the exchange for a while.
-    private enum Suspension {
+    private enum Suspension: Hashable {
         case none, suspended
         /// The upstream became ready meanwhile.
         case suspendedBeforeSending
@@ -255,6 +255,7 @@ package struct ExchangeState: Sendable {
     // MARK: The response
 
     private mutating func received(_ head: Head) -> Action {
+        retry.answered()
         switch head {
         case .interim(let isContinue):
             if isContinue { bodyIsWanted() }

@@ -2,7 +2,7 @@
 /// the ways there are.
 package struct RetryRule: Sendable, Equatable {
     /// What must hold of the try that failed.
-    package struct Conditions: OptionSet, Sendable {
+    package struct Conditions: OptionSet, Sendable, Hashable {
         package let rawValue: UInt8
         package init(rawValue: UInt8) { self.rawValue = rawValue }
 
@@ -24,7 +24,7 @@ package struct RetryRule: Sendable, Equatable {
         limit: 1, conditions: [.reusedConnection, .nothingAnswered, .resendable])
 
     /// How often an exchange has tried, and what is known of the present try.
-    struct Progress: Sendable {
+    struct Progress: Sendable, Hashable {
         private var retries: UInt8 = 0
         private var known: Conditions = .nothingAnswered
 
