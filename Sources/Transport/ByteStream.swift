@@ -133,7 +133,7 @@ package final class ByteStream: SocketHandler, ByteSink {
                 buffer.append(count)
                 return .received(count)
             }
-            if count == 0 { return .ended }
+            if count == 0 { return knownEnd ?? .ended }
             return errno == EAGAIN || errno == EINTR ? .blocked : .failed(.socket(errno))
         case .handshake:
             return .blocked
@@ -187,6 +187,9 @@ package final class ByteStream: SocketHandler, ByteSink {
                 wantsWrite = true
                 return .blocked
             } else if errno != EINTR {
+                // The kernel tells of a reset once: after it reading finds what had arrived, and then an end
+                // that looks like a good one.
+                if errno == ECONNRESET { knownEnd = .failed(.socket(ECONNRESET)) }
                 return .failed(.socket(errno))
             }
         }
@@ -286,7 +289,7 @@ package final class ByteStream: SocketHandler, ByteSink {
 
     private var handshakeWants = Readiness.read
     private var readWaitsForWrite = false
-    /// The peer's close_notify, or a failure, that was read behind bytes that were good.
+    /// The peer's close_notify, or a failure, that is known of while bytes that are good are still to be read.
     private var knownEnd: ReadOutcome?
     /// close_notify and FIN wait for room.
     private var endsWhenWritable = false

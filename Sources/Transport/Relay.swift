@@ -6,7 +6,7 @@ import Glibc
 ///
 /// Each direction holds at most one slab: it is read only when all that was read has been written.
 /// An end is passed on as an end (half-close); a failure of either side resets the other, so that
-/// a cut never looks like an end.
+/// a cut never looks like an end. What the origin had sent before it failed reaches the client first.
 package final class Relay: ByteStreamOwner {
     /// How a relay came to its end.
     package enum Ending: Sendable, Equatable {
@@ -26,6 +26,7 @@ package final class Relay: ByteStreamOwner {
         var done: Bool { sourceEnded && buffer.isEmpty }
     }
 
+    private let loop: EventLoop
     private let downstream: ByteStream
     private let upstream: ByteStream
     private var up: Direction
@@ -33,6 +34,10 @@ package final class Relay: ByteStreamOwner {
     private let halfClosedNanoseconds: UInt64
     private var deadline: Deadline?
     private var completion: ((Ending) -> Void)?
+    /// The origin takes no more; what it had sent is still carried.
+    private var upstreamFailure: StreamError?
+    /// The origin has failed, and the client is about to get all that it had sent.
+    private var delivery: DeliveryWatch?
 
     /// Bytes carried from the client to the origin.
     package var bytesUp: UInt64 { up.carried }
@@ -56,7 +61,10 @@ package final class Relay: ByteStreamOwner {
         down = Direction(buffer: answered)
         halfClosedNanoseconds = idle
         self.completion = completion
-        deadline = Deadline(loop: loop) { [unowned self] in finish(.timedOut) }
+        self.loop = loop
+        deadline = Deadline(loop: loop) { [unowned self] in
+            if delivery != nil { resetWhenDelivered() } else { finish(.timedOut) }
+        }
     }
 
     package func start() {
@@ -82,23 +90,34 @@ package final class Relay: ByteStreamOwner {
     package func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
 
     private func carryUp(readable: Bool) {
+        guard upstreamFailure == nil else {
+            downstream.wantsRead = false
+            return
+        }
         switch Self.carry(&up, from: downstream, to: upstream, readable: readable) {
         case .waiting: progressed()
         case .sourceFailed(let error): finish(.downstreamFailed(error))
-        case .sinkFailed(let error): finish(.upstreamFailed(error))
+        case .sinkFailed(let error):
+            upstreamFailure = error
+            downstream.wantsRead = false
+            carryDown(readable: true)
         }
     }
 
     private func carryDown(readable: Bool) {
+        guard delivery == nil else { return }
         switch Self.carry(&down, from: upstream, to: downstream, readable: readable) {
         case .waiting: progressed()
-        case .sourceFailed(let error): finish(.upstreamFailed(error))
+        case .sourceFailed(let error): upstreamFailed(error)
         case .sinkFailed(let error): finish(.downstreamFailed(error))
         }
     }
 
     private func progressed() {
-        if up.done && down.done {
+        if let upstreamFailure {
+            if down.done { return upstreamFailed(upstreamFailure) }
+            deadline?.set(afterNanoseconds: halfClosedNanoseconds)
+        } else if up.done && down.done {
             finish(.completed)
         } else if up.sourceEnded || down.sourceEnded {
             deadline?.set(afterNanoseconds: halfClosedNanoseconds)
@@ -149,6 +168,23 @@ package final class Relay: ByteStreamOwner {
                 return .sourceFailed(error)
             }
         }
+    }
+
+    private func upstreamFailed(_ error: StreamError) {
+        upstreamFailure = error
+        upstream.abort()
+        downstream.wantsRead = false
+        delivery = DeliveryWatch(at: loop.now)
+        resetWhenDelivered()
+    }
+
+    private func resetWhenDelivered() {
+        let isOver = delivery?.isOver(on: downstream, at: loop.now, patience: halfClosedNanoseconds) ?? true
+        guard isOver, let upstreamFailure else {
+            deadline?.set(afterNanoseconds: DeliveryWatch.interval)
+            return
+        }
+        finish(.upstreamFailed(upstreamFailure))
     }
 
     private func finish(_ ending: Ending) {

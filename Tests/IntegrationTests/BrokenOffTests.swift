@@ -56,16 +56,59 @@ struct BrokenOffTests {
             .replacingOccurrences(of: "+", with: "-").replacingOccurrences(of: "/", with: "_")
     }
 
-    /// The origin answers, and resets while the client still sends: the answer counts.
+    /// A client that takes long to read an answer after which the connection ends.
+    @Test func aSlowClientGetsAllBeforeAnOrderlyEnd() async throws {
+        try await withTestBed { bed in
+            let own = try await OriginBed.prepare(bed)
+            let connection = try RawConnection(to: own.proxy)
+            try await connection.send(
+                "GET \(own.plainURL)/large/600000 HTTP/1.1\r\nHost: \(OriginBed.name):\(own.secondOriginPort)\r\n"
+                    + "Connection: close\r\n\r\n")
+            _ = try await own.proxy.events.first("exchange")
+            // It waits a while for the client's end.
+            try await eventually("the proxy to close the client's connection") {
+                try own.proxy.openSockets(to: connection.localPort) == 0
+            }
+            let (bytes, wasReset) = try await connection.receiveUntilCut()
+            #expect(bytes.count > 600_000 && !wasReset)
+        }
+    }
+
+    /// The origin answers and resets, and the proxy learns of it by a write that fails.
     @Test(arguments: [true, false]) func anAnswerSurvivesTheResetAfterIt(secure: Bool) async throws {
-        let file = shared.bed.path("sparse-\(UUID())")
-        #expect(FileManager.default.createFile(atPath: file, contents: nil))
-        truncate(file, 50_000_000)
-        let url = secure ? shared.url : shared.plainURL
-        for _ in 1...5 {
-            let run = try await shared.curl("-H", "Expect:", "-i", "-T", file, url + "/early-reset")
-            #expect(run.output.hasPrefix("HTTP/1.1 413 "), "\(run)")
-            #expect(run.output.hasSuffix("big"), "\(run)")
+        let answer = try await earlyAnswer("length", secure: secure)
+        #expect(answer.hasPrefix("HTTP/1.1 413 "), "\(answer)")
+        #expect(answer.hasSuffix("\r\n\r\nbig\n"), "\(answer)")
+    }
+
+    /// Where only the connection's end ends the answer, a reset is not that end, even if the write heard of it first.
+    @Test(arguments: [true, false]) func aResetEndsNoBody(secure: Bool) async throws {
+        let answer = try await earlyAnswer("close", secure: secure)
+        #expect(answer.hasPrefix("HTTP/1.1 413 ") && answer.contains("big\n"), "\(answer)")
+        #expect(!answer.hasSuffix("0\r\n\r\n"), "\(answer)")
+    }
+
+    /// All that a client gets that uploads to an origin which answers and resets while the proxy is stopped.
+    private func earlyAnswer(_ kind: String, secure: Bool) async throws -> String {
+        try await withTestBed { bed in
+            let own = try await OriginBed.prepare(bed)
+            let origin = try #require(secure ? own.origin : own.plainOrigin)
+            let connection = try RawConnection(to: own.proxy)
+            let authority = "\(OriginBed.name):\(origin.port)"
+            try await connection.send(
+                "PUT \(secure ? "https" : "http")://\(authority)/early-reset/\(kind)/it HTTP/1.1\r\nHost: \(authority)\r\n"
+                    + "Content-Length: 1000000\r\n\r\n")
+            _ = try await origin.events.first("held")
+            own.proxy.process.send(signal: SIGSTOP)
+            try await connection.send([UInt8](repeating: 7, count: 50_000))
+            let released = try await bed.run([
+                "curl", "-sS", "--cacert", bed.path("roots.pem"), "--resolve", "\(authority):127.0.0.1",
+                "\(secure ? "https" : "http")://\(authority)/release/it",
+            ])
+            #expect(released.succeeded, "\(released)")
+            _ = try await origin.events.first("reset")
+            own.proxy.process.send(signal: SIGCONT)
+            return String(decoding: try await connection.receiveUntilCut().bytes, as: UTF8.self)
         }
     }
 }

@@ -24,7 +24,7 @@ struct DescriptorTests {
             var before = Int.max
             try await eventually("the clients of the first exchange to be gone") {
                 before = try shared.proxy.openDescriptors()
-                return try socketCount(shared.proxy) == 1
+                return try shared.proxy.openSockets() == 1
             }
             try await withThrowingDiscardingTaskGroup { group in
                 for _ in 1...20 { group.addTask { try await perform(mischief, shared) } }
@@ -34,26 +34,6 @@ struct DescriptorTests {
             }
             #expect(try await shared.curl(shared.url + "/echo").succeeded)
         }
-    }
-
-    /// Sockets of the process that are connected or listen; the one that stays is the listener.
-    private func socketCount(_ proxy: ProxyProcess) throws -> Int {
-        let own = Set(
-            try FileManager.default.contentsOfDirectory(atPath: "/proc/\(proxy.process.identifier)/fd").compactMap {
-                try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(proxy.process.identifier)/fd/\($0)")
-            }.filter { $0.hasPrefix("socket:") }.map { String($0.dropFirst(8).dropLast()) })
-        return try connectionTable().split(separator: "\n").dropFirst()
-            .count { own.contains(String($0.split(separator: " ")[9])) }
-    }
-
-    /// The kernel's table of TCP sockets. It has no size to be read by, and comes in pieces: what takes the first
-    /// piece for the whole misses sockets once there are more than thirty on the machine.
-    private func connectionTable() throws -> String {
-        let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/proc/net/tcp"))
-        defer { try? file.close() }
-        var table = Data()
-        while let piece = try file.read(upToCount: 1 << 16), !piece.isEmpty { table += piece }
-        return String(decoding: table, as: UTF8.self)
     }
 
     private func perform(_ mischief: Mischief, _ shared: SharedBed) async throws {

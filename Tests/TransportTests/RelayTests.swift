@@ -134,6 +134,17 @@ import Transport
         #expect(bench.ending() == .completed)
     }
 
+    /// The origin has answered and gone; the relay learns that by a write that fails.
+    @Test func whatAnOriginSaidBeforeItFailedArrives() throws {
+        let bench = try Bench()
+        write("too large", to: bench.origin)
+        shutdown(bench.origin, CInt(SHUT_RDWR))
+        bench.start(received: "an upload")
+        #expect(bench.ending() == .upstreamFailed(.socket(EPIPE)))
+        #expect(readAll(bench.client) == "too large")
+        #expect(bench.slabsInUse == 0)
+    }
+
     @Test func aHalfClosedRelayIsNotKeptForEver() throws {
         let bench = try Bench()
         bench.start()

@@ -66,7 +66,7 @@ extension HTTP1Server: Downstream {
     /// section 10.1.1). Nobody can tell the one from the other, so the connection ends here, and no byte of a
     /// body is taken for a request. That isn't announced: curl would give up instead of asking again.
     private func endsUnannounced(_ status: Int, _ requestSent: Bool) -> Bool {
-        status == 417 && head.expectsContinue && !requestSent
+        status == 417 && head.expectsContinue && head.keepsAlive && !requestSent
     }
 
     // MARK: News

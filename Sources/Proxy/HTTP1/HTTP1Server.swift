@@ -54,7 +54,7 @@ final class HTTP1Server: ByteStreamOwner {
         /// All is said; the client's last bytes are read away, so that they don't destroy what was said.
         case lingering
         /// What was sent of a broken response is on its way; a reset follows.
-        case breakingOff(Delivery)
+        case breakingOff(DeliveryWatch)
         case closed
     }
 
@@ -65,14 +65,6 @@ final class HTTP1Server: ByteStreamOwner {
         case linger
     }
 
-    /// Of a broken response: bytes that have not arrived yet, and when that last changed.
-    struct Delivery {
-        var unconfirmed: Int
-        var changed: MonotonicTime
-    }
-
-    /// How often it is looked whether the last of a broken response has arrived, where a reset has to wait for it.
-    private static let deliveryCheckNanoseconds: UInt64 = 50_000_000
     /// How long a client that was refused gets to read why.
     private static let lingerNanoseconds: UInt64 = 5_000_000_000
 
@@ -367,18 +359,15 @@ final class HTTP1Server: ByteStreamOwner {
             awaitEnd()
         } else {
             stream.wantsRead = false
-            resetWhenDelivered(Delivery(unconfirmed: stream.unconfirmed, changed: session.loop.now))
+            resetWhenDelivered(DeliveryWatch(at: session.loop.now))
         }
     }
 
-    /// The kernel tells of confirmations only when asked.
-    private func resetWhenDelivered(_ before: Delivery) {
+    private func resetWhenDelivered(_ before: DeliveryWatch) {
         var delivery = before
-        delivery.unconfirmed = stream.unconfirmed
-        if delivery.unconfirmed < before.unconfirmed { delivery.changed = session.loop.now }
+        let isOver = delivery.isOver(on: stream, at: session.loop.now, patience: settings.idleNanoseconds)
         phase = .breakingOff(delivery)
-        if delivery.unconfirmed == 0 || session.loop.now - delivery.changed > settings.idleNanoseconds { return abort() }
-        deadline.set(afterNanoseconds: Self.deliveryCheckNanoseconds)
+        if isOver { abort() } else { deadline.set(afterNanoseconds: DeliveryWatch.interval) }
     }
 
     private func discard() {

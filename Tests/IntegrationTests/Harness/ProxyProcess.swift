@@ -95,6 +95,29 @@ final class ProxyProcess: Sendable {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process.identifier)/fd").count
     }
 
+    /// How many of its TCP sockets are connected, to this port of the peer's or at all, or listen.
+    func openSockets(to peer: UInt16? = nil) throws -> Int {
+        let own = Set(
+            try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process.identifier)/fd").compactMap {
+                try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process.identifier)/fd/\($0)")
+            }.filter { $0.hasPrefix("socket:") }.map { String($0.dropFirst(8).dropLast()) })
+        return try Self.connectionTable().split(separator: "\n").dropFirst().count { line in
+            let columns = line.split(separator: " ")
+            let port = columns[2].split(separator: ":").last.flatMap { UInt16($0, radix: 16) }
+            return own.contains(String(columns[9])) && (peer == nil || port == peer)
+        }
+    }
+
+    /// The kernel's table of TCP sockets. It has no size to be read by, and comes in pieces: what takes the first
+    /// piece for the whole misses sockets once there are more than thirty on the machine.
+    private static func connectionTable() throws -> String {
+        let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/proc/net/tcp"))
+        defer { try? file.close() }
+        var table = Data()
+        while let piece = try file.read(upToCount: 1 << 16), !piece.isEmpty { table += piece }
+        return String(decoding: table, as: UTF8.self)
+    }
+
     /// The most memory that it ever had resident, in bytes.
     func peakMemory() throws -> Int {
         let status = try String(contentsOfFile: "/proc/\(process.identifier)/status", encoding: .utf8)

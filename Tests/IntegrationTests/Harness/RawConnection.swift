@@ -32,6 +32,16 @@ final class RawConnection: Sendable {
 
     deinit { close(descriptor) }
 
+    /// The port that the other side sees.
+    var localPort: UInt16 {
+        var address = sockaddr_in()
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        _ = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+        }
+        return UInt16(bigEndian: address.sin_port)
+    }
+
     func send(_ text: String) async throws {
         try await send(Array(text.utf8))
     }

@@ -189,13 +189,19 @@ def cut_short(peer, argument):
     raise EOFError
 
 
-def early_reset(peer, _):
-    """A final answer while the client still uploads, and a reset once it is known to have arrived."""
-    peer.send("HTTP/1.1 413 Content Too Large\r\nContent-Length: 4\r\n\r\nbig\n")
+def early_reset(peer, argument):
+    """/early-reset/length/NAME, /early-reset/close/NAME: after /release/NAME a final answer, of that framing, while
+    the client still uploads, and a reset once the answer is known to have arrived."""
+    kind, name = argument.split("/")
+    say("held", name=name, connection=peer.number)
+    release(name).wait(60)
+    fields = "Content-Length: 4\r\n" if kind == "length" else "Connection: close\r\n"
+    peer.send(f"HTTP/1.1 413 Content Too Large\r\n{fields}\r\nbig\n")
     # SIOCOUTQ: the bytes that the other side's kernel has not confirmed.
     while struct.unpack("i", fcntl.ioctl(peer.connection.fileno(), termios.TIOCOUTQ, bytes(4)))[0]:
         time.sleep(0.001)
     peer.cut()
+    say("reset", name=name)
     raise EOFError
 
 

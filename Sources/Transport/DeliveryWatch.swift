@@ -1,0 +1,24 @@
+package import EventLoop
+
+/// Waits for what was written to a stream to arrive, before a reset that would destroy what has not.
+///
+/// The kernel tells of confirmations only when it is asked: ask again after ``interval``.
+package struct DeliveryWatch {
+    /// Nanoseconds between two questions.
+    package static let interval: UInt64 = 50_000_000
+
+    private var left = Int.max
+    private var lastProgress: MonotonicTime
+
+    package init(at now: MonotonicTime) {
+        lastProgress = now
+    }
+
+    /// Whether the reset may follow: all has arrived, or nothing more has for `patience` nanoseconds.
+    package mutating func isOver(on stream: ByteStream, at now: MonotonicTime, patience: UInt64) -> Bool {
+        let unconfirmed = stream.unconfirmed
+        if unconfirmed < left { lastProgress = now }
+        left = unconfirmed
+        return unconfirmed == 0 || now - lastProgress > patience
+    }
+}
