@@ -1,0 +1,153 @@
+/// The ways in which servers read the path of one request.
+///
+/// All of them decode `%61` to `a`, once. About the rest they don't agree:
+///
+/// | in the path        | read as                  | or as                                     |
+/// |--------------------|--------------------------|-------------------------------------------|
+/// | `/a//b`            | `/a/b` (nginx)           | `/a//b` (Node)                            |
+/// | `/a/../b`, `%2e%2e`| `/b` (nginx, Python)     | as it stands (a router on Node)           |
+/// | `/a%2fb`           | `/a/b` (nginx, Python)   | one segment (routers that decode late)    |
+/// | `/a\b`, `%5c`      | `/a/b` (WHATWG URL, IIS) | one segment (nginx, Python)               |
+/// | `/a;x=1/b`         | `/a/b` (servlets)        | as it stands (nginx, Node, Python)        |
+///
+/// Whoever compares one of them with a rule is fooled by a server that reads another. So all are compared:
+/// a path is only judged if every reading leads to the same rule, and is else ambiguous (`RuleLayers`). A
+/// path without any of these, as nearly all are, has one reading. The query counts for nothing; case does.
+///
+/// To be used again: taking a path keeps the storage of the one before.
+package struct PathReadings: Sendable {
+    /// What servers don't agree about; as options, what a reading does.
+    private struct Treatment: OptionSet {
+        let rawValue: UInt8
+        static let mergesSlashes = Treatment(rawValue: 1)
+        static let resolvesDots = Treatment(rawValue: 2)
+        static let decodesSlashes = Treatment(rawValue: 4)
+        static let turnsBackslashes = Treatment(rawValue: 8)
+        static let dropsParameters = Treatment(rawValue: 16)
+        static let all: [Treatment] = [
+            .mergesSlashes, .resolvesDots, .decodesSlashes, .turnsBackslashes, .dropsParameters,
+        ]
+    }
+
+    /// The reading last asked for, decoded.
+    package private(set) var bytes: [UInt8] = []
+    /// The path as it came, without its query.
+    private var path: [UInt8] = []
+    private var differences: Treatment = []
+    /// Where the last segment of `bytes` begins, while it is written.
+    private var segmentStart = 0
+
+    package init() {}
+
+    /// How many readings there are: 1 for most paths, 32 at most. Some may be equal.
+    package var count: Int { 1 << differences.rawValue.nonzeroBitCount }
+
+    /// Takes the path of a request target: origin-form (`/a?b`), what follows the authority in
+    /// absolute-form (which may be empty: that is `/`), or `*`.
+    package mutating func take(_ target: Span<UInt8>) {
+        path.removeAll(keepingCapacity: true)
+        for index in target.indices {
+            if target[index] == UInt8(ascii: "?") { break }
+            path.append(target[index])
+        }
+        if path.isEmpty { path.append(UInt8(ascii: "/")) }
+        findDifferences()
+    }
+
+    /// Takes it from a text, for the command line and tests.
+    package mutating func take(_ target: String) {
+        let bytes = Array(target.utf8)
+        take(bytes.span)
+    }
+
+    /// Writes one reading to ``bytes``; number 0 is the one with everything normalised.
+    package mutating func read(_ number: Int) {
+        var treatment = differences
+        var bits = number
+        for option in Treatment.all where differences.contains(option) {
+            if bits & 1 == 1 { treatment.remove(option) }
+            bits >>= 1
+        }
+        bytes.removeAll(keepingCapacity: true)
+        guard path.first == UInt8(ascii: "/") else {
+            bytes.append(contentsOf: path)
+            return
+        }
+        bytes.append(UInt8(ascii: "/"))
+        segmentStart = 1
+        var index = 1
+        while index < path.count { index = readUnit(at: index, treatment) }
+        endSegment(treatment, isLast: true)
+    }
+
+    /// Reads a character, an escape, or the parameters of a segment; returns the index after it.
+    private mutating func readUnit(at index: Int, _ treatment: Treatment) -> Int {
+        let (byte, length) = unit(at: index)
+        switch byte {
+        case UInt8(ascii: "/") where length == 1 || treatment.contains(.decodesSlashes):
+            endSegment(treatment, isLast: false)
+        case UInt8(ascii: "/"):
+            // Apart from a slash, however the escape was written.
+            bytes.append(contentsOf: "%2F".utf8)
+        case UInt8(ascii: "\\") where treatment.contains(.turnsBackslashes):
+            endSegment(treatment, isLast: false)
+        case UInt8(ascii: ";") where length == 1 && treatment.contains(.dropsParameters):
+            return path[index...].firstIndex(of: UInt8(ascii: "/")) ?? path.count
+        default:
+            bytes.append(byte)
+        }
+        return index + length
+    }
+
+    /// The byte that stands at the index, decoded, and how many bytes it takes.
+    private func unit(at index: Int) -> (byte: UInt8, length: Int) {
+        guard path[index] == UInt8(ascii: "%"), let escape = PercentEscape(path, at: index) else {
+            return (path[index], 1)
+        }
+        return (escape.value, 3)
+    }
+
+    private mutating func endSegment(_ treatment: Treatment, isLast: Bool) {
+        let length = bytes.count - segmentStart
+        let isDots = treatment.contains(.resolvesDots) && (1...2).contains(length)
+            && bytes[segmentStart] == UInt8(ascii: ".") && bytes.last == UInt8(ascii: ".")
+        if isDots {
+            bytes.removeLast(length)
+            guard length == 2 else { return }
+            guard segmentStart > 1 else { return }
+            // The slash in front of the segment before.
+            segmentStart = (bytes[..<(segmentStart - 1)].lastIndex(of: UInt8(ascii: "/")) ?? 0) + 1
+            bytes.removeLast(bytes.count - segmentStart)
+        } else if !isLast, length > 0 || !treatment.contains(.mergesSlashes) {
+            bytes.append(UInt8(ascii: "/"))
+            segmentStart = bytes.count
+        }
+    }
+
+    private mutating func findDifferences() {
+        differences = []
+        var isSegmentStart = false
+        var index = 0
+        while index < path.count {
+            let (byte, length) = unit(at: index)
+            switch byte {
+            case UInt8(ascii: "/"), UInt8(ascii: "\\"):
+                if byte == UInt8(ascii: "\\") { differences.insert(.turnsBackslashes) }
+                else if length > 1 { differences.insert(.decodesSlashes) }
+                if isSegmentStart { differences.insert(.mergesSlashes) }
+                isSegmentStart = true
+            case UInt8(ascii: "."):
+                // Perhaps only a hidden file, which has two readings then that are equal.
+                if isSegmentStart { differences.insert(.resolvesDots) }
+                isSegmentStart = false
+            case UInt8(ascii: ";") where length == 1:
+                differences.insert(.dropsParameters)
+                // Without them the segment may be empty.
+                if isSegmentStart { differences.insert(.mergesSlashes) }
+            default:
+                isSegmentStart = false
+            }
+            index += length
+        }
+    }
+}
