@@ -47,11 +47,12 @@ let package = Package(
         room("TLS", ["COpenSSL", "CShims"]),
         room("HTTPWire", []),
         room("Security", ["TLS", "CIDN2", "CPSL"]),
+        room("Serialization", []),
         room("Transport", ["EventLoop", "TLS"]),
-        room("Session", ["Transport", "Security", "HTTPWire", "EventLoop", "TLS"]),
+        room("Session", ["Transport", "Security", "Serialization", "HTTPWire", "EventLoop", "TLS"]),
         room(
             "Configuration",
-            ["Security", "Session", "HTTPWire", .product(name: "Yams", package: "Yams")]),
+            ["Security", "Serialization", "Session", "HTTPWire", .product(name: "Yams", package: "Yams")]),
         room(
             "Proxy",
             [
@@ -61,7 +62,7 @@ let package = Package(
         .executableTarget(
             name: "pinproxy",
             dependencies: [
-                "Proxy", "Configuration", "Session", "Security", "TLS", "CSystemd",
+                "Proxy", "Configuration", "Session", "Serialization", "Security", "TLS", "CSystemd",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -79,9 +80,10 @@ let package = Package(
         tests("TLS", ["TestAuthority"]),
         tests("HTTPWire"),
         tests("Security", ["TLS", "TestAuthority"]),
+        tests("Serialization"),
         tests("Transport", ["EventLoop", "TLS", "TestAuthority"]),
         tests("Session", ["Transport", "Security", "HTTPWire", "EventLoop", "TLS", "TestAuthority"]),
-        tests("Configuration", ["Security", "Session", "HTTPWire", "TLS", "TestAuthority"]),
+        tests("Configuration", ["Security", "Serialization", "Session", "HTTPWire", "TLS", "TestAuthority"]),
         tests("Proxy", ["Configuration", "Session", "Security", "HTTPWire", "TLS", "EventLoop", "TestAuthority"]),
         .testTarget(
             name: "CommandTests", dependencies: ["pinproxy", "Configuration", "Security", "TLS", "TestAuthority"],

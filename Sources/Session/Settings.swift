@@ -33,6 +33,10 @@ package struct Limits: Sendable, Equatable {
     package var responseHead = 256 << 10
     /// Client connections at one time.
     package var clients = 10_000
+    /// Bytes of a body that are held back where a rule has to read it.
+    package var inspectedBody = 8 << 20
+    /// Bytes of a request's body that are kept, to send it again.
+    package var replayBody = 1 << 20
 
     package init() {}
 }

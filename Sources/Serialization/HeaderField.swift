@@ -1,0 +1,103 @@
+/// The name of a header field that a rule may set or remove. Names that differ in case are equal.
+///
+/// A rule can't touch what belongs to one connection or to the framing of a message (RFC 9110 section 7.6.1,
+/// RFC 9112 section 6): two sides that disagree about it take one request for two. Nor Host, by which the
+/// policy was chosen.
+package struct HeaderName: Sendable, Hashable, CustomStringConvertible {
+    /// As it was written.
+    package let description: String
+    private let folded: String
+
+    package init(_ text: String) throws(InvalidValue) {
+        guard !text.isEmpty else { throw InvalidValue("the name of a field is empty") }
+        guard text.first != ":" else {
+            throw InvalidValue("\(text) is a pseudo field of HTTP/2, which the proxy writes itself; a rule can't change it")
+        }
+        guard text.utf8.allSatisfy(\.isTokenCharacter) else {
+            throw InvalidValue("\"\(text)\" is not a field name; it may contain letters, digits and !#$%&'*+-.^_`|~")
+        }
+        folded = text.lowercased()
+        description = text
+        if let reason = Self.reasonAgainst(folded) { throw InvalidValue("\(text) \(reason); a rule can't change it") }
+    }
+
+    package static func == (one: HeaderName, other: HeaderName) -> Bool { one.folded == other.folded }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(folded) }
+
+    private static func reasonAgainst(_ name: String) -> String? {
+        switch name {
+        case "host": "names the host that the policy was chosen for"
+        case "content-length", "transfer-encoding", "trailer": "is part of the framing, which the proxy writes itself"
+        case "connection", "keep-alive", "te", "upgrade", "http2-settings":
+            "is hop-by-hop: it belongs to one connection and is not forwarded"
+        case "expect": "is settled between client, proxy and server while the exchange is under way"
+        case _ where name.hasPrefix("proxy-"): "is between a client and its proxy, and never reaches the server"
+        default: nil
+        }
+    }
+}
+
+/// The value of a header field, without control characters (RFC 9110 section 5.5). One that was read from
+/// a file of its own is secret, and never printed.
+package struct HeaderValue: Sendable, Hashable, CustomStringConvertible {
+    private enum Content: Hashable { case open(String), secret(Secret) }
+    private let content: Content
+
+    package init(_ text: String, isSecret: Bool = false) throws(InvalidValue) {
+        let quoted = isSecret ? "the value" : text.debugDescription
+        guard !text.utf8.contains(where: { $0 < 0x20 && $0 != 9 || $0 == 0x7F }) else {
+            throw InvalidValue("\(quoted) contains a line break or another control character")
+        }
+        let blanks: Set<Unicode.Scalar> = [" ", "\t"]
+        if let first = text.unicodeScalars.first, let last = text.unicodeScalars.last,
+            blanks.contains(first) || blanks.contains(last)
+        {
+            throw InvalidValue("\(quoted) begins or ends with white space, which is not part of a field value")
+        }
+        content = isSecret ? .secret(Secret(text)) : .open(text)
+    }
+
+    /// What is sent. Not for people: see `description`.
+    package var text: String {
+        switch content {
+        case .open(let text): text
+        case .secret(let secret): secret.text
+        }
+    }
+
+    package var isSecret: Bool {
+        if case .secret = content { true } else { false }
+    }
+
+    /// For people: a secret is masked.
+    package var description: String {
+        switch content {
+        case .open(let text): text
+        case .secret(let secret): secret.description
+        }
+    }
+}
+
+/// A header field that a rule sets.
+package struct HeaderField: Sendable, Hashable {
+    package let name: HeaderName
+    package let value: HeaderValue
+
+    package init(name: HeaderName, value: HeaderValue) {
+        self.name = name
+        self.value = value
+    }
+}
+
+extension UInt8 {
+    /// tchar (RFC 9110 section 5.6.2).
+    var isTokenCharacter: Bool {
+        switch self {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default: "!#$%&'*+-.^_`|~".utf8.contains(self)
+        }
+    }
+}

@@ -1,0 +1,27 @@
+/// A language of Accept-Language, without its quality: `de-AT`, `en`, `*` (RFC 4647 section 2.1).
+package struct LanguageRange: Sendable, Hashable, CustomStringConvertible {
+    /// As many as the original sends, with qualities from 1 down by 0.1.
+    package static let most = 6
+
+    /// As it was written.
+    package let description: String
+
+    package init(_ text: String) throws(InvalidValue) {
+        let subtags = text.split(separator: "-", omittingEmptySubsequences: false)
+        let isTag = subtags.enumerated().allSatisfy { index, subtag in
+            (1...8).contains(subtag.utf8.count)
+                && subtag.utf8.allSatisfy { byte in
+                    let letter = byte | 0x20
+                    return (0x61...0x7A).contains(letter) || (index > 0 && (0x30...0x39).contains(byte))
+                }
+        }
+        guard isTag || text == "*" else {
+            let hint =
+                text.contains(";")
+                ? "leave the quality out: it follows from the order"
+                : "write a tag as de-AT or en"
+            throw InvalidValue("\"\(text)\" is not a language; \(hint)")
+        }
+        description = text
+    }
+}

@@ -1,0 +1,28 @@
+/// A request method (RFC 9110 section 9.1): a token, in the case in which it is sent.
+package struct MethodName: Sendable, Hashable, CustomStringConvertible {
+    package let description: String
+
+    package init(_ text: String) throws(InvalidValue) {
+        guard !text.isEmpty, text.utf8.count <= 64, text.utf8.allSatisfy(\.isTokenCharacter) else {
+            throw InvalidValue("\(text.debugDescription) is not a method; write e.g. GET or POST")
+        }
+        // Methods are case-sensitive, and nobody has one in lower case.
+        guard text.uppercased() == text else {
+            throw InvalidValue("methods are written in capitals: \(text.uppercased())")
+        }
+        guard text != "CONNECT" else {
+            throw InvalidValue("CONNECT asks the proxy for a tunnel, and is no request that a rule could apply to")
+        }
+        description = text
+    }
+
+    /// Whether it is the method that is written in a request.
+    package func equals(_ bytes: Span<UInt8>) -> Bool {
+        var index = 0
+        for byte in description.utf8 {
+            guard index < bytes.count, bytes[index] == byte else { return false }
+            index += 1
+        }
+        return index == bytes.count
+    }
+}

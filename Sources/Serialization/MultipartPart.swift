@@ -1,0 +1,29 @@
+/// One part of a multipart/form-data body (RFC 7578).
+package struct MultipartPart: Sendable, Hashable {
+    package enum Content: Sendable, Hashable {
+        case value(String)
+        /// - Parameters:
+        ///   - path: read when the body is sent.
+        ///   - name: `filename` of the part.
+        ///   - type: nil: by the ending of the name, else `application/octet-stream`.
+        case file(path: String, name: String, type: MediaType?)
+    }
+
+    package let name: String
+    package let content: Content
+
+    package init(name: String, content: Content) throws(InvalidValue) {
+        guard !name.isEmpty else { throw InvalidValue("the name of a part is empty") }
+        guard !name.utf8.contains(where: \.isControl) else {
+            throw InvalidValue("\(name.debugDescription) contains a control character")
+        }
+        if case .file(_, let fileName, _) = content {
+            guard !fileName.isEmpty else { throw InvalidValue("the name of a file is empty") }
+            guard !fileName.utf8.contains(where: \.isControl) else {
+                throw InvalidValue("\(fileName.debugDescription) contains a control character")
+            }
+        }
+        self.name = name
+        self.content = content
+    }
+}

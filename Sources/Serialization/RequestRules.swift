@@ -1,0 +1,108 @@
+// Serialization: how requests are shaped and responses judged, after AFURLRequestSerialization and
+// AFURLResponseSerialization. Pure: values in, values out.
+
+/// The request serializer rules that hold for an exchange (`request` in pins.yaml). A value of the type is
+/// what holds where nothing is written, until keys are taken from what is.
+package struct RequestRules: Sendable, Hashable {
+    package enum Key: String, Sendable, CaseIterable {
+        case headers
+        case setHeaders = "set_headers"
+        case removeHeaders = "remove_headers"
+        case acceptLanguage = "accept_language"
+        case authorization, cookies, serializer, parameters
+        case queryMethods = "query_methods"
+        case convertBody = "convert_body"
+        case parts, throttle
+        case upgradeInsecure = "upgrade_insecure"
+    }
+
+    package enum Cookies: String, Sendable, CaseIterable {
+        case pass
+        /// The request goes on without them.
+        case strip
+    }
+
+    package enum Serializer: String, Sendable, CaseIterable {
+        /// Parameters as a form, or in the query.
+        case http
+        case json
+        case propertyList = "property-list"
+        /// Parameters and parts as multipart/form-data.
+        case multipart
+    }
+
+    /// Set where the request has none.
+    package var headers: [HeaderField] = []
+    /// Set in any case.
+    package var setHeaders: [HeaderField] = []
+    package var removeHeaders: [HeaderName] = []
+    /// In order of preference; none leaves the request's own.
+    package var acceptLanguage: [LanguageRange] = []
+    package var authorization: Credentials?
+    package var cookies = Cookies.pass
+    package var serializer = Serializer.http
+    package var parameters: [ParameterValue.Pair] = []
+    /// Where parameters go into the query and not into the body.
+    package var queryMethods: [MethodName] = ["GET", "HEAD", "DELETE"].compactMap { try? MethodName($0) }
+    package var convertBody: BodyConversion?
+    package var parts: [MultipartPart] = []
+    package var throttle: Throttle?
+    /// `http://` becomes `https://`.
+    package var upgradeInsecure = false
+
+    package init() {}
+
+    /// Takes over one key.
+    package mutating func take(_ key: Key, from other: RequestRules) {
+        switch key {
+        case .headers: headers = other.headers
+        case .setHeaders: setHeaders = other.setHeaders
+        case .removeHeaders: removeHeaders = other.removeHeaders
+        case .acceptLanguage: acceptLanguage = other.acceptLanguage
+        case .authorization: authorization = other.authorization
+        case .cookies: cookies = other.cookies
+        case .serializer: serializer = other.serializer
+        case .parameters: parameters = other.parameters
+        case .queryMethods: queryMethods = other.queryMethods
+        case .convertBody: convertBody = other.convertBody
+        case .parts: parts = other.parts
+        case .throttle: throttle = other.throttle
+        case .upgradeInsecure: upgradeInsecure = other.upgradeInsecure
+        }
+    }
+
+    /// What doesn't go together, and the key to blame.
+    package var contradiction: (key: Key, reason: String)? {
+        guard !parts.isEmpty, serializer != .multipart else { return nil }
+        return (.parts, "only serializer: multipart sends parts, and here it is \(serializer.rawValue)")
+    }
+}
+
+/// How the body of a request is written anew.
+package struct BodyConversion: Sendable, Hashable {
+    package enum Form: String, Sendable, CaseIterable {
+        case form, json
+        case propertyList = "property-list"
+    }
+
+    package let from: Form
+    package let to: Form
+
+    package init(from: Form, to: Form) {
+        self.from = from
+        self.to = to
+    }
+}
+
+/// How fast the body of a request is sent.
+package struct Throttle: Sendable, Hashable {
+    /// Bytes sent at one time.
+    package let packet: Int
+    /// Between two packets.
+    package let delay: Duration
+
+    package init(packet: Int, delay: Duration) {
+        self.packet = packet
+        self.delay = delay
+    }
+}

@@ -1,0 +1,65 @@
+/// The response serializer rules that hold for an exchange (`response` in pins.yaml). A value of the type is
+/// what holds where nothing is written, until keys are taken from what is.
+package struct ResponseRules: Sendable, Hashable {
+    package enum Key: String, Sendable, CaseIterable {
+        case status
+        case contentTypes = "content_types"
+        case serializer
+        case removeNullValues = "remove_null_values"
+        case maxBody = "max_body"
+        case oversize, enforcement
+    }
+
+    package enum Serializer: String, Sendable, CaseIterable {
+        /// Any body.
+        case http
+        case json, xml
+        case propertyList = "property-list"
+        case image
+    }
+
+    /// What becomes of a body that is too long to be judged (`limits.inspected_body`).
+    package enum Oversize: String, Sendable, CaseIterable {
+        case refuse, pass
+    }
+
+    package enum Enforcement: String, Sendable, CaseIterable {
+        case enforce
+        /// What fails is logged and passed on.
+        case report
+    }
+
+    /// Nil: as the serializer has it.
+    package var status: [StatusRange]?
+    /// Nil: as the serializer has them.
+    package var contentTypes: [MediaRange]?
+    /// Asked in order; the first that accepts decides. Never empty.
+    package var serializers: [Serializer] = [.http]
+    package var removeNullValues = false
+    /// Bytes.
+    package var maxBody: Int?
+    package var oversize = Oversize.refuse
+    package var enforcement = Enforcement.enforce
+
+    package init() {}
+
+    /// Takes over one key.
+    package mutating func take(_ key: Key, from other: ResponseRules) {
+        switch key {
+        case .status: status = other.status
+        case .contentTypes: contentTypes = other.contentTypes
+        case .serializer: serializers = other.serializers
+        case .removeNullValues: removeNullValues = other.removeNullValues
+        case .maxBody: maxBody = other.maxBody
+        case .oversize: oversize = other.oversize
+        case .enforcement: enforcement = other.enforcement
+        }
+    }
+
+    /// What doesn't go together, and the key to blame.
+    package var contradiction: (key: Key, reason: String)? {
+        guard removeNullValues, !serializers.contains(.json) else { return nil }
+        let list = serializers.map(\.rawValue).joined(separator: ", ")
+        return (.removeNullValues, "null values are removed from JSON, and here serializer is \(list)")
+    }
+}

@@ -1,0 +1,112 @@
+package import Serialization
+
+/// How exchanges with a host are made (`session` in pins.yaml). A value of the type is what holds where
+/// nothing is written, until keys are taken from what is.
+package struct SessionRules: Sendable, Hashable {
+    package enum Key: String, Sendable, CaseIterable {
+        case timeout, redirects
+        case maxRedirects = "max_redirects"
+        case credentials, resume, coalesce
+        case maxActive = "max_active"
+        case order
+        case serviceType = "service_type"
+        case allowWWAN = "allow_wwan"
+        case baseURL = "base_url"
+
+        /// It is about requests and responses, and means nothing where bytes pass untouched.
+        package var isOfExchanges: Bool {
+            switch self {
+            case .redirects, .maxRedirects, .credentials, .resume, .coalesce, .baseURL: true
+            case .timeout, .maxActive, .order, .serviceType, .allowWWAN: false
+            }
+        }
+    }
+
+    package enum Redirects: String, Sendable, CaseIterable {
+        case pass, follow, refuse
+    }
+
+    /// In which order waiting exchanges go on.
+    package enum Order: String, Sendable, CaseIterable {
+        case fifo, lifo
+    }
+
+    /// What the traffic is for, after NSURLRequestNetworkServiceType.
+    package enum ServiceType: String, Sendable, CaseIterable {
+        case `default`, background, voice, video, responsive
+
+        /// The DSCP mark of the upstream socket (RFC 4594): CS0, CS1, EF, AF41, AF21.
+        package var dscp: UInt8 {
+            switch self {
+            case .default: 0
+            case .background: 8
+            case .voice: 46
+            case .video: 34
+            case .responsive: 18
+            }
+        }
+    }
+
+    /// Without a byte in either direction.
+    package var timeout: Duration = .seconds(60)
+    package var redirects = Redirects.pass
+    package var maxRedirects = 20
+    /// What Basic and Digest challenges are answered with.
+    package var credentials: Credentials?
+    /// A broken download is continued.
+    package var resume = true
+    /// Identical GETs in flight are made once.
+    package var coalesce = false
+    /// Exchanges with the host at one time; nil: any number.
+    package var maxActive: Int?
+    package var order = Order.fifo
+    package var serviceType = ServiceType.default
+    /// False: refused while reachability says WWAN.
+    package var allowWWAN = true
+    /// Where `http://` requests to the host go.
+    package var baseURL: BaseURL?
+
+    package init() {}
+
+    /// Takes over one key.
+    package mutating func take(_ key: Key, from other: SessionRules) {
+        switch key {
+        case .timeout: timeout = other.timeout
+        case .redirects: redirects = other.redirects
+        case .maxRedirects: maxRedirects = other.maxRedirects
+        case .credentials: credentials = other.credentials
+        case .resume: resume = other.resume
+        case .coalesce: coalesce = other.coalesce
+        case .maxActive: maxActive = other.maxActive
+        case .order: order = other.order
+        case .serviceType: serviceType = other.serviceType
+        case .allowWWAN: allowWWAN = other.allowWWAN
+        case .baseURL: baseURL = other.baseURL
+        }
+    }
+}
+
+/// A URL that others are relative to.
+package struct BaseURL: Sendable, Hashable, CustomStringConvertible {
+    package let isSecure: Bool
+    /// Lower case, without brackets.
+    package let host: String
+    package let port: UInt16
+    /// As it is sent; begins and ends with a slash, so that what is relative to it goes below it and not
+    /// beside its last segment (as AFHTTPSessionManager has it).
+    package let path: String
+
+    /// - Parameter path: percent-encoded; begins with a slash.
+    package init(isSecure: Bool, host: String, port: UInt16, path: String) {
+        self.isSecure = isSecure
+        self.host = host
+        self.port = port
+        self.path = path.hasSuffix("/") ? path : path + "/"
+    }
+
+    package var description: String {
+        let authority = host.contains(":") ? "[\(host)]" : host
+        let isUsual = port == (isSecure ? 443 : 80)
+        return "\(isSecure ? "https" : "http")://\(authority)\(isUsual ? "" : ":\(port)")\(path)"
+    }
+}
