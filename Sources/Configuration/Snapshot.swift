@@ -19,6 +19,10 @@ package final class Snapshot: Sendable {
     package let defaultPolicy: SecurityPolicy
     /// How TLS is spoken with them; nil: as with most.
     package let defaultTLS: ClientTLS?
+    /// The rules of exchanges with them; nil: nothing is written about it.
+    package let defaultRules: RuleLayers?
+    /// What is watched, to know whether the network can be reached.
+    package let reachability: [ReachabilityTarget]
     /// What is allowed but should be known, e.g. each insecure switch that is on. To be said at
     /// every start and reload.
     package let warnings: [Problem]
@@ -29,7 +33,7 @@ package final class Snapshot: Sendable {
 
     init(
         proxy: ProxySettings, authority: AuthoritySettings, upstream: UpstreamSettings, timeouts: Timeouts,
-        limits: Limits, log: LogSettings, pins: PinFile?,
+        limits: Limits, log: LogSettings, reachability: [ReachabilityTarget], pins: PinFile?,
         warnings: [Problem], stateDirectory: String, files: [String]
     ) {
         self.proxy = proxy
@@ -43,6 +47,8 @@ package final class Snapshot: Sendable {
         defaultAction = defaults.action
         defaultPolicy = SecurityPolicy(requirements: defaults.requirements)
         defaultTLS = pins?.defaultTLS
+        defaultRules = defaults.rules
+        self.reachability = reachability
         self.warnings = warnings
         self.stateDirectory = stateDirectory
         self.files = files

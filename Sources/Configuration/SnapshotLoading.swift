@@ -10,7 +10,13 @@ extension Snapshot {
     ///     is written there.
     /// - Throws: every problem that was found, if at least one is an error.
     package static func load(_ file: String, stateDirectory: String) throws(ConfigurationProblems) -> Snapshot {
-        let findings = Findings()
+        try load(file, stateDirectory: stateDirectory, findings: Findings())
+    }
+
+    /// - Parameter findings: knows which keys aren't supported yet.
+    static func load(
+        _ file: String, stateDirectory: String, findings: Findings
+    ) throws(ConfigurationProblems) -> Snapshot {
         let daemon = DaemonFile.read(file, stateDirectory: stateDirectory, findings: findings)
         let pins = daemon?.pins.flatMap { PinFile.read($0.path, namedAt: $0.place, findings: findings) }
         guard let daemon, !findings.hasErrors else { throw ConfigurationProblems(findings.sorted) }
@@ -18,6 +24,6 @@ extension Snapshot {
         return Snapshot(
             proxy: daemon.proxy, authority: daemon.authority, upstream: daemon.upstream,
             timeouts: daemon.timeouts, limits: daemon.limits, log: daemon.log,
-            pins: pins, warnings: findings.sorted, stateDirectory: stateDirectory, files: files)
+            reachability: daemon.reachability, pins: pins, warnings: findings.sorted, stateDirectory: stateDirectory, files: files)
     }
 }

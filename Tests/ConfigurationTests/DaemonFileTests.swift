@@ -49,6 +49,21 @@ import Testing
         #expect(snapshot.warnings == [])
     }
 
+    @Test func theDefaultsOfWhatIsNotSupportedYetMayBeWritten() throws {
+        let snapshot = try load("reachability: [any]\nlimits: {inspected_body: 8MiB, replay_body: 1024KiB}\nadmin: null\n")
+        #expect(snapshot.reachability == [.any])
+        #expect(snapshot.limits == .init())
+        #expect(snapshot.warnings == [])
+    }
+
+    @Test(arguments: [
+        ("any", .any), ("2001:DB8::1", .address("2001:db8::1")), ("192.0.2.1", .address("192.0.2.1")),
+        ("API.Example.com.", .host("api.example.com")),
+    ] as [(String, ReachabilityTarget)])
+    func readsWhatIsWatched(_ text: String, _ expected: ReachabilityTarget) throws {
+        #expect(try ReachabilityTarget.parse(text).get() == expected)
+    }
+
     @Test func readsEverySetting() throws {
         let snapshot = try load(
             """
@@ -138,11 +153,19 @@ import Testing
         ("limits: {request_head: 100}\n", "1:24: error: request_head: 100 is out of range; write a size from 1KiB to 16MiB"),
         ("limits: {request_head: 9999999999GiB}\n", "1:24: error: request_head: \"9999999999GiB\" is too big"),
         ("limits: {clients: 1e4}\n", "1:19: error: clients: \"1e4\" is not a whole number"),
-        ("limits: {inspected_body: 1MiB}\n", "1:26: error: inspected_body: the inspection of bodies is not built yet in this version; leave the line out"),
+        ("limits: {inspected_body: 1MiB}\n", "1:26: error: limits.inspected_body: not supported yet by this version; leave the line out"),
         ("log: {level: warn}\n", "1:14: error: level: unknown value \"warn\"; write trace, debug, info, notice, warning, error or critical"),
         ("log: {level: eror}\n", "1:14: error: level: unknown value \"eror\"; did you mean \"error\"?"),
         ("log: {format: journald}\n", "1:15: error: format: journald fields are not built yet in this version; write auto, text or json"),
-        ("admin:\n  listen: 127.0.0.1:7468\n", "2:3: error: admin: the admin port is not built yet in this version; leave the line out"),
+        ("limits: {inspected_body: 8MB}\n", "1:26: error: inspected_body: \"MB\" is not a unit of size; write 8MiB"),
+        ("limits: {replay_body: 2MiB}\n", "1:23: error: limits.replay_body: not supported yet by this version; leave the line out"),
+        ("limits: {replay_body: 2GiB}\n", "1:23: error: replay_body: 2GiB is out of range; write a size from 0B to 1GiB"),
+        ("reachability: [a.test, any]\n", "1:15: error: reachability: not supported yet by this version; leave the line out"),
+        ("reachability: [any, \"a.test:80\"]\n", "1:21: error: reachability: \"a.test:80\": a port can't be watched; leave it out"),
+        ("reachability: []\n", "1:15: error: reachability: the list is empty; write any, addresses or host names"),
+        ("admin: {listen: 7468}\n", "1:17: error: listen: \"7468\" has no address; write e.g. 127.0.0.1:7468"),
+        ("admin: {port: 7468}\n", "1:9: error: unknown key \"port\" in \"admin\"; known here: listen"),
+        ("admin:\n  listen: 127.0.0.1:7468\n", "2:3: error: admin: not supported yet by this version; leave the line out"),
         ("upstream: {parent: https://p:1}\n", "1:20: error: parent: TLS to the parent proxy is not understood; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
         ("upstream: {parent: p:1}\n", "1:20: error: parent: it is no http:// URL; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
         ("upstream: {parent: http://p}\n", "1:20: error: parent: the port is missing; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
@@ -184,7 +207,7 @@ import Testing
                 "pinproxy.yaml:1:19: error: clients: \"none\" is not a whole number",
                 "pinproxy.yaml:3:11: error: listen: \"nowhere\" has no port; write an address and a port, e.g. 127.0.0.1:7467 or \"[::1]:7467\"",
                 "pinproxy.yaml:4:3: error: unknown key \"worker\" in \"proxy\"; did you mean \"workers\"?",
-                "pinproxy.yaml:6:1: error: unknown key \"bogus\"; known here: proxy, authority, upstream, timeouts, limits, log, pins, admin",
+                "pinproxy.yaml:6:1: error: unknown key \"bogus\"; known here: proxy, authority, upstream, timeouts, limits, log, reachability, pins, admin",
                 "pins.yaml:2:12: error: match: “a b” holds a character that no host name has",
             ])
     }

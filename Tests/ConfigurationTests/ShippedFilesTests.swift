@@ -36,6 +36,23 @@ import Testing
         #expect(shipped.defaultAction == defaults.defaultAction)
     }
 
+    /// The example of docs/rules.md, and the lines that it is said to be explained by.
+    @Test func theDocumentedRulesWork() throws {
+        let page = try shipped("../docs/rules.md")
+        let start = try #require(page.range(of: "```yaml\n")).upperBound
+        let end = try #require(page.range(of: "```\n", range: start..<page.endIndex)).lowerBound
+        let snapshot = try ConfigurationBed(pins: String(page[start..<end])).load()
+        #expect(snapshot.warnings == [])
+        let rules = try #require(snapshot.entry(for: "api.example.com", port: 443)?.rules)
+        guard case .decided(let choice) = rules.choose(path: "/v1/upload/7", method: "PUT") else {
+            Issue.record("the path is ambiguous")
+            return
+        }
+        #expect(
+            rules.keys(choice).map { "\($0.name): \($0.value)  (\($0.source), pins.yaml:\($0.place.line ?? 0))" }.allSatisfy(page.contains))
+        #expect(rules.keys(choice).count == 2)
+    }
+
     @Test func haveExamplesThatWorkWhenUncommented() throws {
         let text = try shipped("pins.yaml")
         let start = try #require(text.range(of: "\nhosts:\n")).upperBound

@@ -27,21 +27,12 @@ extension PinEntryReader {
         }
         var password: String?
         if fields.value("password_file") != nil {
-            guard let read = reader.read("password_file", FileContents.private, Self.password) else { return nil }
+            guard let read = reader.read("password_file", FileContents.private, FileContents.firstLine) else { return nil }
             password = read
         }
         let bytes = reader.read("pkcs12", FileContents.private) { .success($0) }
         return bytes.flatMap { bytes in
             reader.made { () throws(IdentityError) in try Identity(pkcs12: bytes, password: password) }
         }
-    }
-
-    /// The file's first line.
-    private static func password(_ bytes: [UInt8]) -> Result<String, Reason> {
-        let line = bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
-        guard let text = String(validating: line, as: UTF8.self), !text.utf8.contains(0) else {
-            return .failure(Reason("it is no password: not UTF-8"))
-        }
-        return .success(text)
     }
 }

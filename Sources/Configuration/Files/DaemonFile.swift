@@ -10,6 +10,7 @@ struct DaemonFile {
     var timeouts: Timeouts
     var limits: Limits
     var log: LogSettings
+    var reachability: [ReachabilityTarget]
     /// Where the pin file is named (the whole file, if it isn't), and its path; nil for none.
     var pins: (place: Place, path: String)?
 
@@ -39,8 +40,9 @@ struct DaemonFile {
             timeouts: reader.timeouts(root.section("timeouts")),
             limits: reader.limits(root.section("limits")),
             log: reader.log(root.section("log")),
+            reachability: reader.reachability(root),
             pins: reader.pins(root))
-        root.notBuilt("admin", "the admin port is")
+        reader.admin(root)
         root.finish()
         return result
     }
@@ -85,12 +87,37 @@ struct DaemonFileReader {
         limits.requestHead = section.read("request_head", .size(heads)) ?? limits.requestHead
         limits.responseHead = section.read("response_head", .size(heads)) ?? limits.responseHead
         limits.clients = section.read("clients", .integer(1...1_000_000)) ?? limits.clients
-        section.notBuilt("inspected_body", "the inspection of bodies is") { value in
-            guard case .scalar(let text) = value.content else { return false }
-            return Quantity.size(text) == .success(8 << 20)
-        }
+        let bodies = 0...1 << 30
+        limits.inspectedBody = section.read(
+            "inspected_body", .size(bodies), named: "limits.inspected_body", default: limits.inspectedBody)
+        limits.replayBody = section.read(
+            "replay_body", .size(bodies), named: "limits.replay_body", default: limits.replayBody)
         section.finish()
         return limits
+    }
+
+    func reachability(_ root: Section) -> [ReachabilityTarget] {
+        let usual = [ReachabilityTarget.any]
+        guard let value = root.nonNull("reachability"), let list = root.elements(value, "reachability") else { return usual }
+        if list.isEmpty {
+            root.error(value, "reachability: the list is empty; write any, addresses or host names")
+            return usual
+        }
+        let read = list.map { root.scalar($0, "reachability", Form(read: ReachabilityTarget.parse)) }
+        guard !read.contains(nil) else { return usual }
+        let targets = read.compactMap(\.self)
+        if targets != usual { root.refuseUnsupported("reachability", value) }
+        return targets
+    }
+
+    /// Whatever its address, a port that doesn't answer is no default.
+    func admin(_ root: Section) {
+        guard let value = root.nonNull("admin") else { return }
+        let section = root.section("admin")
+        defer { section.finish() }
+        guard let written = section.value("listen"), let list = section.elements(written, "listen") else { return }
+        let addresses = list.map { section.scalar($0, "listen", Form(read: ListenAddress.parse)) }
+        if !addresses.contains(nil) { root.refuseUnsupported("admin", value) }
     }
 
     func log(_ section: Section) -> LogSettings {

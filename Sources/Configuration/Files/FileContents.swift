@@ -28,6 +28,16 @@ enum FileContents {
         }
     }
 
+    /// Why a file that is read later could not be read now; nil if it could.
+    static func reasonAgainstReading(_ path: String) -> String? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { return String(cString: strerror(errno)) }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return String(cString: strerror(errno)) }
+        return status.st_mode & S_IFMT == S_IFREG ? nil : "not a regular file"
+    }
+
     /// A path as written in a file: relative ones are relative to that file's directory.
     static func resolve(_ path: String, relativeTo file: String) -> String {
         guard !path.hasPrefix("/"), let slash = file.lastIndex(of: "/") else { return path }

@@ -7,6 +7,8 @@ struct PinDefaults {
     var action = HostAction.intercept
     var requirements = TrustRequirements()
     var reportURI: ReportURI?
+    /// The rules of hosts that write none themselves.
+    var rules: RuleLayers?
 
     init() {}
 
@@ -15,6 +17,7 @@ struct PinDefaults {
         action = section.read("action", .action) ?? .intercept
         requirements = RequirementsReader(section: section, file: file, inherited: TrustRequirements()).read()
         reportURI = section.readOptional("report_uri", Form(read: ReportURI.parse))
+        rules = RuleBlockReader(section: section, file: file, owner: .defaults).layers(over: nil)
         section.finish()
     }
 }

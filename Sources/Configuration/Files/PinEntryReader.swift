@@ -1,4 +1,5 @@
 internal import Security
+internal import Serialization
 internal import Session
 internal import TLS
 
@@ -35,8 +36,8 @@ struct PinEntryReader {
         guard action == .intercept || action == .verifyTunnel else {
             refuseKeys(of: action)
             return HostEntry(
-                action: action, policy: SecurityPolicy(), pattern: pattern.description, file: file, line: place.line,
-                column: place.column)
+                action: action, policy: SecurityPolicy(), rules: rules(action, isPinned: false),
+                pattern: pattern.description, file: file, line: place.line, column: place.column)
         }
         let policy = policy()
         let identity = clientIdentity(action)
@@ -46,18 +47,53 @@ struct PinEntryReader {
         let reportURI =
             section.value("report_uri") == nil
             ? defaults.reportURI : section.readOptional("report_uri", Form(read: ReportURI.parse))
+        let records = section.read("record", .bool) ?? false
         return HostEntry(
-            action: action, policy: policy, tls: tls, reportURI: reportURI,
-            records: section.read("record", .bool) ?? false, pattern: pattern.description, file: file, line: place.line,
-            column: place.column)
+            action: action, policy: policy, tls: tls, reportURI: reportURI, records: records,
+            rules: rules(action, isPinned: policy.mode != .none), pattern: pattern.description, file: file,
+            line: place.line, column: place.column)
+    }
+
+    /// The rules that hold for the host. Asked for after all other keys, so that the many entries which write
+    /// none cost nothing and share those of the defaults.
+    private func rules(_ action: HostAction, isPinned: Bool) -> RuleLayers? {
+        guard section.hasUnreadKeys else { return defaults.rules }
+        guard action != .deny else {
+            for key in RuleBlockReader.keys {
+                section.nonNull(key).map { section.warning($0, "\(key) has no effect: the host is denied") }
+            }
+            return nil
+        }
+        let reader = RuleBlockReader(section: section, file: file, owner: .entry(isPinned: isPinned))
+        let layers = reader.layers(over: defaults.rules?.defaults)
+        if action != .intercept, let layers { refuseRules(layers.entry, of: action) }
+        return layers
+    }
+
+    /// Where bytes pass untouched, there are no requests and responses that a rule could apply to.
+    private func refuseRules(_ block: RuleBlock, of action: HostAction) {
+        func refuse(_ name: String, _ place: Place) {
+            section.error(
+                place,
+                "\(name) can't apply with action: \(action.rawValue), where the proxy sees no requests; write "
+                    + "action: intercept, or remove it")
+        }
+        let own = block.own
+        for (key, place) in own.session.places where key.isOfExchanges && !own.session.isDefault(key) {
+            refuse("session.\(key.rawValue)", place)
+        }
+        for (key, place) in own.request.places where !own.request.isDefault(key) { refuse("request.\(key.rawValue)", place) }
+        for (key, place) in own.response.places where !own.response.isDefault(key) {
+            refuse("response.\(key.rawValue)", place)
+        }
+        if !block.rules.isEmpty, let value = section.value("rules") { refuse("rules", section.place(of: value)) }
     }
 
     /// The rest of the keys of the contract, and then those that are none.
     func finish() {
         guard section.hasUnreadKeys else { return }
-        for key in ["match", "action"] + Self.checkingKeys { _ = section.value(key) }
-        section.notBuilt("request", "request serializer rules are")
-        section.notBuilt("response", "response serializer rules are")
+        for key in ["match", "action"] + Self.checkingKeys + RuleBlockReader.keys { _ = section.value(key) }
+        if let clients = section.nonNull("clients") { section.refuseUnsupported("clients", clients) }
         section.finish()
     }
 

@@ -38,7 +38,9 @@ final class Section {
     /// An error in another file that this section names.
     func error(_ place: Place, _ message: String) { findings.error(place, message) }
 
-    func warning(_ value: YAMLValue, _ message: String) { findings.warning(place(of: value), message) }
+    func warning(_ value: YAMLValue, _ message: String) { warning(place(of: value), message) }
+
+    func warning(_ place: Place, _ message: String) { findings.warning(place, message) }
 
     /// The value of a key, whatever it is; nil if the key isn't written.
     func value(_ key: String) -> YAMLValue? {
@@ -100,11 +102,43 @@ final class Section {
         }
     }
 
-    /// A key of the contract whose feature is still to come: nothing but its default may stand there.
-    func notBuilt(_ key: String, _ feature: String, unless isDefault: (YAMLValue) -> Bool = { _ in false }) {
-        guard let value = value(key), !value.isNull, !isDefault(value) else { return }
-        if case .mapping(let pairs) = value.content, pairs.isEmpty { return }
-        error(value, "\(key): \(feature) not built yet in this version; leave the line out")
+    /// The elements of a list; one that isn't a list is its only element, and null has none.
+    func elements(_ value: YAMLValue, _ key: String) -> [YAMLValue]? {
+        switch value.content {
+        case .sequence(let list): return list
+        case .scalar: return [value]
+        case .null: return []
+        case .mapping:
+            error(value, "\"\(key)\" takes a value or a list of them, not \(value.kind)")
+            return nil
+        }
+    }
+
+    /// The pairs of a mapping whose keys are anybody's; null has none.
+    func pairs(_ value: YAMLValue, _ key: String) -> [YAMLPair]? {
+        switch value.content {
+        case .mapping(let pairs): return pairs
+        case .null: return []
+        case .scalar, .sequence:
+            error(value, "\"\(key)\" takes a mapping (name: value), not \(value.kind)")
+            return nil
+        }
+    }
+
+    func place(of pair: YAMLPair) -> Place { Place(file: file, line: pair.line, column: pair.column) }
+
+    /// To be said of a value that is right and isn't the default: an error, as long as nothing is done
+    /// about the key (``UnsupportedKeys``).
+    func refuseUnsupported(_ key: String, _ value: YAMLValue) {
+        guard findings.unsupported.contains(key) else { return }
+        error(value, "\(key): not supported yet by this version; leave the line out")
+    }
+
+    /// A scalar whose key may not be supported yet; the default where it isn't written, or is wrong.
+    func read<Value: Equatable>(_ key: String, _ form: Form<Value>, named name: String, default: Value) -> Value {
+        guard let value = value(key), let read = scalar(value, key, form) else { return `default` }
+        if read != `default` { refuseUnsupported(name, value) }
+        return read
     }
 
     /// True if keys are written that nobody has asked for yet.

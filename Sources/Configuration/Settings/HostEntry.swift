@@ -24,6 +24,8 @@ package final class HostEntry: Sendable {
     package let reportURI: ReportURI?
     /// The chains seen are recorded, to make pins of them (`record: true`).
     package let records: Bool
+    /// How exchanges with the host are made, shaped and judged; nil: nothing is written about it.
+    package let rules: RuleLayers?
     /// As it was written, for people.
     package let pattern: String
     package let file: String
@@ -38,13 +40,14 @@ package final class HostEntry: Sendable {
 
     package init(
         action: HostAction, policy: SecurityPolicy, tls: ClientTLS? = nil, reportURI: ReportURI? = nil,
-        records: Bool = false, pattern: String, file: String, line: Int, column: Int
+        records: Bool = false, rules: RuleLayers? = nil, pattern: String, file: String, line: Int, column: Int
     ) {
         self.action = action
         self.policy = policy
         self.tls = tls
         self.reportURI = reportURI
         self.records = records
+        self.rules = rules
         self.pattern = pattern
         self.file = file
         self.line = line

@@ -14,6 +14,8 @@ struct YAMLDocument {
     private let findings: Findings
     private var text: MarkedText
     private var values = 0
+    /// That of scalars without a tag.
+    private let implicit = Tag.implicit
 
     /// The root of the file; nil if it holds nothing, or if there was an error, which is then
     /// among the findings.
@@ -75,8 +77,10 @@ struct YAMLDocument {
             return nil
         }
         let content: YAMLValue.Content
+        var isWord = false
         switch node {
         case .scalar(let scalar):
+            isWord = scalar.style == .plain && scalar.tag == implicit
             let isNull = scalar.style == .plain && ["", "~", "null", "Null", "NULL"].contains(scalar.string)
             content = isNull ? .null : .scalar(text.restored(scalar.string))
         case .sequence(let sequence):
@@ -94,7 +98,7 @@ struct YAMLDocument {
             // Yams has put the value in its place.
             return nil
         }
-        return YAMLValue(content: content, line: line, column: column)
+        return YAMLValue(content: content, isWord: isWord, line: line, column: column)
     }
 
     private mutating func pairs(of mapping: Node.Mapping) -> [YAMLPair]? {

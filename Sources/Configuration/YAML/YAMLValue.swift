@@ -11,6 +11,8 @@ struct YAMLValue {
     }
 
     var content: Content
+    /// A scalar without quotes, block indicator or tag: if it looks like a number, it may be one.
+    var isWord = false
     /// Both from 1; columns count Unicode scalars.
     var line: Int
     var column: Int

@@ -1,0 +1,63 @@
+internal import Serialization
+
+extension FileContents {
+    /// The first line of a file that nobody else may read: a password or token.
+    static func secret(_ path: String) -> Result<String, Reason> { self.private(path).flatMap(firstLine) }
+
+    /// The first line of what was read, without its end.
+    static func firstLine(_ bytes: [UInt8]) -> Result<String, Reason> {
+        let line = bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
+        guard let text = String(validating: line, as: UTF8.self), !text.utf8.contains(0) else {
+            return .failure(Reason("its first line is not a password: it is not UTF-8"))
+        }
+        return .success(text)
+    }
+}
+
+/// Reads what is secret, from the files that a section names: never from the section itself, which is there
+/// to be read and shared.
+struct SecretReader {
+    let section: Section
+    /// The file that the section is in; paths are relative to it.
+    let file: String
+
+    /// `{user: NAME, password_file: FILE}`.
+    func credentials(_ value: YAMLValue, _ key: String) -> Credentials? {
+        let fields = section.element(key, value)
+        defer { fields.finish() }
+        guard case .mapping = value.content else { return nil }
+        let user = fields.required("user", of: value, key) { fields.scalar($0, "user", .text) }
+        let password = fields.required("password_file", of: value, key) { secret($0, "password_file") }
+        guard let user, let password else { return nil }
+        do throws(InvalidValue) {
+            return try Credentials(user: user, password: Secret(password))
+        } catch {
+            section.error(value, "\(key): \(error)")
+            return nil
+        }
+    }
+
+    /// The first line of the file that a value names.
+    func secret(_ value: YAMLValue, _ key: String) -> String? {
+        guard let written = section.scalar(value, key, .path) else { return nil }
+        let path = FileContents.resolve(written, relativeTo: file)
+        switch FileContents.secret(path) {
+        case .success(let text): return text
+        case .failure(let reason):
+            section.error(value, "\(key): \(path): \(reason.text)")
+            return nil
+        }
+    }
+}
+
+extension Section {
+    /// The value of a key that must be there; nil with an error without it.
+    /// - Parameter parent: the section's own value, to be blamed.
+    func required<Value>(_ key: String, of parent: YAMLValue, _ name: String, _ read: (YAMLValue) -> Value?) -> Value? {
+        guard let value = value(key) else {
+            error(parent, "\(name): \"\(key)\" is missing")
+            return nil
+        }
+        return read(value)
+    }
+}

@@ -1,0 +1,68 @@
+/// Reads one of the tables `session`, `request` and `response`, key by key: a wrong value is an error, and so
+/// is a right one that nothing would be done about yet.
+final class TableReader<Rules: RuleTable> {
+    /// The table.
+    let section: Section
+    private(set) var table = WrittenTable<Rules>()
+
+    /// - Parameter section: the one that the table is in.
+    init(in section: Section) {
+        self.section = section.section(Rules.name)
+    }
+
+    /// The value of a key, in whatever form; nil from `read` if it is wrong.
+    func key<Value>(_ key: Rules.Key, _ field: WritableKeyPath<Rules, Value>, _ read: (YAMLValue) -> Value?) {
+        guard let value = section.value(key.rawValue), let right = read(value) else { return }
+        table.write(key, field, right, at: section.place(of: value))
+        if !table.isDefault(key) { section.refuseUnsupported("\(Rules.name).\(key.rawValue)", value) }
+    }
+
+    /// A scalar.
+    func key<Value>(_ key: Rules.Key, _ field: WritableKeyPath<Rules, Value>, _ form: Form<Value>) {
+        self.key(key, field) { section.scalar($0, key.rawValue, form) }
+    }
+
+    /// A value for which null says that there is none.
+    func optional<Value>(_ key: Rules.Key, _ field: WritableKeyPath<Rules, Value?>, _ read: (YAMLValue) -> Value?) {
+        self.key(key, field) { value in value.isNull ? .some(nil) : read(value).map(Optional.some) }
+    }
+
+    func optional<Value>(_ key: Rules.Key, _ field: WritableKeyPath<Rules, Value?>, _ form: Form<Value>) {
+        optional(key, field) { section.scalar($0, key.rawValue, form) }
+    }
+
+    /// The elements of a list, each once; nil (with an error) if one is wrong.
+    func elements<Value: Hashable>(_ value: YAMLValue, _ key: Rules.Key, _ form: Form<Value>) -> [Value]? {
+        guard let list = section.elements(value, key.rawValue) else { return nil }
+        var read: [Value] = []
+        var isRight = true
+        for element in list {
+            guard let value = section.scalar(element, key.rawValue, form) else {
+                isRight = false
+                continue
+            }
+            if read.contains(value) {
+                section.error(element, "\(key.rawValue): \(value) is written twice")
+                isRight = false
+            }
+            read.append(value)
+        }
+        return isRight ? read : nil
+    }
+
+    /// The same of a list where nothing would be acceptable if it were empty.
+    func nonEmptyElements<Value: Hashable>(_ value: YAMLValue, _ key: Rules.Key, _ form: Form<Value>) -> [Value]? {
+        let read = elements(value, key, form)
+        if read?.isEmpty == true {
+            section.error(value, "\(key.rawValue): the list is empty, so nothing would be accepted; write null for the serializer's own")
+            return nil
+        }
+        return read
+    }
+
+    /// What was read, once no key is left that nobody knows.
+    func finish() -> WrittenTable<Rules> {
+        section.finish()
+        return table
+    }
+}

@@ -1,0 +1,53 @@
+internal import HTTPWire
+internal import Serialization
+internal import Session
+
+// The forms of the values in `session`, `request`, `response` and `rules`.
+
+extension Form {
+    /// What a type of the room Serialization makes of a text.
+    static func checked(_ make: @escaping (String) throws(InvalidValue) -> Value) -> Form {
+        Form { text in Result { () throws(InvalidValue) in try make(text) }.mapError { Reason("\($0)") } }
+    }
+}
+
+extension Form where Value: CaseIterable & RawRepresentable<String> {
+    /// One of the cases.
+    static var anyCase: Form { .word(Value.allCases.map { ($0.rawValue, $0) }) }
+}
+
+extension Form where Value == PathPattern {
+    static var pathPattern: Form {
+        Form { text in
+            Result { () throws(PathPatternError) in try PathPattern(text) }
+                .mapError { Reason("\(text.debugDescription): \($0)") }
+        }
+    }
+}
+
+extension Form where Value == BaseURL {
+    /// `https://host:port/path/`. Without credentials, query and fragment, which a base can't hand on.
+    static var baseURL: Form {
+        Form { text in
+            let example = "write a URL such as https://api.example.com/v2/"
+            guard let scheme = ["https://", "http://"].first(where: { text.lowercased().hasPrefix($0) }) else {
+                return .failure(Reason("\(text.debugDescription) is not an https:// or http:// URL; \(example)"))
+            }
+            let isSecure = scheme == "https://"
+            let rest = text.dropFirst(scheme.count)
+            let written = rest.prefix { !"/?#\\".contains($0) }
+            let path = rest[written.endIndex...]
+            if written.contains("@") { return .failure(Reason("credentials don't belong in the URL; see session.credentials")) }
+            if path.contains("?") { return .failure(Reason("a base has no query; leave out what follows ?")) }
+            if path.contains("#") { return .failure(Reason("a fragment (#…) is never sent; leave it out")) }
+            guard path.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"\\\"<>^`{|}".utf8.contains($0) }) else {
+                return .failure(Reason("the path contains what must be percent-encoded"))
+            }
+            let isDotted = path.split(separator: "/").contains { [".", ".."].contains($0.lowercased().replacing("%2e", with: ".")) }
+            if isDotted { return .failure(Reason("the path contains . or ..; write the path that is meant")) }
+            return Authority.parse(String(written), defaultPort: isSecure ? 443 : 80)
+                .map { BaseURL(isSecure: isSecure, host: $0.host, port: $0.port, path: path.isEmpty ? "/" : String(path)) }
+                .mapError { Reason("\(text.debugDescription): \($0)") }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+package import HTTPWire
+internal import Serialization
+package import Session
+
+/// The rules of one host, laid over one another key by key:
+///
+/// 1. what holds where nothing is written,
+/// 2. `defaults`, and over it the first of the rules in `defaults` that matches the request,
+/// 3. the entry, and over it the first of its own rules that matches.
+///
+/// So what an entry says is never taken back by `defaults`, and a rule says more than what holds for all
+/// paths beside it. A key is taken whole: `headers` of an entry replaces `headers` of the defaults.
+///
+/// All combinations are made when the file is read. A request costs the comparison of its path, and nothing
+/// is allocated for it; a host without rules has no `RuleLayers` at all.
+///
+/// **No spelling gets round a rule.** Servers don't agree about what `/a/..%2fb` is. All readings of a path
+/// are compared (``PathReadings``), and if they don't lead to the same rules the path is ambiguous: it is
+/// for the caller to refuse the request, as none of the rules could be trusted to hold.
+package final class RuleLayers: Sendable {
+    /// Which rules match a request, by their indices.
+    package struct Choice: Sendable, Hashable {
+        package let ofDefaults: Int?
+        package let ofEntry: Int?
+
+        /// No rule matches.
+        package static let none = Choice(ofDefaults: nil, ofEntry: nil)
+    }
+
+    package enum Outcome: Sendable, Hashable {
+        case decided(Choice)
+        /// Two readings of the path, and what they lead to.
+        case ambiguous(Choice, Choice)
+    }
+
+    package let defaults: RuleBlock
+    package let entry: RuleBlock
+    /// For each rule of the defaults, or none, those for each rule of the entry, or none.
+    private let laid: [ExchangeRules]
+
+    /// Nil if nothing is written at all.
+    package init?(defaults: RuleBlock?, entry: RuleBlock?) {
+        self.defaults = defaults ?? RuleBlock(own: RuleLayer(RuleSource(.defaults)), rules: [])
+        self.entry = entry ?? RuleBlock(own: RuleLayer(RuleSource(.entry)), rules: [])
+        guard !self.defaults.isEmpty || !self.entry.isEmpty else { return nil }
+        let blocks = (self.defaults, self.entry)
+        laid = Self.choices(blocks.0, blocks.1).map { choice in
+            let laid = Laid(Self.layers(choice, blocks.0, blocks.1))
+            return ExchangeRules(
+                session: laid.session.rules, request: laid.request.rules, response: laid.response.rules)
+        }
+    }
+
+    /// The rules that match a request.
+    /// - Parameters:
+    ///   - readings: those of its path, taken already.
+    ///   - method: as it is written in the request.
+    package func choose(_ readings: inout PathReadings, method: Span<UInt8>) -> Outcome {
+        guard !defaults.rules.isEmpty || !entry.rules.isEmpty else { return .decided(.none) }
+        readings.read(0)
+        let first = choose(readings.bytes, method)
+        for number in 1..<max(readings.count, 1) {
+            readings.read(number)
+            let other = choose(readings.bytes, method)
+            if other != first { return .ambiguous(first, other) }
+        }
+        return .decided(first)
+    }
+
+    /// The same, for the command line and tests.
+    /// - Parameter target: path and query as a request has them.
+    package func choose(path target: String, method: String) -> Outcome {
+        var readings = PathReadings()
+        readings.take(target)
+        return choose(&readings, method: Array(method.utf8).span)
+    }
+
+    private func choose(_ path: [UInt8], _ method: Span<UInt8>) -> Choice {
+        Choice(
+            ofDefaults: Self.first(defaults.rules, path, method), ofEntry: Self.first(entry.rules, path, method))
+    }
+
+    private static func first(_ rules: [PathRule], _ path: [UInt8], _ method: Span<UInt8>) -> Int? {
+        for index in rules.indices where rules[index].matches(path: path, method: method) { return index }
+        return nil
+    }
+
+    /// What holds for the requests that a choice was made for.
+    package func rules(_ choice: Choice) -> ExchangeRules {
+        laid[((choice.ofDefaults ?? -1) + 1) * (entry.rules.count + 1) + (choice.ofEntry ?? -1) + 1]
+    }
+
+    /// The keys that are written, with who wrote each: all others have their defaults.
+    package func keys(_ choice: Choice) -> [LaidKey] { laid(choice).keys }
+
+    /// What was chosen, the more general first.
+    package func chosen(_ choice: Choice) -> [PathRule] {
+        [choice.ofDefaults.map { defaults.rules[$0] }, choice.ofEntry.map { entry.rules[$0] }].compactMap(\.self)
+    }
+
+    /// What doesn't go together once it is laid over one another, and where the key to blame is written.
+    func contradictions() -> [(place: Place, message: String)] {
+        Self.choices(defaults, entry).flatMap { choice in
+            let laid = laid(choice)
+            return [
+                laid.request.rules.contradiction.flatMap { laid.request.blame($0.key, $0.reason) },
+                laid.response.rules.contradiction.flatMap { laid.response.blame($0.key, $0.reason) },
+            ].compactMap(\.self)
+        }
+    }
+
+    private func laid(_ choice: Choice) -> Laid { Laid(Self.layers(choice, defaults, entry)) }
+
+    /// In the order of `laid`.
+    private static func choices(_ defaults: RuleBlock, _ entry: RuleBlock) -> [Choice] {
+        func each(_ block: RuleBlock) -> [Int?] { [nil] + block.rules.indices.map { $0 } }
+        return each(defaults).flatMap { first in each(entry).map { Choice(ofDefaults: first, ofEntry: $0) } }
+    }
+
+    private static func layers(_ choice: Choice, _ defaults: RuleBlock, _ entry: RuleBlock) -> [RuleLayer] {
+        func each(_ block: RuleBlock, _ rule: Int?) -> [RuleLayer] {
+            [block.own] + (rule.map { [block.rules[$0].layer] } ?? [])
+        }
+        return each(defaults, choice.ofDefaults) + each(entry, choice.ofEntry)
+    }
+}
+
+/// A key that is in force, and who wrote it.
+package struct LaidKey: Sendable, Hashable {
+    /// E.g. `session.timeout`.
+    package let name: String
+    /// As the file would have it, secrets masked.
+    package let value: String
+    package let source: RuleSource
+    package let place: Place
+    /// It is about requests and responses, and means nothing where bytes pass untouched.
+    package let isOfExchanges: Bool
+}
+
+/// Layers laid over one another: the one place where that is done.
+private struct Laid {
+    struct Table<Rules: RuleTable> {
+        var rules = Rules()
+        var origins: [Rules.Key: (source: RuleSource, place: Place)] = [:]
+
+        init(_ layers: [RuleLayer], _ table: (RuleLayer) -> WrittenTable<Rules>) {
+            for layer in layers {
+                let written = table(layer)
+                for (key, place) in written.places {
+                    rules.take(key, from: written.values)
+                    origins[key] = (layer.source, place)
+                }
+            }
+        }
+
+        func keys(isOfExchanges: (Rules.Key) -> Bool) -> [LaidKey] {
+            Rules.Key.allCases.compactMap { key in
+                origins[key].map { origin in
+                    LaidKey(
+                        name: "\(Rules.name).\(key.rawValue)", value: rules.text(of: key), source: origin.source,
+                        place: origin.place, isOfExchanges: isOfExchanges(key))
+                }
+            }
+        }
+
+        func blame(_ key: Rules.Key, _ reason: String) -> (place: Place, message: String)? {
+            origins[key].map { ($0.place, "\(key.rawValue): \(reason)") }
+        }
+    }
+
+    let session: Table<SessionRules>
+    let request: Table<RequestRules>
+    let response: Table<ResponseRules>
+
+    /// - Parameter layers: the most general first.
+    init(_ layers: [RuleLayer]) {
+        session = Table(layers, \.session)
+        request = Table(layers, \.request)
+        response = Table(layers, \.response)
+    }
+
+    /// In the order of the contract.
+    var keys: [LaidKey] {
+        session.keys(isOfExchanges: \.isOfExchanges) + request.keys { _ in true } + response.keys { _ in true }
+    }
+}

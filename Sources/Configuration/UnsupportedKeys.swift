@@ -1,0 +1,45 @@
+/// The keys of the contract that are read and checked, and whose work is still to come. A value other than
+/// the default is an error, since nothing would be done about it. Who does the work deletes the line here.
+enum UnsupportedKeys {
+    static let ofThisVersion: Set<String> = [
+        "admin",
+        "clients",
+        "limits.inspected_body",
+        "limits.replay_body",
+        "reachability",
+
+        "session.timeout",
+        "session.redirects",
+        "session.max_redirects",
+        "session.credentials",
+        "session.resume",
+        "session.coalesce",
+        "session.max_active",
+        "session.order",
+        "session.service_type",
+        "session.allow_wwan",
+        "session.base_url",
+
+        "request.headers",
+        "request.set_headers",
+        "request.remove_headers",
+        "request.accept_language",
+        "request.authorization",
+        "request.cookies",
+        "request.serializer",
+        "request.parameters",
+        "request.query_methods",
+        "request.convert_body",
+        "request.parts",
+        "request.throttle",
+        "request.upgrade_insecure",
+
+        "response.status",
+        "response.content_types",
+        "response.serializer",
+        "response.remove_null_values",
+        "response.max_body",
+        "response.oversize",
+        "response.enforcement",
+    ]
+}
