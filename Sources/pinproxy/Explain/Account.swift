@@ -17,6 +17,7 @@ struct Account {
 
     let decision: Rehearsal.Decision
     let others: [HostEntry]
+    let rules: RuleAccount
     let now: UnixTime
     /// The clock is not the machine's.
     let isClockSet: Bool
@@ -28,11 +29,12 @@ struct Account {
     let answer: Rehearsal.Answer?
 
     init(
-        _ decision: Rehearsal.Decision, _ ending: Ending, others: [HostEntry], anchors: TrustAnchors,
+        _ decision: Rehearsal.Decision, _ ending: Ending, others: [HostEntry], rules: RuleAccount, anchors: TrustAnchors,
         at now: UnixTime, isClockSet: Bool
     ) {
         self.decision = decision
         self.others = others
+        self.rules = rules
         self.now = now
         self.isClockSet = isClockSet
         switch ending {

@@ -7,11 +7,13 @@ extension Account {
     /// The account for programs.
     var json: String {
         let verdict = explanation?.verdict
+        let rules = rules.report
         return JSONText.of(
             Report(
                 host: decision.host.name, port: decision.host.port, at: "\(CalendarDate(now))",
                 entry: decision.entry.map(Report.Entry.init), alsoMatching: others.map(Report.Entry.init),
-                action: decision.action.rawValue, address: connection?.address,
+                action: decision.action.rawValue, request: rules.request, rules: rules.rules,
+                pathRules: rules.pathRules, address: connection?.address,
                 tlsVersion: connection?.version?.description, cipher: connection?.cipher,
                 verified: chain.isVerified, chain: chain.facts,
                 checks: (explanation?.checks ?? []).map {
@@ -47,6 +49,9 @@ extension Account {
         let entry: Entry?
         let alsoMatching: [Entry]
         let action: String
+        let request: RuleAccount.Report.Request?
+        let rules: [RuleAccount.Report.Key]?
+        let pathRules: [RuleAccount.Report.Rule]?
         let address: String?
         let tlsVersion: String?
         let cipher: String?

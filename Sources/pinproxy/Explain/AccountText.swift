@@ -12,13 +12,14 @@ extension Account {
         var lines = [row("host", "\(decision.host)\(alphabet)"), row("entry", deciding)]
         lines += others.map { row("", "\($0.location): \($0.pattern) matches too, less specific") }
         lines.append(row("action", "\(decision.action.rawValue): \(meaning)"))
+        if let request = rules.decidingLine { lines.append(row("request", request)) }
         if let connection {
             let tls = [connection.version?.description, connection.cipher].compactMap(\.self).joined(separator: " ")
             lines.append(row("connected", connection.address + (tls.isEmpty ? "" : ", \(tls)")))
         }
         if let file { lines.append(row("chain", "of \(file.printable); no connection was made")) }
         if isClockSet { lines.append(row("date", "\(CalendarDate(now)), as asked for by --at")) }
-        lines += chainLines + checkLines(palette) + outcome(palette)
+        lines += rules.lines + chainLines + checkLines(palette) + outcome(palette)
         return lines.joined(separator: "\n") + "\n"
     }
 

@@ -3,6 +3,7 @@ internal import Configuration
 internal import Foundation
 internal import Proxy
 internal import Security
+internal import Serialization
 internal import Session
 internal import TLS
 
@@ -21,8 +22,14 @@ struct ExplainCommand: ParsableCommand {
             brings (the TLS version, a stapled OCSP response, timestamps sent beside the chain) is \
             then not looked at.
 
+            Session, request and response rules that are written for the host are shown with who wrote \
+            each: the defaults, the entry, or one of their rules for some paths and methods. --path \
+            shows those that hold for one request.
+
             --json prints one object: host, port, at; entry (pattern, file, line; null: the defaults); \
-            also_matching, a list of entries; action; address, tls_version, cipher; verified; chain \
+            also_matching, a list of entries; action; where there are any: rules, a list with key, value, \
+            source, file, line; path_rules, a list with source, path, methods, file, line; with --path: \
+            request (method, path, ambiguous, and matching as in path_rules); address, tls_version, cipher; verified; chain \
             (as pinproxy pin --json has it); checks, a list with name, outcome (passed, failed, \
             reported, skipped) and lines; matched_pin, matched_depth; let_through; reported; refusal \
             (status, title, details; null if let through).
@@ -31,6 +38,7 @@ struct ExplainCommand: ParsableCommand {
               pinproxy explain api.example.com
               pinproxy explain api.example.com --chain new.pem --at 2027-06-30
               pinproxy explain api.example.com:8443 --json
+              pinproxy explain api.example.com --path '/v2/users?page=1' --method POST
             """)
 
     @OptionGroup var options: ConfigurationOptions
@@ -46,10 +54,33 @@ struct ExplainCommand: ParsableCommand {
             "Evaluate as on that day: 2027-06-30 or 2027-06-30T12:00:00Z.", valueName: "date"))
     var at: Instant?
 
+    @Option(
+        help: ArgumentHelp("Show the rules for a request with this path, written as in the request.", valueName: "path"))
+    var path: String?
+
+    @Option(help: ArgumentHelp("The method of that request; GET if none is given.", valueName: "method"))
+    var method: String?
+
     @Flag(help: "Print JSON.") var json = false
 
     func validate() throws {
         _ = try Rehearsal.Host(argument: host)
+        _ = try request()
+    }
+
+    private func request() throws -> RuleAccount.Request? {
+        guard let path else {
+            if method != nil { throw ValidationError("--method is of a request; name its path with --path") }
+            return nil
+        }
+        guard path.hasPrefix("/") else {
+            throw ValidationError("\(path.debugDescription) is not a path: it begins with a slash, as /v2/users does")
+        }
+        do throws(InvalidValue) {
+            return RuleAccount.Request(method: try MethodName(method ?? "GET").description, path: path)
+        } catch {
+            throw ValidationError("\(error)")
+        }
     }
 
     func run() throws {
@@ -70,7 +101,8 @@ struct ExplainCommand: ParsableCommand {
         }
         let account = Account(
             decision, ending, others: snapshot.hosts.others(matching: host, than: decision.entry),
-            anchors: rehearsal.upstream.anchors, at: now, isClockSet: instant != nil)
+            rules: RuleAccount(decision, in: snapshot, request: try request()), anchors: rehearsal.upstream.anchors,
+            at: now, isClockSet: instant != nil)
         Standard.output(json ? account.json : account.text(Palette.standardOutput))
         if !account.isLetThrough { throw CommandFailure(code: 1) }
     }

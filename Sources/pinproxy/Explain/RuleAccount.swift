@@ -1,0 +1,147 @@
+internal import Configuration
+internal import Foundation
+internal import Proxy
+
+/// The session, request and response rules of a host, and which of them hold for a request.
+struct RuleAccount {
+    struct Request {
+        let method: String
+        /// Path and query, as the request has them.
+        let path: String
+    }
+
+    /// Nil: nothing is written about the host, or nothing could come of it.
+    private let layers: RuleLayers?
+    private let action: HostAction
+    private let request: Request?
+    /// Nil where no request was asked about.
+    private let outcome: RuleLayers.Outcome?
+
+    init(_ decision: Rehearsal.Decision, in snapshot: Snapshot, request: Request?) {
+        action = decision.action
+        let layers: RuleLayers? =
+            switch action {
+            case .deny: nil
+            case .intercept, .tunnel, .verifyTunnel: decision.entry == nil ? snapshot.defaultRules : decision.entry?.rules
+            }
+        self.layers = layers
+        self.request = request
+        outcome = request.flatMap { layers?.choose(path: $0.path, method: $0.method) }
+    }
+
+    /// Requests are looked at.
+    private var seesRequests: Bool { action == .intercept }
+
+    /// The keys in force: of the request, else of those that no rule is for. None where the rules can't be told.
+    private var keys: [LaidKey] {
+        switch outcome {
+        case .ambiguous? where seesRequests: []
+        case .decided(let choice)? where seesRequests: layers?.keys(choice) ?? []
+        default: (layers?.keys(.none) ?? []).filter { seesRequests || !$0.isOfExchanges }
+        }
+    }
+
+    /// The rules for some requests, where none was asked about.
+    private var pathRules: [PathRule] {
+        guard let layers, seesRequests, request == nil else { return [] }
+        return layers.entry.rules + layers.defaults.rules
+    }
+
+    // MARK: For people
+
+    /// What decides about the request; nil where none was asked about.
+    var decidingLine: String? {
+        guard let request else { return nil }
+        return "\(request.method) \(request.path.printable): \(deciding)"
+    }
+
+    private var deciding: String {
+        guard seesRequests else { return "the proxy doesn't see it with action: \(action.rawValue)" }
+        switch outcome {
+        case nil: return "the host has no rules"
+        case .decided(let choice)?: return names(choice)
+        case .ambiguous(let one, let other)?:
+            return "ambiguous: servers read the path in different ways, by one of which \(names(one)), "
+                + "by another \(names(other))"
+        }
+    }
+
+    private func names(_ choice: RuleLayers.Choice) -> String {
+        let chosen = layers?.chosen(choice).map { "\($0.layer.source) matches (\($0.place.short): \($0.requests.printable))" }
+        guard let chosen, !chosen.isEmpty else { return "no rule matches" }
+        return chosen.joined(separator: ", ")
+    }
+
+    var lines: [String] {
+        var lines: [String] = []
+        if !keys.isEmpty {
+            lines += ["", "Rules:"]
+            lines += keys.map { "  \($0.name): \($0.value.printable(longest: 1000))  (\($0.source), \($0.place.short))" }
+        }
+        if !pathRules.isEmpty {
+            lines += ["", "Rules for some requests, the first of each list that matches (see --path):"]
+            lines += pathRules.map { "  \($0.requests.printable): \($0.layer.source), \($0.place.short)" }
+        }
+        return lines
+    }
+
+    // MARK: For programs
+
+    struct Report: Encodable {
+        struct Key: Encodable {
+            let key: String
+            let value: String
+            let source: String
+            let file: String
+            let line: Int?
+        }
+        struct Rule: Encodable {
+            let source: String
+            let path: String?
+            let methods: [String]
+            let file: String
+            let line: Int?
+
+            init(_ rule: PathRule) {
+                source = "\(rule.layer.source)"
+                path = rule.path.map { "\($0)" }
+                methods = rule.methods.map { "\($0)" }
+                (file, line) = (rule.place.file, rule.place.line)
+            }
+        }
+        struct Request: Encodable {
+            let method: String
+            let path: String
+            let ambiguous: Bool
+            let matching: [Rule]
+        }
+
+        let rules: [Key]?
+        let pathRules: [Rule]?
+        let request: Request?
+    }
+
+    var report: Report {
+        let keys = keys.map {
+            Report.Key(
+                key: $0.name, value: $0.value, source: "\($0.source)", file: $0.place.file, line: $0.place.line)
+        }
+        var (isAmbiguous, matching) = (false, [PathRule]())
+        switch outcome {
+        case .ambiguous?: isAmbiguous = seesRequests
+        case .decided(let choice)? where seesRequests: matching = layers?.chosen(choice) ?? []
+        default: break
+        }
+        return Report(
+            rules: keys.isEmpty ? nil : keys, pathRules: pathRules.isEmpty ? nil : pathRules.map(Report.Rule.init),
+            request: request.map {
+                Report.Request(
+                    method: $0.method, path: $0.path, ambiguous: isAmbiguous, matching: matching.map(Report.Rule.init))
+            })
+    }
+}
+
+extension Place {
+    /// `FILE:LINE`.
+    fileprivate var short: String { line.map { "\(file):\($0)" } ?? file }
+}
