@@ -194,17 +194,3 @@ final class ConnectionState {
         return found.isOld || SSL_version(connection) == TLS1_3_VERSION ? 2 : 1
     }
 }
-
-extension TicketKeys.Key {
-    /// Sets up AES-256-CBC and HMAC-SHA-256, the construction of RFC 5077 section 4.
-    func prepare(cipher: OpaquePointer?, iv: UnsafePointer<UInt8>, mac: OpaquePointer?, seals: Bool) -> Bool {
-        guard EVP_CipherInit_ex(cipher, Algorithm.aes256CBC.pointer, nil, cipherKey, iv, seals ? 1 : 0) == 1 else {
-            return false
-        }
-        var digest = Array("SHA256".utf8CString)
-        var parameters = [
-            OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, &digest, 0), OSSL_PARAM_construct_end(),
-        ]
-        return EVP_MAC_init(mac, macKey, macKey.count, &parameters) == 1
-    }
-}
