@@ -1,3 +1,4 @@
+import Synchronization
 import TestAuthority
 import Testing
 
@@ -105,25 +106,65 @@ import Testing
     }
 
     @Test func keysSealForOneLifetimeAndOpenForTwo() throws {
-        let keys = try TicketKeys(lifetime: 100, now: 1000)
-        func opens(_ key: TicketKeys.Key?, at now: Int64) -> (found: Bool, isOld: Bool) {
-            let found = key?.name.withUnsafeBufferPointer { keys.opening($0, at: now) }
+        let clock = TestClock(1000)
+        let keys = try TicketKeys(lifetime: 100, clock: clock.read)
+        func opens(_ key: TicketKeys.Key?) -> (found: Bool, isOld: Bool) {
+            let found = key?.name.withUnsafeBufferPointer { keys.opening($0) }
             return (found != nil, found?.isOld ?? false)
         }
-        let first = keys.sealing(at: 1000)
-        #expect(keys.sealing(at: 1099)?.name == first?.name)
-        #expect(opens(first, at: 1099) == (true, false))
-        let second = keys.sealing(at: 1100)
+        let first = keys.sealing()
+        clock.set(1099)
+        #expect(keys.sealing()?.name == first?.name)
+        #expect(opens(first) == (true, false))
+        clock.set(1100)
+        let second = keys.sealing()
         #expect(second?.name != first?.name)
         #expect(second?.cipherKey != first?.cipherKey)
         #expect(second?.macKey != first?.macKey)
-        #expect(opens(first, at: 1199) == (true, true))
-        #expect(opens(second, at: 1199) == (true, false))
-        #expect(opens(first, at: 1200) == (false, false))
-        #expect(opens(second, at: 1200) == (true, true))
+        clock.set(1199)
+        #expect(opens(first) == (true, true))
+        #expect(opens(second) == (true, false))
+        clock.set(1200)
+        #expect(opens(first) == (false, false))
+        #expect(opens(second) == (true, true))
         // Nothing sealed long ago survives a quiet time.
-        #expect(opens(second, at: 5000) == (false, false))
+        clock.set(5000)
+        #expect(opens(second) == (false, false))
         let unknown = [UInt8](repeating: 0, count: 16)
-        #expect(unknown.withUnsafeBufferPointer { keys.opening($0, at: 5000) == nil })
+        #expect(unknown.withUnsafeBufferPointer { keys.opening($0) == nil })
     }
+
+    /// The keys expire where tickets are redeemed, not only by themselves. OpenSSL looks at a session's age by the
+    /// machine's clock, which stands still here: only the key can refuse.
+    @Test(arguments: [TLSVersion.tls12, .tls13])
+    func aTicketIsRefusedOnceItsKeyHasExpired(_ version: TLSVersion) throws {
+        let clock = TestClock(1000)
+        var options = TLSServerContext.Options()
+        options.versions = version...version
+        options.clock = clock.read
+        let server = try TLSServerContext(options: options)
+        let resumes = { (session: TLSSession) in
+            let pair = try ConnectionPair(
+                client: peers.clientContext, server: server, identity: peers.identity, ticketContext: here,
+                session: session)
+            try pair.connect()
+            return pair.client.isResumed
+        }
+        for (age, isGood) in [(7199, true), (14_399, true), (14_400, false), (100_000, false)] as [(Int64, Bool)] {
+            let session = try #require(try sessions(server).first)
+            // The first use after a lifetime, or the making of the context, has just made the key.
+            let sealed = clock.read()
+            clock.set(sealed + age)
+            #expect(try resumes(session) == isGood, "\(age) s")
+            clock.set(sealed + 1_000_000)
+        }
+    }
+}
+
+/// A clock that stands still unless the test moves it.
+private final class TestClock: Sendable {
+    private let seconds: Mutex<Int64>
+    init(_ seconds: Int64) { self.seconds = Mutex(seconds) }
+    func set(_ seconds: Int64) { self.seconds.withLock { $0 = seconds } }
+    @Sendable func read() -> Int64 { seconds.withLock { $0 } }
 }

@@ -14,6 +14,8 @@ package final class TLSServerContext: Sendable {
         package var identity: Identity?
         /// Seconds for which a ticket can be redeemed.
         package var sessionLifetime: Int64 = 2 * 3600
+        /// Seconds of a clock that never goes back: by it the keys that seal tickets grow old.
+        package var clock: @Sendable () -> Int64 = { monotonicSeconds() }
 
         package init() {}
     }
@@ -26,7 +28,7 @@ package final class TLSServerContext: Sendable {
     package init(options: Options = Options()) throws(TLSError) {
         handle = try ContextHandle(TLS_server_method(), versions: options.versions)
         applicationProtocols = try ApplicationProtocols(options.applicationProtocols)
-        tickets = try TicketKeys(lifetime: options.sessionLifetime)
+        tickets = try TicketKeys(lifetime: options.sessionLifetime, clock: options.clock)
         hasIdentity = options.identity != nil
         let context = handle.pointer
         if let identity = options.identity { try handle.use(identity) }

@@ -21,24 +21,31 @@ final class TicketKeys: Sendable {
     }
 
     private let lifetime: Int64
+    private let clock: @Sendable () -> Int64
     private let ring: Mutex<Ring>
 
-    init(lifetime: Int64, now: Int64 = monotonicSeconds()) throws(TLSError) {
+    /// - Parameters:
+    ///   - lifetime: seconds.
+    ///   - clock: seconds of a clock that never goes back.
+    init(lifetime: Int64, clock: @escaping @Sendable () -> Int64) throws(TLSError) {
         self.lifetime = max(lifetime, 1)
-        ring = Mutex(Ring(current: try Self.makeKey(), previous: nil, rotatesAt: now + self.lifetime))
+        self.clock = clock
+        ring = Mutex(Ring(current: try Self.makeKey(), previous: nil, rotatesAt: clock() + self.lifetime))
     }
 
     /// The key to seal with at this instant.
-    func sealing(at now: Int64 = monotonicSeconds()) -> Key? {
-        ring.withLock { ring in
+    func sealing() -> Key? {
+        let now = clock()
+        return ring.withLock { ring in
             guard rotate(&ring, now) else { return nil }
             return ring.current
         }
     }
 
     /// The key of that name if it still opens, and whether the ticket is to be replaced by a new one.
-    func opening(_ name: UnsafeBufferPointer<UInt8>, at now: Int64 = monotonicSeconds()) -> (key: Key, isOld: Bool)? {
-        ring.withLock { ring in
+    func opening(_ name: UnsafeBufferPointer<UInt8>) -> (key: Key, isOld: Bool)? {
+        let now = clock()
+        return ring.withLock { ring in
             guard rotate(&ring, now) else { return nil }
             if ring.current.name.elementsEqual(name) { return (ring.current, false) }
             if let previous = ring.previous, previous.name.elementsEqual(name) { return (previous, true) }
@@ -66,7 +73,7 @@ final class TicketKeys: Sendable {
 }
 
 /// Seconds of CLOCK_MONOTONIC.
-func monotonicSeconds() -> Int64 {
+package func monotonicSeconds() -> Int64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
     return Int64(time.tv_sec)
