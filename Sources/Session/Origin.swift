@@ -28,8 +28,7 @@ package final class Origin {
     /// The idle connection used last, if one is still fit at `unixTime`.
     package func takeIdle(at unixTime: Int64) -> UpstreamConnection? {
         while let connection = idle.popLast() {
-            pool.idleCount -= 1
-            connection.leavePool()
+            pool.left(connection)
             if connection.validUntil > unixTime, !connection.isOver { return connection }
             connection.close()
         }
@@ -48,21 +47,28 @@ package final class Origin {
 
     /// Closes an idle connection that has ended, spoken, or waited too long.
     func drop(_ connection: UpstreamConnection) {
-        guard let index = idle.lastIndex(where: { $0 === connection }) else { return }
+        // Mostly it is the one that has waited longest.
+        guard let index = idle.firstIndex(where: { $0 === connection }) else { return }
         idle.remove(at: index)
-        pool.idleCount -= 1
-        connection.leavePool()
+        pool.left(connection)
         connection.close()
     }
 }
 
-/// The idle upstream connections of one worker, by origin; last in, first out, bounded in number and
-/// time. A connection that ends or speaks while it is idle is closed.
+/// The idle upstream connections of one worker, by origin.
+///
+/// An origin keeps as many as were in use at one time lately, however many that is: whoever takes one gets the one
+/// used last, so that under a load that has shrunk the others rest until their time is over. A bound below what a load
+/// uses would close a connection a request and dial the next, at forty times the price of a request.
+///
+/// All origins together have a bound. Beyond it the connection goes that has rested longest, whosever it is. A
+/// connection that ends or speaks while it is idle is closed.
 package final class UpstreamPool {
-    /// Idle connections kept to one origin.
-    private static let idlePerOrigin = 64
     /// Idle connections kept in all.
-    private static let idleInAll = 1024
+    private let capacity: Int
+    /// All that are idle, in the order in which they came to rest, linked through themselves.
+    private var longestIdle: UpstreamConnection?
+    private var latestIdle: UpstreamConnection?
 
     /// An origin takes itself out when it goes. Not weak: that would slow down every use of the origin.
     private struct Known {
@@ -70,10 +76,21 @@ package final class UpstreamPool {
     }
 
     private var origins: [OriginKey: Known] = [:]
-    fileprivate(set) package var idleCount = 0
+    private(set) package var idleCount = 0
     private var isClosed = false
 
-    package init() {}
+    package init(capacity: Int = UpstreamPool.largestCapacity) {
+        self.capacity = max(capacity, 1)
+    }
+
+    /// An idle connection holds some 30 KiB: with more of them than this, memory would be the dearer good.
+    package static let largestCapacity = 4096
+
+    /// The capacity of each of so many pools of a process that may have so many descriptors open: a quarter of them
+    /// for all pools together, so that what rests leaves room for what works.
+    package static func capacity(descriptors: Int, pools: Int) -> Int {
+        min(max(descriptors / 4 / max(pools, 1), 1), largestCapacity)
+    }
 
     package func origin(for key: OriginKey) -> Origin {
         if let known = origins[key]?.origin { return known }
@@ -86,21 +103,33 @@ package final class UpstreamPool {
     package func giveBack(_ connection: UpstreamConnection, idleNanoseconds nanoseconds: UInt64) {
         let origin = connection.origin
         // What holds bytes, or the peer's end, after its response is not idle.
-        guard !isClosed, !connection.isPersonal, idleCount < Self.idleInAll, !connection.stream.holdsBytes else {
-            return connection.close()
-        }
-        if origin.idle.count >= Self.idlePerOrigin {
-            origin.drop(origin.idle[0])
-        }
+        guard !isClosed, !connection.isPersonal, !connection.stream.holdsBytes else { return connection.close() }
+        if idleCount >= capacity, let longestIdle { longestIdle.origin.drop(longestIdle) }
         origin.idle.append(connection)
         idleCount += 1
+        connection.idleBefore = latestIdle
+        latestIdle?.idleAfter = connection
+        latestIdle = connection
+        if longestIdle == nil { longestIdle = connection }
         connection.enterPool(idleNanoseconds: nanoseconds)
+    }
+
+    /// Takes a connection out of the order; its origin doesn't have it any more.
+    fileprivate func left(_ connection: UpstreamConnection) {
+        idleCount -= 1
+        let (before, after) = (connection.idleBefore, connection.idleAfter)
+        if let before { before.idleAfter = after } else { longestIdle = after }
+        if let after { after.idleBefore = before } else { latestIdle = before }
+        connection.leavePool()
     }
 
     /// Closes the idle connections to origins that `isRetired` names, e.g. after a reload.
     package func retire(where isRetired: (OriginKey) -> Bool) {
         for origin in origins.values.map(\.origin) where isRetired(origin.key) {
-            while let connection = origin.idle.last { origin.drop(connection) }
+            while let connection = origin.idle.popLast() {
+                left(connection)
+                connection.close()
+            }
         }
     }
 

@@ -36,6 +36,10 @@ package final class UpstreamConnection: ByteStreamOwner {
     var parser: HeadParser?
     var response = ResponseHead()
 
+    /// Its neighbours in the pool's order, while it is idle.
+    var idleBefore: UpstreamConnection?
+    var idleAfter: UpstreamConnection?
+
     /// The origin has ended the connection, or spoken unasked, while no exchange was under way.
     package private(set) var isOver = false
     /// Whether it served before, or waited so long that the origin may be closing it as a request goes out.
@@ -90,6 +94,8 @@ package final class UpstreamConnection: ByteStreamOwner {
     }
 
     func leavePool() {
+        idleBefore = nil
+        idleAfter = nil
         idleDeadline.clear()
     }
 

@@ -19,22 +19,24 @@ import Transport
 
     /// A connection, and the origin's end of it.
     private func connection(
-        to key: OriginKey, validUntil: Int64 = .max
+        to key: OriginKey, in pool: UpstreamPool? = nil, validUntil: Int64 = .max
     ) throws -> (UpstreamConnection, origin: CInt) {
         let (inner, outer) = try Socket.pair()
         let stream = ByteStream(loop: bench.loop, descriptor: Descriptor(owning: inner))
         let address = SocketAddress(ip: try #require(IPAddress("127.0.0.1")), port: 443)
         return (
             UpstreamConnection(
-                loop: bench.loop, stream: stream, origin: bench.pool.origin(for: key), verdict: nil,
+                loop: bench.loop, stream: stream, origin: (pool ?? bench.pool).origin(for: key), verdict: nil,
                 validUntil: validUntil, metrics: ConnectMetrics(), address: address, slabs: bench.slabs), outer
         )
     }
 
     /// Gives a new connection to the pool and keeps nothing of it.
-    private func park(_ key: OriginKey, validUntil: Int64 = .max, idle: UInt64 = 60_000_000_000) throws -> CInt {
-        let (connection, origin) = try connection(to: key, validUntil: validUntil)
-        bench.pool.giveBack(connection, idleNanoseconds: idle)
+    private func park(
+        _ key: OriginKey, in pool: UpstreamPool? = nil, validUntil: Int64 = .max, idle: UInt64 = 60_000_000_000
+    ) throws -> CInt {
+        let (connection, origin) = try connection(to: key, in: pool, validUntil: validUntil)
+        (pool ?? bench.pool).giveBack(connection, idleNanoseconds: idle)
         return origin
     }
 
@@ -53,13 +55,90 @@ import Transport
         for descriptor in [a, b, c] { close(descriptor) }
     }
 
-    @Test func `one origin keeps the latest 64`() throws {
-        let ends = try (0..<66).map { _ in try park(key()) }
-        #expect(bench.pool.idleCount == 64)
-        #expect(ends.map(isClosed).prefix(3) == [true, true, false])
-        bench.pool.close()
+    @Test func `one origin keeps as many as a load uses at one time`() throws {
+        let load = try (0..<256).map { _ in try connection(to: key()) }
+        for _ in 0..<2 {
+            for (connection, _) in load { bench.pool.giveBack(connection, idleNanoseconds: minute) }
+            #expect(bench.pool.idleCount == 256)
+            let origin = bench.pool.origin(for: key())
+            for (connection, _) in load.reversed() { #expect(origin.takeIdle(at: 0) === connection) }
+        }
+        for (connection, end) in load {
+            connection.close()
+            close(end)
+        }
+    }
+
+    @Test func `beyond the bound of all origins the one that has rested longest goes, whosever it is`() throws {
+        let pool = UpstreamPool(capacity: 4)
+        let a = try (0..<2).map { _ in try park(key("a.test"), in: pool) }
+        let b = try (0..<2).map { _ in try park(key("b.test"), in: pool) }
+        let c = try park(key("c.test"), in: pool)
+        #expect(pool.idleCount == 4)
+        #expect((a + b + [c]).map(isClosed) == [true, false, false, false, false])
+        // Use makes the first of b the latest; then a and the rest of b are the next to go.
+        do {
+            let used = try #require(pool.origin(for: key("b.test")).takeIdle(at: 0))
+            pool.giveBack(used, idleNanoseconds: minute)
+        }
+        let d = try (0..<3).map { _ in try park(key("d.test"), in: pool) }
+        #expect(pool.idleCount == 4)
+        #expect((a + b + [c] + d).map(isClosed) == [true, true, true, false, true, false, false, false])
+        pool.close()
+        for end in a + b + [c] + d {
+            #expect(isClosed(end))
+            close(end)
+        }
+    }
+
+    /// Against a list of all that rest, whatever the order of events.
+    @Test func `the bound holds under any sequence of uses`() throws {
+        var random = SystemRandomNumberGenerator()
+        let pool = UpstreamPool(capacity: 8)
+        let keys = ["a.test", "b.test", "c.test"].map { key($0) }
+        var idle: [UpstreamConnection] = []
+        var busy: [UpstreamConnection] = []
+        var ends: [CInt] = []
+        for _ in 0..<2000 {
+            switch Int.random(in: 0..<5, using: &random) {
+            case 0 where ends.count < 200:
+                let (made, end) = try connection(to: keys.randomElement(using: &random)!, in: pool)
+                busy.append(made)
+                ends.append(end)
+            case 1, 2:
+                guard let index = busy.indices.randomElement(using: &random) else { continue }
+                if idle.count == 8 { idle.removeFirst() }
+                idle.append(busy[index])
+                pool.giveBack(busy.remove(at: index), idleNanoseconds: minute)
+            case 3:
+                let key = keys.randomElement(using: &random)!
+                let taken = pool.origin(for: key).takeIdle(at: 0)
+                #expect(taken === idle.last { $0.origin.key == key })
+                guard let taken else { continue }
+                idle.removeAll { $0 === taken }
+                busy.append(taken)
+            default:
+                guard Int.random(in: 0..<8, using: &random) == 0,
+                    let index = idle.indices.randomElement(using: &random)
+                else { continue }
+                idle[index].origin.drop(idle[index])
+                idle.remove(at: index)
+            }
+            try #require(pool.idleCount == idle.count)
+        }
+        for connection in busy { connection.close() }
+        busy = []
+        idle = []
+        pool.close()
+        #expect(pool.idleCount == 0)
         #expect(ends.allSatisfy(isClosed))
         for end in ends { close(end) }
+    }
+
+    @Test func `the bound is a share of the descriptors`() {
+        #expect(UpstreamPool.capacity(descriptors: 1024, pools: 2) == 128)
+        #expect(UpstreamPool.capacity(descriptors: 1_048_576, pools: 4) == UpstreamPool.largestCapacity)
+        #expect(UpstreamPool.capacity(descriptors: 3, pools: 64) == 1)
     }
 
     @Test func `an idle connection that ends or speaks is closed`() throws {
