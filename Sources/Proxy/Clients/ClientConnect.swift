@@ -49,12 +49,27 @@ extension ClientConnection {
     // MARK: Interception
 
     private func beginSecuring(_ route: Route) {
-        state = .securing(route)
         server.setDeadline(afterNanoseconds: worker.snapshot.timeouts.tlsHandshake.nanoseconds)
         do {
+            // Minted, if need be, while the client gets ready to speak.
             let identity = try worker.context.leaves.identity(
                 for: ServerName(host: route.authority.host), now: worker.unixTime())
-            let early = server.requests.takeReceived()
+            state = .awaitingHandshake(route, identity)
+        } catch {
+            return fail("no certificate for \(route.authority): \(error)")
+        }
+        guard server.requests.unread.isEmpty else { return secure() }
+        // From its first step on TLS holds tens of KiB: it begins when the client does.
+        server.requests.rest()
+        server.stream.wantsRead = true
+    }
+
+    /// The client has sent something, or ended.
+    private func secure() {
+        guard case .awaitingHandshake(let route, let identity) = state else { return server.abort() }
+        state = .securing(route)
+        let early = server.requests.takeReceived()
+        do {
             let connection = try server.stream.withDescriptor { descriptor in
                 try TLSConnection(
                     server: worker.context.serverTLS, descriptor: descriptor, identity: identity,
@@ -65,6 +80,10 @@ extension ClientConnection {
         } catch {
             fail("no certificate for \(route.authority): \(error)")
         }
+    }
+
+    func lentStreamIsReadable(_ server: HTTP1Server) {
+        if case .awaitingHandshake = state { secure() } else { server.stream.wantsRead = false }
     }
 
     func secured(_ result: Result<Void, StreamError>) {

@@ -18,6 +18,8 @@ final class ClientConnection {
         case connecting(ConnectAttempt)
         /// It is being answered.
         case promised(Route, UpstreamConnection)
+        /// It was answered, and the client's TLS handshake is awaited.
+        case awaitingHandshake(Route, Identity)
         /// The client's TLS handshake with a minted leaf.
         case securing(Route)
         /// Requests are for the authority of CONNECT.
@@ -189,7 +191,7 @@ final class ClientConnection {
         case .connecting(let attempt): attempt.cancel()
         case .verifying(let verification): verification.cancel()
         case .promised(let route, let upstream): worker.giveBack(upstream, of: route)
-        case .securing, .inside, .open, .authenticating, .relaying, .closed: break
+        case .awaitingHandshake, .securing, .inside, .open, .authenticating, .relaying, .closed: break
         }
         if let kept { worker.giveBack(kept) }
         kept = nil

@@ -11,6 +11,9 @@ protocol HTTP1ServerOwner: AnyObject {
     func received(by server: HTTP1Server)
     /// The answer before ``HTTP1Server/AfterAnswer/handOver`` has been written: the stream is the owner's.
     func handedOver(by server: HTTP1Server)
+    /// The stream, which is the owner's, can be read, and has been given no other owner of its events. Called until it
+    /// is read or ``ByteStream/wantsRead`` is false.
+    func lentStreamIsReadable(_ server: HTTP1Server)
     /// An exchange has become another protocol: the stream is the owner's.
     func switched(to upstream: UpstreamConnection, by server: HTTP1Server)
     /// Keeps an upstream for this client's next request: it is nobody else's.
@@ -132,7 +135,8 @@ final class HTTP1Server: ByteStreamOwner {
         case .exchanging: exchange.downstreamIsReadable()
         case .held: if let error = receiveAhead() { owner.clientHasGone(error.description) }
         case .lingering: discard()
-        case .answering, .lent, .breakingOff, .closed: stream.wantsRead = false
+        case .lent: owner.lentStreamIsReadable(self)
+        case .answering, .breakingOff, .closed: stream.wantsRead = false
         }
     }
 
@@ -229,6 +233,7 @@ final class HTTP1Server: ByteStreamOwner {
     /// The owner needs the head no more.
     func dropHead() {
         requests.skip(headLength)
+        requests.rest()
         headLength = 0
     }
 
@@ -324,7 +329,8 @@ final class HTTP1Server: ByteStreamOwner {
     func receiveAhead() -> StreamError? {
         switch requests.receive(from: stream, limit: SlabPool.slabSize) {
         case nil: stream.wantsRead = false
-        case .received?, .blocked?: break
+        case .received?: break
+        case .blocked?: requests.rest()
         case .ended?:
             hasEnded = true
             stream.wantsRead = false

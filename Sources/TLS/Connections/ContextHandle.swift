@@ -20,9 +20,10 @@ final class ContextHandle: @unchecked Sendable {
         "ECDSA+SHA256:RSA-PSS+SHA256:RSA+SHA256:ECDSA+SHA384:RSA-PSS+SHA384:RSA+SHA384:"
         + "RSA-PSS+SHA512:RSA+SHA512:ECDSA+SHA512:ed25519"
 
-    /// Bytes fetched by one read of the socket: four full records, so that a bulk transfer costs a
-    /// quarter of the system calls. The memory is given back whenever it is empty.
-    private static let readAhead = 4 * (16 * 1024 + 256 + 5)
+    /// Bytes fetched by one read of the socket once the handshake is over: four full records, so that a bulk
+    /// transfer costs a quarter of the system calls. The memory is given back whenever it is empty. A handshake, in
+    /// which a peer may stop at any byte, gets OpenSSL's default of one record.
+    static let readAhead = 4 * (16 * 1024 + 256 + 5)
 
     init(_ method: OpaquePointer?, versions: ClosedRange<TLSVersion>) throws(TLSError) {
         OpenSSLErrorQueue.clear()
@@ -44,7 +45,6 @@ final class ContextHandle: @unchecked Sendable {
             Int(SSL_MODE_RELEASE_BUFFERS) | Int(SSL_MODE_ENABLE_PARTIAL_WRITE)
                 | Int(SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER))
         shim_SSL_CTX_set_read_ahead(pointer, 1)
-        SSL_CTX_set_default_read_buffer_len(pointer, Self.readAhead)
     }
 
     deinit { SSL_CTX_free(pointer) }

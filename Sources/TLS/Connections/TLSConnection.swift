@@ -77,7 +77,9 @@ package struct TLSConnection: ~Copyable {
     package mutating func handshake() -> TLSResult<Void> {
         OpenSSLErrorQueue.clear()
         let done = SSL_do_handshake(ssl)
-        return done == 1 ? .complete(()) : failure(done)
+        guard done == 1 else { return failure(done) }
+        SSL_set_default_read_buffer_len(ssl, ContextHandle.readAhead)
+        return .complete(())
     }
 
     /// Reads at most one record's worth of data; the count is more than 0 when complete. Call it again
