@@ -21,3 +21,12 @@ package struct Descriptor: ~Copyable {
         _ = Glibc.close(raw)
     }
 }
+
+extension Descriptor {
+    /// How many descriptors this process may have open at one time (the soft limit RLIMIT_NOFILE).
+    package static var limit: Int {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }
+        return Int(clamping: limit.rlim_cur)
+    }
+}

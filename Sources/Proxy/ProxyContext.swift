@@ -17,14 +17,20 @@ final class ProxyContext: Sendable {
     let pins: PinWatch
     let logger: Logger
     let logOutput: LogOutput
+    let freeMemory: FreeMemory
+    /// Idle upstream connections of one worker.
+    let idleUpstreams: Int
     /// The wall clock in Unix seconds.
     let unixTime: @Sendable () -> Int64
 
     init(
         authority: LocalAuthority, leafLifetime: Duration, pins: PinWatch, logger: Logger,
-        logOutput: LogOutput, unixTime: @escaping @Sendable () -> Int64
+        logOutput: LogOutput, freeMemory: FreeMemory, idleUpstreams: Int,
+        unixTime: @escaping @Sendable () -> Int64
     ) throws {
         self.authority = authority
+        self.freeMemory = freeMemory
+        self.idleUpstreams = idleUpstreams
         self.unixTime = unixTime
         leaves = LeafCache(authority: authority, lifetime: leafLifetime.components.seconds)
         clientTLS = try TLSClientContext(options: .init(for: TrustRequirements()))

@@ -42,6 +42,10 @@ package final class ProxyDaemon {
     private var workersUnderWay = 0
     private var isStopping = false
     private var drainTimer: Timer?
+    private let freeMemory = FreeMemory()
+    private var afterReload: Timer?
+    /// How long after a reload what the old configuration took is given back: most of its users have gone by then.
+    private static let afterReloadNanoseconds: UInt64 = 10_000_000_000
 
     /// - Parameters:
     ///   - snapshot: the configuration to begin with.
@@ -78,11 +82,13 @@ package final class ProxyDaemon {
         for warning in snapshot.warnings { logger.warning("config.warning", metadata: ["cause": "\(warning)"]) }
         let configuration = try ActiveConfiguration(snapshot, authority: authority)
         let upkeep = try PinUpkeep(loop: loop, configuration: configuration, logger: logger, unixTime: unixTime)
+        let workerCount = snapshot.proxy.workers ?? Self.availableProcessors
         let context = try ProxyContext(
             authority: authority, leafLifetime: snapshot.authority.leafLifetime, pins: upkeep.watch,
-            logger: logger, logOutput: output, unixTime: unixTime)
+            logger: logger, logOutput: output, freeMemory: freeMemory,
+            idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount), unixTime: unixTime)
         let clientEnded = EndedClients()
-        for number in 1...(snapshot.proxy.workers ?? Self.availableProcessors) {
+        for number in 1...workerCount {
             workers.append(
                 try .start(number: number, context: context, configuration: configuration) { clientEnded.report() })
         }
@@ -121,6 +127,8 @@ package final class ProxyDaemon {
                 "workers": "\(workers.count)", "pid": "\(getpid())",
             ])
         notices.ready()
+        // What the reading of the files took.
+        freeMemory.giveBack()
     }
 
     // MARK: Signals
@@ -148,6 +156,9 @@ package final class ProxyDaemon {
             if let acceptor { workers[0].perform { acceptor.value(on: $0.loop).limit(clients: clients) } }
             logger.notice("config.reload", metadata: ["files": "\(fresh.files.joined(separator: ", "))"])
             for warning in fresh.warnings { logger.warning("config.warning", metadata: ["cause": "\(warning)"]) }
+            afterReload = Timer(loop: loop, afterNanoseconds: Self.afterReloadNanoseconds) { [freeMemory] in
+                freeMemory.giveBack()
+            }
             notices.reloaded(nil)
         } catch {
             for problem in error.problems { logger.error("config.error", metadata: ["cause": "\(problem)"]) }

@@ -11,6 +11,8 @@ final class Worker {
     /// How long a connection that was used a moment ago gets for one more request when the proxy stops:
     /// the request may be on its way already.
     static let lastChanceNanoseconds: UInt64 = 1_000_000_000
+    /// How long after a peak what it took is given back: the next one may follow at once.
+    private static let quietNanoseconds: UInt64 = 5_000_000_000
 
     let loop: EventLoop
     let context: ProxyContext
@@ -25,6 +27,8 @@ final class Worker {
 
     private var clients: [ObjectIdentifier: ClientConnection] = [:]
     private var fronts: [ObjectIdentifier: TLSFront] = [:]
+    private var peak = PeakWatch()
+    private lazy var quiet = Deadline(loop: loop) { [unowned self] in giveMemoryBack() }
     private(set) var isDraining = false
     private var stopped: (() -> Void)?
 
@@ -37,7 +41,7 @@ final class Worker {
         self.load = load
         resolver = try Resolver(loop: loop, cache: context.names)
         let slabs = SlabPool()
-        let pool = UpstreamPool()
+        let pool = UpstreamPool(capacity: context.idleUpstreams)
         let connector = UpstreamConnector(
             loop: loop, resolver: resolver, slabs: slabs, pool: pool, sessions: context.sessions,
             probes: context.probes, tls: context.clientTLS, unixTime: context.unixTime)
@@ -85,6 +89,7 @@ final class Worker {
         stream.aborted = aborted
         let client = ClientConnection(worker: self, stream: stream, peer: peer)
         clients[ObjectIdentifier(client)] = client
+        _ = peak.changed(to: connections)
         client.start()
     }
 
@@ -99,7 +104,24 @@ final class Worker {
     func remove(_ client: ClientConnection) {
         guard clients.removeValue(forKey: ObjectIdentifier(client)) != nil else { return }
         load.ended()
+        if peak.changed(to: connections), !quiet.isSet { quiet.set(afterNanoseconds: Self.quietNanoseconds) }
         finishDraining()
+    }
+
+    // MARK: Memory
+
+    private var connections: Int { clients.count + session.pool.idleCount }
+
+    private func giveMemoryBack() {
+        guard peak.changed(to: connections) else { return }
+        clients = Dictionary(uniqueKeysWithValues: clients.lazy.map { ($0.key, $0.value) })
+        session.slabs.releaseFree()
+        context.freeMemory.giveBack()
+        peak.gaveBack(at: connections)
+        // The upstream connections of a peak go a while after its clients, without a word to the worker.
+        if session.pool.idleCount >= PeakWatch.smallest {
+            quiet.set(afterNanoseconds: snapshot.timeouts.idleUpstream.nanoseconds)
+        }
     }
 
     // MARK: The configuration

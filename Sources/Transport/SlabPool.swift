@@ -16,8 +16,12 @@ package final class SlabPool {
         free.reserveCapacity(Self.keptFree)
     }
 
-    deinit {
+    deinit { releaseFree() }
+
+    /// Gives back to the allocator what nobody holds, after a peak.
+    package func releaseFree() {
         for slab in free { slab.deallocate() }
+        free.removeAll(keepingCapacity: true)
     }
 
     func take() -> UnsafeMutableRawPointer {

@@ -12,3 +12,6 @@
 
 // A GNU extension: the headers show it only under _GNU_SOURCE, which the Glibc module is built without.
 int accept4(int socket, struct sockaddr *restrict address, socklen_t *restrict length, int flags);
+
+// malloc_trim(3), of a header of its own.
+int malloc_trim(size_t pad);

@@ -119,11 +119,16 @@ final class ProxyProcess: Sendable {
     }
 
     /// The most memory that it ever had resident, in bytes.
-    func peakMemory() throws -> Int {
+    func peakMemory() throws -> Int { try memory("VmHWM") }
+
+    /// The memory that it has resident now, in bytes.
+    func residentMemory() throws -> Int { try memory("VmRSS") }
+
+    private func memory(_ field: String) throws -> Int {
         let status = try String(contentsOfFile: "/proc/\(process.identifier)/status", encoding: .utf8)
-        let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+        let line = status.split(separator: "\n").first { $0.hasPrefix(field + ":") }
         guard let kibibytes = line?.split(separator: " ").dropFirst().first.flatMap({ Int($0) }) else {
-            throw TestBedError("no VmHWM of process \(process.identifier)")
+            throw TestBedError("no \(field) of process \(process.identifier)")
         }
         return kibibytes * 1024
     }

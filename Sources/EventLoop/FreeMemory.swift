@@ -1,0 +1,35 @@
+internal import CShims
+internal import Dispatch
+internal import Synchronization
+
+/// Gives free memory back to the system, off the workers' threads, and once for requests that come together.
+///
+/// Every heap of the process is locked while it is walked, each for some milliseconds after a large peak: not to be
+/// asked for on the way of a request.
+package final class FreeMemory: Sendable {
+    private let isWanted = Atomic(false)
+    private let run: @Sendable (@escaping @Sendable () -> Void) -> Void
+    private let give: @Sendable () -> Void
+
+    private static let queue = DispatchQueue(label: "free memory", qos: .utility)
+
+    /// - Parameters:
+    ///   - run: runs work elsewhere and later, one after the other.
+    ///   - give: walks the heaps.
+    package init(
+        run: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { queue.async(execute: $0) },
+        give: @escaping @Sendable () -> Void = { malloc_trim(0) }
+    ) {
+        self.run = run
+        self.give = give
+    }
+
+    package func giveBack() {
+        guard !isWanted.exchange(true, ordering: .relaxed) else { return }
+        run { [self] in
+            // What is freed from here on may be missed by this walk: it is worth another.
+            isWanted.store(false, ordering: .relaxed)
+            give()
+        }
+    }
+}
