@@ -286,6 +286,13 @@ def die_and_stall(peer, _):
     die_when_reused(peer, "")
 
 
+def die(peer, _):
+    """Ends each connection as soon as it is asked, whether it served before or not."""
+    say("died", connection=peer.number, method=peer.method)
+    peer.cut()
+    raise EOFError
+
+
 def login(peer, scheme):
     """/login/NTLM: authenticates the connection, whatever the credentials."""
     for _ in peer.body():
@@ -342,7 +349,7 @@ PATHS = {
     "truncated": truncated, "early": early, "expectation": expectation,
     "refused-expectation": refused_expectation, "hints": hints, "interims": interims, "status": status,
     "not-modified": not_modified, "head-length": head_length, "close-when-idle": close_when_idle,
-    "die-when-reused": die_when_reused, "die-and-stall": die_and_stall, "cut-short": cut_short,
+    "die": die, "die-when-reused": die_when_reused, "die-and-stall": die_and_stall, "cut-short": cut_short,
     "early-reset": early_reset, "login": login, "raw": raw, "upgrade": upgrade, "hold": hold,
     "release": release_held, "silent": silent,
 }

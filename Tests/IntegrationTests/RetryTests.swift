@@ -1,0 +1,57 @@
+import Testing
+
+/// A request that finds its pooled connection closed is sent once more, on a new connection, and then no more:
+/// whatever is wrong with an origin, no request knocks at it without end.
+@Suite(.timeLimit(.minutes(1)))
+struct RetryTests {
+    /// An origin to which the proxy's one worker holds that many idle connections.
+    private func prepare(_ bed: TestBed, idle: Int) async throws -> (SharedBed, PythonPeer) {
+        let shared = try await OriginBed.prepare(bed, sections: ["proxy": ["workers: 1"]])
+        let origin = try #require(shared.plainOrigin)
+        // All at one time, so that none serves two.
+        let clients = try (0..<idle).map { _ in try RawConnection(to: shared.proxy) }
+        for client in clients { try await client.send(request("/hold/all", of: shared)) }
+        guard idle > 0 else { return (shared, origin) }
+        try await eventually("all to be held") { origin.events.all("held").count == idle }
+        #expect(try await shared.curl(shared.plainURL + "/release/all", "-H", "Connection: close").succeeded)
+        for client in clients { #expect(try await client.response().body == "first,second") }
+        return (shared, origin)
+    }
+
+    private func request(_ path: String, of shared: SharedBed, method: String = "GET") -> String {
+        "\(method) \(shared.plainURL)\(path) HTTP/1.1\r\nHost: origin.test:\(shared.secondOriginPort)\r\n\r\n"
+    }
+
+    /// What a request for `/die` is answered with, and how often the origin got it.
+    private func deaths(idle: Int, method: String) async throws -> (status: Int, count: Int) {
+        try await withTestBed { bed in
+            let (shared, origin) = try await prepare(bed, idle: idle)
+            let client = try RawConnection(to: shared.proxy)
+            try await client.send(request("/die", of: shared, method: method))
+            let status = try await client.response().status
+            // What the origin said of it may come after what the client saw, in order.
+            #expect(try await shared.curl(shared.plainURL + "/last").succeeded)
+            _ = try await origin.events.first("request") { $0["target"] == "/last" }
+            return (status, origin.events.all("died").count)
+        }
+    }
+
+    @Test func aRequestIsSentTwiceAtMostHoweverManyConnectionsRest() async throws {
+        let (status, count) = try await deaths(idle: 4, method: "GET")
+        #expect(status == 502)
+        #expect(count == 2)
+    }
+
+    @Test func onANewConnectionItIsSentOnce() async throws {
+        let (status, count) = try await deaths(idle: 0, method: "GET")
+        #expect(status == 502)
+        #expect(count == 1)
+    }
+
+    /// It may have done its work before the connection broke.
+    @Test func whatIsNotIdempotentIsSentOnce() async throws {
+        let (status, count) = try await deaths(idle: 4, method: "POST")
+        #expect(status == 502)
+        #expect(count == 1)
+    }
+}
