@@ -87,7 +87,7 @@ package final class UpstreamConnection: ByteStreamOwner {
     func enterPool(idleNanoseconds: UInt64) {
         hasRested = true
         receiver = nil
-        responses.rest()
+        rest()
         stream.owner = self
         stream.wantsRead = true
         idleDeadline.set(afterNanoseconds: idleNanoseconds)
@@ -104,12 +104,17 @@ package final class UpstreamConnection: ByteStreamOwner {
     package func streamIsReadable(_ stream: ByteStream) {
         if let receiver { return receiver.upstreamIsReadable() }
         switch responses.receive(from: stream, limit: 1) {
-        case .blocked?: responses.rest()
+        case .blocked?: rest()
         default:
             isOver = true
             stream.wantsRead = false
             origin.drop(self)
         }
+    }
+
+    private func rest() {
+        responses.rest()
+        stream.rest()
     }
 
     package func streamIsWritable(_ stream: ByteStream) { receiver?.upstreamIsWritable() }

@@ -215,6 +215,11 @@ package final class ByteStream: SocketHandler, ByteSink {
         return .done
     }
 
+    /// Nothing is under way, and perhaps for long: keeps no memory for bytes.
+    package func rest() {
+        if layer == .tls { tls!.releaseBuffers() }
+    }
+
     // MARK: Ending
 
     /// Ends this side: close_notify under TLS, and FIN. The other side may go on.

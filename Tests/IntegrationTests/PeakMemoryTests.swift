@@ -25,4 +25,33 @@ struct PeakMemoryTests {
             withExtendedLifetime(clients) {}
         }
     }
+
+    /// A client that has been told 200 and says nothing costs what its two connections are, not what they would need:
+    /// an object of OpenSSL's, some of ours, and no buffers.
+    @Test(.disabled(if: Sanitizer.isOn, "its allocator pads what it gives"))
+    func aConnectThatWaitsForItsHandshakeHoldsNoBuffers() async throws {
+        try await withTestBed { bed in
+            let roots = try TestRoots()
+            let origin = try await NginxOrigin(in: bed, sites: [.init(name: "origin.test", chain: roots.chain("origin.test"))])
+            let proxy = try await ProxyProcess(
+                in: bed, trust: roots.write(to: bed), hosts: ["origin.test": "127.0.0.1"],
+                sections: ["proxy": ["workers: 1"], "timeouts": ["tls_handshake: 60s"]])
+            let connect = "CONNECT origin.test:\(origin.port) HTTP/1.1\r\nHost: origin.test:\(origin.port)\r\n\r\n"
+            var clients: [RawConnection] = []
+            func more(_ count: Int) async throws {
+                for _ in 0..<count {
+                    let client = try RawConnection(to: proxy)
+                    try await client.send(connect)
+                    #expect(try await client.response().status == 200)
+                    clients.append(client)
+                }
+            }
+            // What is made once, and what the pool of buffers keeps.
+            try await more(50)
+            let before = try proxy.residentMemory()
+            try await more(300)
+            #expect(try proxy.residentMemory() - before < 300 * (40 << 10))
+            withExtendedLifetime(clients) {}
+        }
+    }
 }

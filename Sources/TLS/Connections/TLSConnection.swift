@@ -108,6 +108,10 @@ package struct TLSConnection: ~Copyable {
         return done >= 0 ? .complete(()) : failure(done)
     }
 
+    /// Gives back the memory for records where nothing of one is in it. Reading a session ticket sets up the buffer for
+    /// an answer that there is none to, and 16 KiB would stay until something is written.
+    package mutating func releaseBuffers() { _ = SSL_free_buffers(ssl) }
+
     /// True if data has arrived that a read would find without a system call, or a part of a record.
     package var hasPending: Bool { SSL_has_pending(ssl) == 1 }
 
