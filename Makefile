@@ -1,5 +1,5 @@
 # make run    the proxy in the foreground, with config/pinproxy.yaml
-# make test   every test
+# make test   every test; with SANITIZE=address under the address sanitizer (docs/testing.md)
 # make bench  processor time per request, beside nginx, HAProxy and Squid, and of the table of hosts
 #             (see Benchmarks/README.md)
 #
@@ -27,6 +27,15 @@ REQUIREMENTS := Tests/IntegrationTests/Peers/requirements.txt
 # processors has hundreds of them at once, and every time-out strikes.
 AT_ONCE := $(shell expr 4 '*' $$(nproc))
 
+# A build of its own for each sanitizer. The proxies that the tests start are built with it too, and get the same
+# options: what is found there fails the test that started them.
+ifdef SANITIZE
+SANITIZED := --sanitize=$(SANITIZE) --scratch-path .build-$(SANITIZE)
+AT_ONCE := $(shell expr 2 '*' $$(nproc))
+export ASAN_OPTIONS ?= detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1
+export LSAN_OPTIONS ?= suppressions=$(CURDIR)/Tests/leaks.txt:print_suppressions=0
+endif
+
 .PHONY: run release test bench
 
 run: release
@@ -39,8 +48,8 @@ release:
 
 test: $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST)
-	swift build --build-tests
-	swift test --skip-build --experimental-maximum-parallelization-width $(AT_ONCE)
+	swift build --build-tests $(SANITIZED)
+	swift test --skip-build $(SANITIZED) --experimental-maximum-parallelization-width $(AT_ONCE)
 
 bench: release
 	@.ci/install-packages $(TO_BENCH)

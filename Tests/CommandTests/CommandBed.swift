@@ -1,4 +1,5 @@
 import Foundation
+import Testing
 
 /// A directory with a configuration in it, and the built executable to be run there.
 ///
@@ -58,6 +59,11 @@ final class CommandBed {
             environment: environment)
     }
 
+    /// As the tests themselves got them (docs/testing.md).
+    private static let sanitizerSettings = ProcessInfo.processInfo.environment.filter {
+        $0.key == "ASAN_OPTIONS" || $0.key == "LSAN_OPTIONS"
+    }
+
     static func run(
         _ command: [String], in directory: String, environment: [String: String]
     ) throws -> Outcome {
@@ -65,7 +71,7 @@ final class CommandBed {
         process.executableURL = URL(fileURLWithPath: command[0])
         process.arguments = Array(command.dropFirst())
         process.currentDirectoryURL = URL(fileURLWithPath: directory)
-        process.environment = environment
+        process.environment = environment.merging(sanitizerSettings) { $1 }
         process.standardInput = FileHandle.nullDevice
         // Files, since nobody empties two pipes at once.
         let names = ["output", "errors"].map { "\(directory)/.\($0)-\(UUID().uuidString)" }
@@ -76,6 +82,9 @@ final class CommandBed {
         try process.run()
         process.waitUntilExit()
         let texts = try names.map { try String(contentsOfFile: $0, encoding: .utf8) }
+        if texts[1].contains("ERROR: AddressSanitizer") || texts[1].contains("ERROR: LeakSanitizer") {
+            Issue.record(Comment(rawValue: "the sanitizer stopped \(command)\n\(texts[1].prefix(6000))"))
+        }
         return Outcome(code: process.terminationStatus, output: texts[0], errors: texts[1])
     }
 }

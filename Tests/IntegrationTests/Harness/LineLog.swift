@@ -18,9 +18,14 @@ final class LineLog: Sendable {
 
     /// All that was written, once the program has closed its end.
     var text: String {
+        get async { await complete.joined(separator: "\n") }
+    }
+
+    /// The same, by lines.
+    var complete: [String] {
         get async {
             await finished.value
-            return lines.joined(separator: "\n")
+            return lines
         }
     }
 

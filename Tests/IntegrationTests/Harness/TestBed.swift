@@ -50,7 +50,7 @@ final class TestBed: Sendable {
     /// for each client, never inherited.
     var environment: [String: String] {
         ["PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": directory, "LANG": "C.UTF-8",
-         "TMPDIR": directory]
+         "TMPDIR": directory].merging(Sanitizer.environment) { $1 }
     }
 
     /// Starts a program that runs until the end of the test.
@@ -84,6 +84,11 @@ final class TestBed: Sendable {
             Issue.record(Comment(rawValue: "the proxy died of \(ending)\n\(last)"))
         }
         for (_, process) in children.withLock({ $0 }).reversed() { await process.stop() }
+        if Sanitizer.isOn {
+            for (name, process) in children.withLock({ $0 }) where name == ProxyProcess.executable {
+                Sanitizer.check(await process.output.complete + process.errors.complete, of: name)
+            }
+        }
         if ProcessInfo.processInfo.environment["PINPROXY_TEST_KEEP"] == nil {
             try? FileManager.default.removeItem(atPath: directory)
             return

@@ -1,0 +1,25 @@
+import Foundation
+import Testing
+
+/// The address sanitizer, where the tests are built with it (docs/testing.md): so is the proxy that they start, and
+/// what it finds there fails the test that started it.
+enum Sanitizer {
+    static let isOn = dlsym(nil, "__asan_init") != nil || !environment.isEmpty
+
+    /// The sanitizer's own settings, which every program of ours gets as the tests got them.
+    static let environment = ProcessInfo.processInfo.environment.filter {
+        $0.key == "ASAN_OPTIONS" || $0.key == "LSAN_OPTIONS"
+    }
+
+    /// Records an issue for a report among the lines that a program wrote.
+    static func check(_ lines: [String], of program: String) {
+        guard let start = lines.firstIndex(where: isReport) else { return }
+        let report = lines[start...].prefix(60).joined(separator: "\n")
+        Issue.record(Comment(rawValue: "the sanitizer stopped \(program)\n\(report)"))
+    }
+
+    /// The first line of a report: `==123==ERROR: AddressSanitizer: heap-use-after-free on address …`
+    static func isReport(_ line: String) -> Bool {
+        line.contains("ERROR: AddressSanitizer") || line.contains("ERROR: LeakSanitizer")
+    }
+}
