@@ -42,3 +42,7 @@ struct HostDecision {
         }
     }
 }
+
+extension HostEntry {
+    var source: PolicySource { PolicySource(pattern: pattern, location: location) }
+}

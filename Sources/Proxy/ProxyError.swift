@@ -26,7 +26,8 @@ enum ProxyError {
     case denied(host: String, entry: String?)
     case plainToPinnedHost(String, entry: String)
     // The origin's, or the way's to it.
-    case upstream(UpstreamFailure, HTTPWire.Authority)
+    /// - Parameter by: where it is written what holds for the host.
+    case upstream(UpstreamFailure, HTTPWire.Authority, PolicySource?)
     case upstreamClosed(String, host: String)
     case badResponse(WireError, host: String)
     case responseHeadTooLarge(Int, host: String)
@@ -42,13 +43,13 @@ enum ProxyError {
         }
     }
 
-    /// What an exchange with `authority` ended with.
-    static func exchange(_ failure: ExchangeFailure, _ authority: HTTPWire.Authority) -> ProxyError {
-        let host = authority.host
+    /// What an exchange with `destination` ended with.
+    static func exchange(_ failure: ExchangeFailure, _ destination: Destination) -> ProxyError {
+        let host = destination.authority.host
         return switch failure {
         case .badRequest(let error): .badRequest(error)
         case .requestStalled(let time): .requestStalled(after: time)
-        case .unreachable(let failure): .upstream(failure, authority)
+        case .unreachable(let failure): .upstream(failure, destination.authority, destination.source)
         case .upstreamClosed(let cause): .upstreamClosed(cause, host: host)
         case .badResponse(let error): .badResponse(error, host: host)
         case .responseHeadTooLarge(let limit): .responseHeadTooLarge(limit, host: host)
@@ -134,7 +135,7 @@ enum ProxyError {
                 "Plain HTTP to pinned host \(host) refused",
                 "http:// can't be pinned", host: host,
                 advice: "\(entry) pins this host; ask for it with https://.")
-        case .upstream(let failure, let authority): failure.report(for: authority)
+        case .upstream(let failure, let authority, let source): failure.report(for: authority, by: source)
         case .upstreamClosed(let cause, let host):
             .origin(502, "\(host) closed the connection", "connection_terminated", "the origin \(cause) before it answered", host)
         case .badResponse(let error, let host):

@@ -31,6 +31,8 @@ package struct Rehearsal {
         package let version: TLSVersion?
         /// OpenSSL's name of the cipher suite; nil in a tunnel.
         package let cipher: String?
+        /// What the origin asked for, if it asked for a client certificate of the proxy.
+        package var certificateRequest: ClientCertificateRequest?
     }
 
     package typealias Ending = Result<Connection, UpstreamFailure>
@@ -90,6 +92,7 @@ package struct Rehearsal {
         private let connector: UpstreamConnector
         private var attempts: [Int: UpstreamAttempt] = [:]
         private var probes: [Int: UpstreamProbe] = [:]
+        private var waits: [Int: CertificateAnswer] = [:]
         private var results: [Int: Ending] = [:]
         private var begun = 0
         private let limit: Duration?
@@ -114,6 +117,7 @@ package struct Rehearsal {
             deadline.clear()
             for attempt in attempts.values { attempt.cancel() }
             for probe in probes.values { probe.cancel() }
+            waits = [:]
             return parts.indices.map { results[$0] }
         }
 
@@ -123,10 +127,10 @@ package struct Rehearsal {
             let target = rehearsal.target(parts[index].host, parts[index].act)
             attempts[index] = connector.connect(to: target, timeouts: rehearsal.timeouts) { [unowned self] result in
                 attempts[index] = nil
-                if case .success(let connection) = result, case .verifiedTunnel = target.layer {
-                    probe(index, target, over: connection)
-                } else {
-                    end(index, result.map(Connection.init))
+                switch (result, target.layer) {
+                case (.success(let connection), .verifiedTunnel): probe(index, target, over: connection)
+                case (.success(let connection), _): listen(index, to: connection)
+                case (.failure(let failure), _): end(index, .failure(failure))
                 }
             }
         }
@@ -147,6 +151,21 @@ package struct Rehearsal {
             }
         }
 
+        /// Waits for what an origin says of a client certificate that it asked for, if it hasn't said so yet.
+        private func listen(_ index: Int, to connection: UpstreamConnection) {
+            let wait = CertificateAnswer(connection, loop: loop, unixTime: rehearsal.unixTime) { [unowned self] refusal in
+                waits[index] = nil
+                if let refusal {
+                    connection.close()
+                    end(index, .failure(.clientCertificate(refusal)))
+                } else {
+                    end(index, .success(Connection(connection)))
+                }
+            }
+            waits[index] = wait
+            wait.start()
+        }
+
         private func end(_ index: Int, _ ending: Ending) {
             results[index] = ending
             if begun < parts.count { beginNext() } else if results.count == parts.count { loop.stop() }
@@ -161,6 +180,7 @@ extension Rehearsal.Connection {
         verdict = connection.verdict
         version = connection.stream.withTLS { $0.version }
         cipher = connection.stream.withTLS { $0.cipherName }
+        certificateRequest = connection.stream.withTLS { $0.certificateRequest } ?? nil
         connection.close()
     }
 }

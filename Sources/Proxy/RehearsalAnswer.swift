@@ -1,3 +1,4 @@
+package import Configuration
 package import Session
 
 extension Rehearsal {
@@ -10,8 +11,9 @@ extension Rehearsal {
         package let text: String
 
         /// The answer where no connection came to be.
-        package init(_ failure: UpstreamFailure, for host: Host) {
-            self.init(failure.report(for: host.authority))
+        /// - Parameter entry: the entry that decides; nil: the defaults do.
+        package init(_ failure: UpstreamFailure, for host: Host, entry: HostEntry? = nil) {
+            self.init(failure.report(for: host.authority, by: entry?.source))
         }
 
         /// The answer where the policy denies the host.

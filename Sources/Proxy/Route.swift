@@ -54,7 +54,8 @@ extension Worker {
             snapshot: snapshot, entry: decision.entry,
             destination: Destination(
                 authority: authority, target: target, origin: session.pool.origin(for: target.key),
-                timeouts: snapshot.timeouts, limits: snapshot.limits, via: snapshot.proxy.via))
+                timeouts: snapshot.timeouts, limits: snapshot.limits, via: snapshot.proxy.via,
+                source: decision.entry?.source))
         return switch layer {
         case .tunnel, .verifiedTunnel: .tunnel(route)
         case .plain, .tls: .relay(route)

@@ -5,7 +5,8 @@ import Session
 
 /// What is said of a connection to an origin that did not come to be.
 extension UpstreamFailure {
-    func report(for authority: Authority) -> RefusalReport {
+    /// - Parameter source: where it is written what holds for the host; nil: in the defaults.
+    func report(for authority: Authority, by source: PolicySource? = nil) -> RefusalReport {
         let host = authority.host
         switch self {
         case .unresolved(.timedOut(let name)):
@@ -31,6 +32,8 @@ extension UpstreamFailure {
             return RefusalReport.origin(
                 502, "TLS with \(host) failed", "tls_protocol_error",
                 "TLS handshake with \(authority): \(error)", host)
+        case .clientCertificate(let refusal):
+            return refusal.report(for: authority, by: source)
         case .refused(let verdict):
             guard let refusal = verdict.refusal else { return UpstreamFailure.local("no verdict").report(for: authority) }
             return RefusalReport(

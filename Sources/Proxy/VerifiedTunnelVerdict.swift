@@ -81,7 +81,7 @@ extension VerifiedTunnel {
                 guard let refusal = verdict.refusal else { return refuse(.internalError, "no verdict", Self.tlsError) }
                 refuse(TunnelAlert(for: refusal), refusal.title, "tls_certificate_error")
             case .failed(let failure):
-                let error = ProxyError.upstream(failure, route.authority)
+                let error = ProxyError.upstream(failure, route.authority, route.destination.source)
                 refuse(.internalError, "the probe failed: \(error.cause)", error.proxyStatusError)
             }
         }

@@ -1,4 +1,5 @@
 package import HTTPWire
+package import TLS
 package import Transport
 
 /// The far door of an exchange whose origin speaks HTTP/1.1.
@@ -82,6 +83,8 @@ extension UpstreamConnection: Upstream {
 
     package var hasPassedAll: Bool { responses.isDrained }
     package var responseCarried: UInt64 { responses.carried }
+
+    package func certificateRefusal(at time: UnixTime) -> ClientCertificateRefusal? { stream.certificateRefusal(at: time) }
 
     // MARK: The end
 

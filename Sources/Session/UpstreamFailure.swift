@@ -1,5 +1,6 @@
 package import EventLoop
 package import Security
+package import TLS
 package import Transport
 
 /// Why no connection to an origin came to be. Nothing of the exchange was sent.
@@ -22,6 +23,8 @@ package enum UpstreamFailure: Error, Sendable {
     case parentFailed(String)
     /// The handshake failed for another reason than the chain.
     case tls(StreamError)
+    /// The origin asked for a client certificate, and ended the connection over what it got.
+    case clientCertificate(ClientCertificateRefusal)
     /// The security policy refused the chain; the verdict says why.
     case refused(Verdict)
     /// Something of this machine failed, such as a lack of descriptors.

@@ -106,6 +106,11 @@ package final class ByteStream: SocketHandler, ByteSink {
         }
     }
 
+    /// Why the server ended TLS, if that was over a client certificate that it asked for (``TLSConnection/certificateRefusal(at:)``).
+    package func certificateRefusal(at time: UnixTime) -> ClientCertificateRefusal? {
+        withTLS { $0.certificateRefusal(at: time) } ?? nil
+    }
+
     /// Runs `connection`, made for ``withDescriptor(_:)``, over this stream from now on.
     package func secure(_ connection: consuming TLSConnection) {
         tls = consume connection

@@ -16,7 +16,7 @@ extension ClientConnection {
             case .success(let upstream): promise(route, upstream)
             case .failure(let failure):
                 state = .open
-                server.refuseRequest(.exchange(.unreachable(failure), route.authority))
+                server.refuseRequest(.exchange(.unreachable(failure), route.destination))
             }
         }
         state = .connecting(attempt)

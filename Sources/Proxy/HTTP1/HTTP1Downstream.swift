@@ -76,7 +76,7 @@ extension HTTP1Server: Downstream {
     }
 
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
-        ProxyError.exchange(failure, destination.authority).refusal
+        ProxyError.exchange(failure, destination).refusal
     }
 
     func exchangeEnded(_ ending: ExchangeEnding) {
@@ -90,7 +90,7 @@ extension HTTP1Server: Downstream {
             requests.abandon()
             awaitNextRequest()
         case .refused(let failure, let destination):
-            refuse(.exchange(failure, destination.authority), method: head.method, keepsConnection: false)
+            refuse(.exchange(failure, destination), method: head.method, keepsConnection: false)
         case .cut(.delivered): breakOff(isFramed: bodyIsFramed)
         case .cut(.reset): abort()
         case .switched(let upstream):

@@ -10,11 +10,14 @@ package final class Destination {
     package let limits: Limits
     /// Whether the proxy records itself in Via.
     package let via: Bool
+    /// Where it is written what holds for the host; nil: in the defaults.
+    package let source: PolicySource?
     /// Changes to a request's head, besides what every hop owes.
     package let edits: HeadEdits
 
     package init(
-        authority: Authority, target: UpstreamTarget, origin: Origin, timeouts: Timeouts, limits: Limits, via: Bool
+        authority: Authority, target: UpstreamTarget, origin: Origin, timeouts: Timeouts, limits: Limits, via: Bool,
+        source: PolicySource? = nil
     ) {
         self.authority = authority
         self.target = target
@@ -22,6 +25,7 @@ package final class Destination {
         self.timeouts = timeouts
         self.limits = limits
         self.via = via
+        self.source = source
         var edits = HeadEdits()
         if case .plain = target.layer, let authorization = target.key.parent?.authorization {
             edits.append(.set(authorization), "Proxy-Authorization")
@@ -37,5 +41,18 @@ package final class Destination {
     /// A parent proxy is asked for `http://` URLs with the whole URL, without a tunnel.
     package var targetRewrite: TargetRewrite {
         if case .plain = target.layer, target.key.parent != nil { .asReceived } else { .originForm }
+    }
+}
+
+/// Where a configuration says what holds for a host, for people.
+package struct PolicySource: Sendable, Hashable {
+    /// As it was written, e.g. `*.example.com`.
+    package let pattern: String
+    /// `FILE:LINE`.
+    package let location: String
+
+    package init(pattern: String, location: String) {
+        self.pattern = pattern
+        self.location = location
     }
 }

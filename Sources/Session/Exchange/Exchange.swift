@@ -191,7 +191,12 @@ package final class Exchange: UpstreamReceiver {
             }
             return true
         case .ended(let cause):
-            happened(.upstreamEnded(resendable: downstream.canResendRequest), because: .upstreamClosed(cause))
+            if let refusal = upstream?.certificateRefusal(at: session.unixTime()) {
+                // In TLS 1.3 this is when an origin says what it thinks of a client certificate.
+                happened(.upstreamEnded(resendable: false), because: .unreachable(.clientCertificate(refusal)))
+            } else {
+                happened(.upstreamEnded(resendable: downstream.canResendRequest), because: .upstreamClosed(cause))
+            }
         case .malformed(let error): happened(.head(.malformed), because: .badResponse(error))
         case .tooManyFields: happened(.head(.malformed), because: .tooManyResponseFields)
         case .tooLarge:

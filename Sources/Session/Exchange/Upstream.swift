@@ -1,4 +1,5 @@
 package import HTTPWire
+package import TLS
 package import Transport
 
 /// Who is told what happens on an upstream connection while it serves an exchange.
@@ -74,6 +75,9 @@ package protocol Upstream: AnyObject {
     /// Bytes of the response under way that were passed on, its head included.
     var responseCarried: UInt64 { get }
 
+    /// Why the origin ended the connection, if that was over a client certificate that it asked for.
+    func certificateRefusal(at time: UnixTime) -> ClientCertificateRefusal?
+
     // MARK: The end
 
     /// The response is over: the connection goes back to its origin's pool, or is closed.
@@ -83,4 +87,8 @@ package protocol Upstream: AnyObject {
     func abandon()
     /// Gives the connection to whoever carries it on as another protocol.
     func surrender() -> UpstreamConnection
+}
+
+extension Upstream {
+    package func certificateRefusal(at time: UnixTime) -> ClientCertificateRefusal? { nil }
 }

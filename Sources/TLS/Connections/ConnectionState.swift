@@ -11,6 +11,10 @@ final class ConnectionState {
     private(set) var presented: PresentedChain?
     private(set) var rejected = false
     private(set) var clientServerName: String?
+    /// The server has asked for a certificate of ours.
+    private(set) var isCertificateRequested = false
+    /// The alert with which the peer ended the connection.
+    var fatalAlert: UInt8?
 
     convenience init(
         client: TLSClientContext, descriptor: CInt, verify: @escaping (PresentedChain) -> PeerVerdict,
@@ -126,6 +130,13 @@ final class ConnectionState {
     static func received(_ session: OpaquePointer?, on connection: OpaquePointer?) -> CInt {
         guard let session, let onSession = of(connection)?.onSession else { return 0 }
         onSession(TLSSession(owning: session))
+        return 1
+    }
+
+    /// Called once a handshake if the server asks for a certificate of ours, before it is shown. 1: go on with what is
+    /// configured, even if that is nothing: servers may ask and not insist.
+    static func certificateRequested(_ connection: OpaquePointer?) -> CInt {
+        of(connection)?.isCertificateRequested = true
         return 1
     }
 

@@ -41,6 +41,7 @@ package final class TLSClientContext: Sendable {
         if let identity = options.clientIdentity { try handle.use(identity) }
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
         SSL_CTX_set_cert_verify_callback(context, { store, _ in ConnectionState.verify(store) }, nil)
+        SSL_CTX_set_cert_cb(context, { connection, _ in ConnectionState.certificateRequested(connection) }, nil)
         if asksForEvidence { try askForEvidence(timestamps: options.requestsTimestamps) }
         // Sessions go to their connection's own closure; OpenSSL keeps none.
         shim_SSL_CTX_set_session_cache_mode(context, Int(SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL))

@@ -145,6 +145,18 @@ package struct TLSConnection: ~Copyable {
         return SSL_get_peer_signature_type_nid(ssl, &kind) == 1
     }
 
+    /// What the server asked for when it asked for a certificate of ours; nil if it didn't, and on the server's side.
+    package var certificateRequest: ClientCertificateRequest? {
+        state.isCertificateRequested ? ClientCertificateRequest(of: ssl) : nil
+    }
+
+    /// Why the server ended the connection, if that was over a certificate of ours that it asked for.
+    /// - Parameter time: when it did; our certificate's dates are held against it.
+    package func certificateRefusal(at time: UnixTime) -> ClientCertificateRefusal? {
+        guard let alert = state.fatalAlert, let request = certificateRequest else { return nil }
+        return ClientCertificateRefusal(alert: alert, to: request, at: time)
+    }
+
     /// The application protocol agreed on by ALPN.
     package var alpn: String? {
         var name: UnsafePointer<UInt8>?
@@ -169,7 +181,9 @@ package struct TLSConnection: ~Copyable {
             return .failed(systemError == 0 ? .unexpectedEOF : .system(systemError))
         default:
             isBroken = true
-            return .failed(.fromQueue(rejected: state.rejected))
+            let error = TLSError.fromQueue(rejected: state.rejected)
+            if case .alertReceived(let alert) = error.kind { state.fatalAlert = alert }
+            return .failed(error)
         }
     }
 }

@@ -100,8 +100,14 @@ enum TLSAlert {
         "the peer ended the handshake or connection with TLS alert \(alert) (\(name(alert)))\(advice(alert))"
     }
 
-    private static func name(_ alert: UInt8) -> String {
-        SSL_alert_desc_string_long(CInt(alert)).map { String(cString: $0) } ?? "unknown"
+    /// The alert's name, e.g. `certificate expired`.
+    static func name(_ alert: UInt8) -> String {
+        switch CInt(alert) {
+        // Not known to OpenSSL 3.0's function.
+        case TLS13_AD_MISSING_EXTENSION: "missing extension"
+        case TLS13_AD_CERTIFICATE_REQUIRED: "certificate required"
+        default: SSL_alert_desc_string_long(CInt(alert)).map { String(cString: $0) } ?? "unknown"
+        }
     }
 
     private static func advice(_ alert: UInt8) -> String {

@@ -56,7 +56,7 @@ struct Account {
             }
         case .tried(.failure(let failure)):
             (file, connection) = (nil, nil)
-            answer = Rehearsal.Answer(failure, for: decision.host)
+            answer = Rehearsal.Answer(failure, for: decision.host, entry: decision.entry)
             if case .refused(let verdict) = failure {
                 explanation = decision.explain(verdict.presented, evidence: verdict.evidence, anchors: anchors, at: now)
             } else {

@@ -15,6 +15,7 @@ extension Account {
                 action: decision.action.rawValue, request: rules.request, rules: rules.rules,
                 pathRules: rules.pathRules, address: connection?.address,
                 tlsVersion: connection?.version?.description, cipher: connection?.cipher,
+                clientCertificate: connection?.certificateRequest.map(Report.ClientCertificate.init),
                 verified: chain.isVerified, chain: chain.facts,
                 checks: (explanation?.checks ?? []).map {
                     Report.Check(name: $0.name.rawValue, outcome: $0.outcome.rawValue, lines: $0.lines)
@@ -31,6 +32,17 @@ extension Account {
             let line: Int
 
             init(_ entry: HostEntry) { (pattern, file, line) = (entry.pattern, entry.file, entry.line) }
+        }
+        struct ClientCertificate: Encodable {
+            let acceptableIssuers: [String]
+            let shown: String?
+            let notAfter: String?
+
+            init(_ request: ClientCertificateRequest) {
+                acceptableIssuers = request.acceptableIssuers
+                shown = request.shown?.subject
+                notAfter = request.shown.map { "\(CalendarDate($0.notAfter))" }
+            }
         }
         struct Check: Encodable {
             let name: String
@@ -55,6 +67,7 @@ extension Account {
         let address: String?
         let tlsVersion: String?
         let cipher: String?
+        let clientCertificate: ClientCertificate?
         let verified: Bool
         let chain: [CertificateFacts]
         let checks: [Check]

@@ -17,6 +17,7 @@ extension Account {
             let tls = [connection.version?.description, connection.cipher].compactMap(\.self).joined(separator: " ")
             lines.append(row("connected", connection.address + (tls.isEmpty ? "" : ", \(tls)")))
         }
+        if let request = connection?.certificateRequest { lines.append(row("client", asked(request))) }
         if let file { lines.append(row("chain", "of \(file.printable); no connection was made")) }
         if isClockSet { lines.append(row("date", "\(CalendarDate(now)), as asked for by --at")) }
         lines += rules.lines + chainLines + checkLines(palette) + outcome(palette)
@@ -40,6 +41,15 @@ extension Account {
         case .verifyTunnel: "bytes pass untouched, once the policy has accepted what the server shows"
         case .deny: "refused"
         }
+    }
+
+    /// What the host wants of the proxy, and gets.
+    private func asked(_ request: ClientCertificateRequest) -> String {
+        let issuers = request.acceptableIssuers.prefix(3).map { $0.printable(longest: 120) }.joined(separator: " or ")
+        let more = request.acceptableIssuers.count > 3 ? " or others" : ""
+        let asked = "the host asks for a client certificate" + (issuers.isEmpty ? "" : " issued by \(issuers)\(more)")
+        guard let shown = request.shown else { return "\(asked); none is configured (client_certificate)" }
+        return "\(asked); it is shown \(shown.subject.printable), valid until \(CalendarDate(shown.notAfter))"
     }
 
     private var chainLines: [String] {

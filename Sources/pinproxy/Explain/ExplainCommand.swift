@@ -29,7 +29,9 @@ struct ExplainCommand: ParsableCommand {
             --json prints one object: host, port, at; entry (pattern, file, line; null: the defaults); \
             also_matching, a list of entries; action; where there are any: rules, a list with key, value, \
             source, file, line; path_rules, a list with source, path, methods, file, line; with --path: \
-            request (method, path, ambiguous, and matching as in path_rules); address, tls_version, cipher; verified; chain \
+            request (method, path, ambiguous, and matching as in path_rules); address, tls_version, cipher; \
+            client_certificate (acceptable_issuers, shown, not_after; left out if the host asks for none); \
+            verified; chain \
             (as pinproxy pin --json has it); checks, a list with name, outcome (passed, failed, \
             reported, skipped) and lines; matched_pin, matched_depth; let_through; reported; refusal \
             (status, title, details; null if let through).

@@ -1,0 +1,84 @@
+import COpenSSL
+
+/// What a server asked for when it asked for a certificate of ours (CertificateRequest, RFC 8446 section 4.3.2
+/// and RFC 5246 section 7.4.4).
+package struct ClientCertificateRequest: Sendable {
+    /// The subjects of the authorities whose certificates it accepts, as it named them; empty: any, or it doesn't say.
+    package let acceptableIssuers: [String]
+    /// The certificate that it was shown; nil: none is configured.
+    package let shown: Certificate?
+
+    /// Names taken over at most: a server may list hundreds.
+    private static let limit = 20
+
+    /// What `connection` was asked for; call it only after it was asked.
+    init(of connection: OpaquePointer) {
+        var names: [String] = []
+        if let list = SSL_get0_peer_CA_list(connection) {
+            for index in 0..<min(OPENSSL_sk_num(list), CInt(Self.limit)) {
+                guard let name = OPENSSL_sk_value(list, index) else { continue }
+                names.append(Certificate.line(OpaquePointer(name)))
+            }
+        }
+        acceptableIssuers = names
+        shown = SSL_get_certificate(connection).map { Certificate(sharing: $0) }
+    }
+}
+
+/// A server asked for a certificate of ours and ended the connection over what it got.
+///
+/// In TLS 1.2 that happens within the handshake. In TLS 1.3 our side of the handshake is over by then: the alert
+/// comes in place of the first answer.
+package struct ClientCertificateRefusal: Error, Sendable {
+    package let request: ClientCertificateRequest
+    /// The alert's number (RFC 8446 section 6).
+    package let alert: UInt8
+    /// Its name in the RFC, e.g. `certificate expired`.
+    package var alertName: String { TLSAlert.name(alert) }
+    package let reason: Reason
+
+    /// What is wrong, by the alert and by the certificate's own dates.
+    package enum Reason: Sendable, Hashable {
+        /// There was none to show.
+        case missing
+        /// The certificate has ended.
+        case expired
+        /// The certificate begins later.
+        case notYetValid
+        /// The server calls it expired, and by this machine's clock it is not.
+        case expiredByServersClock
+        /// Its issuer is not one that the server trusts.
+        case unknownIssuer
+        case revoked
+        /// The server gives no reason that says more.
+        case notAccepted
+    }
+
+    private static func reason(_ alert: UInt8, _ shown: Certificate?, at time: UnixTime) -> Reason {
+        guard let shown else { return .missing }
+        if time >= shown.notAfter { return .expired }
+        if time < shown.notBefore { return .notYetValid }
+        return switch CInt(alert) {
+        case SSL3_AD_CERTIFICATE_EXPIRED: .expiredByServersClock
+        case TLS1_AD_UNKNOWN_CA: .unknownIssuer
+        case SSL3_AD_CERTIFICATE_REVOKED: .revoked
+        default: .notAccepted
+        }
+    }
+
+    /// Nil where the alert is about something else.
+    init?(alert: UInt8, to request: ClientCertificateRequest, at time: UnixTime) {
+        guard Self.alerts.contains(CInt(alert)) else { return nil }
+        self.request = request
+        self.alert = alert
+        reason = Self.reason(alert, request.shown, at: time)
+    }
+
+    /// What servers say of a certificate that is missing or not good enough; handshake_failure is what TLS 1.2 has
+    /// for a missing one.
+    private static let alerts: Set<CInt> = [
+        SSL3_AD_HANDSHAKE_FAILURE, SSL3_AD_NO_CERTIFICATE, SSL3_AD_BAD_CERTIFICATE, SSL3_AD_UNSUPPORTED_CERTIFICATE,
+        SSL3_AD_CERTIFICATE_REVOKED, SSL3_AD_CERTIFICATE_EXPIRED, SSL3_AD_CERTIFICATE_UNKNOWN, TLS1_AD_UNKNOWN_CA,
+        TLS1_AD_ACCESS_DENIED, TLS1_AD_DECRYPT_ERROR, TLS13_AD_CERTIFICATE_REQUIRED,
+    ]
+}
