@@ -54,6 +54,23 @@ package final class Snapshot: Sendable {
         self.files = files
     }
 
+    /// The same snapshot with other policies.
+    init(_ other: Snapshot, hosts: HostTable<HostEntry>, defaultPolicy: SecurityPolicy) {
+        proxy = other.proxy
+        authority = other.authority
+        upstream = other.upstream
+        timeouts = other.timeouts
+        limits = other.limits
+        log = other.log
+        self.hosts = hosts
+        defaultAction = other.defaultAction
+        self.defaultPolicy = defaultPolicy
+        defaultTLS = other.defaultTLS
+        warnings = other.warnings
+        stateDirectory = other.stateDirectory
+        files = other.files
+    }
+
     /// The entry that decides for a host, or nil when none speaks for it.
     /// - Parameter host: a name in any case, with or without its trailing dot, or an address
     ///   without brackets.

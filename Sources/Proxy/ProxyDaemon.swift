@@ -8,6 +8,7 @@ package import Logging
 import Security
 import Session
 import Synchronization
+import TLS
 
 /// The running proxy: authority, workers, listeners, and what signals ask of it.
 ///
@@ -81,7 +82,9 @@ package final class ProxyDaemon {
         self.authority = authority
         for warning in snapshot.warnings { logger.warning("config.warning", metadata: ["cause": "\(warning)"]) }
         let configuration = try ActiveConfiguration(snapshot, authority: authority)
-        let upkeep = try PinUpkeep(loop: loop, configuration: configuration, logger: logger, unixTime: unixTime)
+        let upkeep = try PinUpkeep(
+            loop: loop, configuration: configuration, logger: logger, unixTime: unixTime,
+            listsChanged: { [unowned self] in reloadRevocationLists() })
         let workerCount = snapshot.proxy.workers ?? Self.availableProcessors
         let context = try ProxyContext(
             authority: authority, leafLifetime: snapshot.authority.leafLifetime, pins: upkeep.watch,
@@ -149,9 +152,7 @@ package final class ProxyDaemon {
                 throw ConfigurationProblems([Problem(.error, at: place, "can't be put into force: \(error)")])
             }
             warnOfRestart(fresh)
-            snapshot = fresh
-            upkeep?.replace(with: configuration)
-            for worker in workers { worker.perform { $0.replace(with: configuration) } }
+            putIntoForce(configuration)
             let clients = fresh.limits.clients
             if let acceptor { workers[0].perform { acceptor.value(on: $0.loop).limit(clients: clients) } }
             logger.notice("config.reload", metadata: ["files": "\(fresh.files.joined(separator: ", "))"])
@@ -163,6 +164,26 @@ package final class ProxyDaemon {
         } catch {
             for problem in error.problems { logger.error("config.error", metadata: ["cause": "\(problem)"]) }
             notices.reloaded(error)
+        }
+    }
+
+    private func putIntoForce(_ configuration: ActiveConfiguration) {
+        snapshot = configuration.snapshot
+        upkeep?.replace(with: configuration)
+        for worker in workers { worker.perform { $0.replace(with: configuration) } }
+    }
+
+    /// Puts lists into force that somebody has fetched anew, and nothing else of the configuration. One that is broken
+    /// changes nothing: the lists read before stay in force until they are stale.
+    private func reloadRevocationLists() {
+        guard !isStopping, let authority else { return }
+        do {
+            guard let fresh = try snapshot.withFreshRevocationLists() else { return }
+            putIntoForce(try ActiveConfiguration(fresh, authority: authority))
+            let files = Set(fresh.revocationLists.flatMap(\.lists.paths)).sorted()
+            logger.notice("crl.reload", metadata: ["files": "\(files.joined(separator: ", "))"])
+        } catch {
+            logger.warning("crl.failed", metadata: ["cause": "\(error)", "effect": "the lists read before stay in force"])
         }
     }
 

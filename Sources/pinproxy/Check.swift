@@ -1,12 +1,15 @@
 internal import ArgumentParser
 internal import Configuration
+internal import Proxy
+internal import Security
 
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Read the configuration as run would, and print every problem.",
         discussion: """
             Each problem is a line on standard error: FILE:LINE:COLUMN: error: … or warning: … \
-            Exits 0 if the proxy would start with it (there may be warnings), else 78.
+            It warns too of what expires soon or has expired: pins, client certificates, revocation \
+            lists. Exits 0 if the proxy would start with it (there may be warnings), else 78.
 
             Examples:
               pinproxy check
@@ -17,8 +20,13 @@ struct Check: ParsableCommand {
 
     func run() throws {
         let snapshot = try options.load(showingWarnings: true)
-        let warnings = snapshot.warnings.count
-        let remark = warnings == 0 ? "" : warnings == 1 ? ", 1 warning" : ", \(warnings) warnings"
+        let now = Clock.now
+        let ending = ExpiryWatch.findings(in: snapshot, at: now).map {
+            Problem(.warning, at: $0.place, ($0.entry.map { "\($0): " } ?? "") + $0.message(at: now))
+        }
+        for warning in ending { Standard.error("\(warning)") }
+        let warnings = snapshot.warnings.count + ending.count
+        let remark = warnings == 0 ? "" : ", \(Count(warnings, "warning"))"
         Standard.output("\(snapshot.files.joined(separator: ", ")): the configuration can be used\(remark)")
     }
 }

@@ -1,3 +1,5 @@
+import Foundation
+import TestAuthority
 import Testing
 
 @Suite struct CheckTests {
@@ -30,6 +32,40 @@ import Testing
         #expect(outcome.code == 0)
         #expect(outcome.output.hasSuffix("the configuration can be used, 1 warning\n"))
         #expect(outcome.errors.contains("pins.yaml:1:48: warning: insecure: "))
+    }
+
+    /// Its clock is the machine's.
+    @Test(arguments: [(3, "expires", "in 2 days"), (-3, "expired", "3 days ago")])
+    func warnsOfAClientCertificateThatEnds(days: Int64, word: String, distance: String) throws {
+        let bed = try CommandBed(configuration: "pins: pins.yaml\n")
+        let now = Int64(Date().timeIntervalSince1970)
+        let held = try HeldCertificate.selfSigned(
+            .leaf("client.test").with {
+                $0.notBefore = now - 90 * 86_400
+                $0.notAfter = now + days * 86_400 - 60
+            })
+        try bed.write("client.pem", held.pem)
+        try bed.write("client.key", held.keyPEM)
+        chmod(bed.path("client.key"), 0o600)
+        try bed.write(
+            "pins.yaml", "hosts: [{match: a.test, client_certificate: {certificate: client.pem, private_key: client.key}}]\n")
+        let outcome = try bed.configured("check")
+        #expect(outcome.code == 0)
+        #expect(outcome.errors.contains("pins.yaml:1:17: warning: a.test: the client certificate CN=client.test \(word)"))
+        #expect(outcome.errors.hasSuffix(", \(distance)\n"), "\(outcome)")
+        #expect(outcome.output.hasSuffix("the configuration can be used, 1 warning\n"))
+        let lint = try bed.configured("lint", rest: ["--offline"])
+        #expect(lint.output.contains("\(distance) [certificate-expires]"), "\(lint)")
+    }
+
+    /// Days are meant, not seconds.
+    @Test func aLifetimeWithoutAUnitIsOfDays() throws {
+        let bed = try CommandBed(configuration: "pins: pins.yaml\n")
+        try bed.write("pins.yaml", "defaults: {max_leaf_lifetime: 398}\nhosts: []\n")
+        #expect(try bed.configured("check").errors.hasSuffix("\"398\" has no unit; write 398d if days are meant\n"))
+        try bed.write("pins.yaml", "hosts: []\n")
+        try bed.write("pinproxy.yaml", "timeouts: {connect: 10}\n")
+        #expect(try bed.configured("check").errors.hasSuffix("\"10\" has no unit; write 10s if seconds are meant\n"))
     }
 
     @Test(arguments: ["check", "run", "env", "ca"]) func saysThatThereIsNoConfiguration(_ command: String) throws {

@@ -29,6 +29,7 @@ struct LintCommandTests {
     }
 
     @Test func comparesEachPinWithTheLiveChain() async throws {
+        let shared = try sharedBed()
         let found = try await findings()
         func rules(_ name: String) -> [String] {
             found.filter { $0.entry?.hasPrefix(name) == true }.map { "\($0.severity) \($0.rule)" }
@@ -44,8 +45,15 @@ struct LintCommandTests {
         #expect(rules("nowhere.test") == ["note not-checked"])
         #expect(rules("tunnel.test") == [])
         #expect(rules("**.wild.test") == [])
+        // Entries without pins demand something all the same.
+        #expect(rules("short.test") == ["warning refused-now"])
+        #expect(rules("plain.test") == [])
+        // A wildcard is asked through the hosts that were recorded.
+        #expect(rules("*.seen.test") == ["warning refused-now"])
+        let seen = found.first { $0.entry == "*.seen.test" }
+        #expect(seen?.message.contains("a request to a.seen.test:\(shared.originPort) would be refused now") == true, "\(found)")
         let refused = found.first { $0.rule == "refused-now" && $0.entry?.hasPrefix("wrong") == true }
-        #expect(try #require(refused).message.hasSuffix("a request would be refused now: Certificate pinning failure for wrong.test"))
+        #expect(try #require(refused).message.hasSuffix("Certificate pinning failure for wrong.test"))
     }
 
     @Test func saysWhatItDidNotLookAtIfAsked() async throws {
@@ -72,7 +80,7 @@ struct LintCommandTests {
 
 private enum LintBed {
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
-        let names = ["right", "wrong", "report", "backup", "place"]
+        let names = ["right", "wrong", "report", "backup", "place", "short", "plain", "a.seen"]
         var hosts: [String: String] = [:]
         for name in names { hosts["\(name).test"] = "127.0.0.1" }
         let shared = try await OriginBed.prepare(bed, hosts: hosts)
@@ -95,7 +103,14 @@ private enum LintBed {
                 + entry("wrong.test:\(port)", [.wrongPin, other])
                 + entry("report.test:\(port)", [.wrongPin, other], ", enforcement: report")
                 + entry("place.test:\(port)", pins, ", position: root") + entry("nowhere.test", pins)
+                + "  - {match: \"short.test:\(port)\", max_leaf_lifetime: 7d}\n"
+                + "  - {match: \"plain.test:\(port)\", pinning: none}\n"
+                + "  - {match: \"*.seen.test\", max_leaf_lifetime: 7d, record: true}\n"
                 + entry("**.wild.test", pins) + "  - {match: tunnel.test, action: tunnel}\n")
+        // As a proxy has recorded them.
+        try bed.file(
+            "proxy/state/pinproxy/chains.json",
+            "{\"hosts\": {\"a.seen.test:\(port)\": {\"name\": \"a.seen.test\", \"port\": \(port), \"chains\": []}}}\n")
         return shared
     }
 }

@@ -86,7 +86,7 @@ struct RequirementCase: Sendable, CustomTestStringConvertible {
             entry: { [try $0.list { $0.revoked = [(serial, TestRoots.now - 7200, 1)] }] }),
         .init(
             testDescription: "a list that is out of date", host: "old-list.test",
-            expected: .refused(502, "revocation unknown"), entry: { [try $0.list { $0.nextUpdate = TestRoots.now - 60 }] }),
+            expected: .refused(502, "no current CRL"), entry: { [try $0.list { $0.nextUpdate = TestRoots.now - 60 }] }),
         .init(
             testDescription: "a certificate in two public logs", host: "logged.test", expected: .accepted,
             leaf: { template, logs in

@@ -64,12 +64,12 @@ import Testing
     }
 
     @Test(arguments: [
-        (RevocationListTemplate().with { $0.nextUpdate = now - 1 }, "CRL has expired"),
-        (RevocationListTemplate().with { $0.thisUpdate = now + 1 }, "CRL is not yet valid"),
-        (RevocationListTemplate().with { $0.breaksSignature = true }, "CRL signature failure"),
+        (RevocationListTemplate().with { $0.nextUpdate = now - 1 }, "expired 2029-12-31"),
+        (RevocationListTemplate().with { $0.thisUpdate = now + 1 }, "can't be used: CRL is not yet valid"),
+        (RevocationListTemplate().with { $0.breaksSignature = true }, "can't be used: CRL signature failure"),
         (
             RevocationListTemplate().with { $0.extensions = [("1.2.3.4", true, DERWriter.null)] },
-            "unhandled critical CRL extension"
+            "can't be used: unhandled critical CRL extension"
         ),
     ])
     func listsThatCantBeReliedOn(_ template: RevocationListTemplate, _ words: String) throws {
@@ -77,7 +77,7 @@ import Testing
             let failure = try #require(failure(try lists(issuer.revocationList(template))))
             #expect(failure.reason == .revocationUnknown)
             #expect(failure.depth == depth)
-            #expect(failure.message.hasPrefix("the revocation list for the \(role) can't be relied on: \(words) (CN="))
+            #expect(failure.message.hasPrefix("the CRL of CN=\(depth == 0 ? "Intermediate" : "Root") \(words), so nobody can tell whether the \(role) was revoked (CN="), "\(failure.message)")
         }
     }
 

@@ -11,6 +11,9 @@ package enum HostAction: String, Sendable, CaseIterable {
     case verifyTunnel = "verify-tunnel"
     /// Refused.
     case deny
+
+    /// The policy looks at the server's certificates.
+    package var isJudged: Bool { self == .intercept || self == .verifyTunnel }
 }
 
 /// One entry of the pin file. A class, so that a look-up hands out a reference and copies nothing.
@@ -52,5 +55,12 @@ package final class HostEntry: Sendable {
         self.file = file
         self.line = line
         self.column = column
+    }
+
+    /// The same entry with another policy.
+    func replacing(_ policy: SecurityPolicy) -> HostEntry {
+        HostEntry(
+            action: action, policy: policy, tls: tls, reportURI: reportURI, records: records, pattern: pattern,
+            file: file, line: line, column: column)
     }
 }

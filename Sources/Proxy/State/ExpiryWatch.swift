@@ -3,8 +3,8 @@ import Security
 import Session
 package import TLS
 
-/// Finds what ends soon, or has ended: the `expires` of entries, the certificates that pins were read
-/// from, and those that the proxy shows to origins. Pure: the same snapshot and clock, the same list.
+/// Finds what ends soon, or has ended: the `expires` of entries, the certificates that pins were read from, those
+/// that the proxy shows to origins, and revocation lists. Pure: the same snapshot and clock, the same list.
 package struct ExpiryWatch {
     package enum Subject: String, Sendable, Equatable {
         /// `expires` of the entry.
@@ -13,45 +13,103 @@ package struct ExpiryWatch {
         case pin
         /// What the proxy proves itself with in mutual TLS.
         case clientCertificate = "client certificate"
+        /// A list of `crl_files`.
+        case revocationList = "revocation list"
     }
 
     package struct Finding: Sendable, Equatable {
         package let subject: Subject
-        /// The entry's pattern.
-        package let entry: String
-        /// `FILE:LINE` of the entry.
-        package let location: String
-        /// The pin as it was written; the client certificate's subject.
+        /// The entry's pattern; nil: the defaults.
+        package let entry: String?
+        /// Where the entry is written.
+        package let place: Place
+        /// The pin as it was written; the client certificate's subject; the list's file.
         package let name: String?
+        /// The list's issuer.
+        package var issuer: String?
         package let date: UnixTime
-        /// Whole days to the date; negative once it is past.
+        /// Whole days to the date, rounded down: negative once it is past.
         package let daysLeft: Int64
+
+        /// `FILE:LINE` of the entry.
+        package var location: String { place.line.map { "\(place.file):\($0)" } ?? place.file }
     }
 
     /// How long before the end it is said.
     package static let notice: Int64 = 30 * 86_400
 
-    /// What ends within ``notice`` of `time`, the most urgent first.
+    /// Revocation lists live for days or weeks, and are replaced before their end: the last quarter of their life
+    /// tells that nobody did, and a week is time enough.
+    package static func notice(of list: RevocationListTerm) -> Int64 {
+        let (life, overflow) = list.nextUpdate.subtractingReportingOverflow(list.thisUpdate)
+        return overflow ? 7 * 86_400 : min(max(life / 4, 0), 7 * 86_400)
+    }
+
+    /// What ends within its notice of `time`, the most urgent first.
     package static func findings(in snapshot: Snapshot, at time: UnixTime) -> [Finding] {
         var found: [Finding] = []
         for entry in snapshot.hosts.entries.lazy.map(\.value) {
             func look(_ subject: Subject, _ name: String?, _ date: UnixTime?) {
                 guard let date else { return }
-                // A date that can't be read is the first of all.
-                let (difference, overflow) = date.subtractingReportingOverflow(time)
-                let left = overflow ? (date < time ? Int64.min : .max) : difference
-                guard left <= notice else { return }
-                let (days, rest) = left.quotientAndRemainder(dividingBy: 86_400)
-                found.append(
-                    Finding(
-                        subject: subject, entry: entry.pattern, location: entry.location, name: name, date: date,
-                        daysLeft: rest < 0 ? days - 1 : days))
+                found += finding(subject, entry, entry.place, name, date, within: notice, of: time)
             }
             look(.entry, nil, entry.policy.expiry?.date)
             for pin in entry.policy.pins.pins { look(.pin, pin.origin, pin.notAfter) }
             let identity = entry.tls?.identity?.leaf
             look(.clientCertificate, identity?.subject, identity?.notAfter)
         }
-        return found.sorted { ($0.date, $0.location) < ($1.date, $1.location) }
+        return (found + revocationLists(in: snapshot, at: time)).sorted { ($0.date, $0.location) < ($1.date, $1.location) }
+    }
+
+    /// The same of revocation lists alone, each once, however many entries name it.
+    package static func revocationLists(in snapshot: Snapshot, at time: UnixTime) -> [Finding] {
+        var found: [Finding] = []
+        var known: Set<RevocationListTerm> = []
+        for (lists, entry) in snapshot.revocationLists {
+            let place = entry?.place ?? Place(file: snapshot.files.last ?? "")
+            for term in lists.terms where known.insert(term).inserted {
+                let finding = finding(
+                    .revocationList, entry, place, term.path, term.nextUpdate, within: notice(of: term), of: time)
+                found += finding.map { finding in
+                    var finding = finding
+                    finding.issuer = term.issuer
+                    return finding
+                }
+            }
+        }
+        return found
+    }
+
+    private static func finding(
+        _ subject: Subject, _ entry: HostEntry?, _ place: Place, _ name: String?, _ date: UnixTime,
+        within notice: Int64, of time: UnixTime
+    ) -> [Finding] {
+        // A date that can't be read is the first of all.
+        let (difference, overflow) = date.subtractingReportingOverflow(time)
+        let left = overflow ? (date < time ? Int64.min : .max) : difference
+        guard left <= notice else { return [] }
+        let (days, rest) = left.quotientAndRemainder(dividingBy: 86_400)
+        return [
+            Finding(
+                subject: subject, entry: entry?.pattern, place: place, name: name, date: date,
+                daysLeft: rest < 0 ? days - 1 : days)
+        ]
+    }
+}
+
+extension ExpiryWatch.Finding {
+    /// What ends, when, and what follows from it.
+    package func message(at now: UnixTime) -> String {
+        let distance = TimeDistance(from: now, to: date)
+        let end = "\(distance.isPast ? "expired" : "expires") \(CalendarDate(date)), \(distance)"
+        return switch subject {
+        case .entry: "the pins \(distance.isPast ? "expired" : "expire") \(CalendarDate(date)), \(distance)"
+        case .pin: "the pinned certificate \(name ?? "") \(end)"
+        case .clientCertificate: "the client certificate \(name ?? "") \(end)"
+        case .revocationList:
+            "the CRL of \(issuer ?? "") (\(name ?? "")) \(end): "
+                + (distance.isPast ? "every host with a certificate of this issuer is refused"
+                    : "every host with a certificate of this issuer will then be refused")
+        }
     }
 }

@@ -17,17 +17,22 @@ final class PinUpkeep {
     private let unixTime: @Sendable () -> UnixTime
     private let delivery: ReportDelivery
     private var snapshot: Snapshot
+    /// The lists that were warned of in the last day.
+    private var warned: Set<String> = []
+    private let lists: RevocationListWatch
     private var saving: RepeatingTimer?
     private var daily: RepeatingTimer?
 
+    /// - Parameter listsChanged: called on the loop when a file of `crl_files` has been replaced.
     init(
         loop: EventLoop, configuration: ActiveConfiguration, logger: Logger,
-        unixTime: @escaping @Sendable () -> UnixTime
+        unixTime: @escaping @Sendable () -> UnixTime, listsChanged: @escaping () -> Void
     ) throws {
         self.loop = loop
         self.logger = logger
         self.unixTime = unixTime
         snapshot = configuration.snapshot
+        lists = RevocationListWatch(loop: loop, changed: listsChanged)
         delivery = try ReportDelivery(
             loop: loop, upstream: configuration.upstream, logger: logger, unixTime: unixTime)
         watch = PinWatch(
@@ -41,7 +46,11 @@ final class PinUpkeep {
         saving = RepeatingTimer(loop: loop, everyNanoseconds: Self.minute) { [unowned self] in
             watch.chains.review(at: self.unixTime())
             save()
+            lists.look()
+            // A list may live for hours only.
+            warnOfLists(at: self.unixTime())
         }
+        lists.watch(snapshot)
         daily = RepeatingTimer(loop: loop, everyNanoseconds: Self.day) { [unowned self] in review() }
         review()
         obeyOrders()
@@ -54,6 +63,7 @@ final class PinUpkeep {
     func replace(with fresh: ActiveConfiguration) {
         snapshot = fresh.snapshot
         delivery.replace(with: fresh.upstream)
+        lists.watch(fresh.snapshot)
         review()
     }
 
@@ -66,6 +76,7 @@ final class PinUpkeep {
     func stop() {
         saving = nil
         daily = nil
+        lists.stop()
         delivery.stop()
         save()
     }
@@ -80,10 +91,12 @@ final class PinUpkeep {
     private static let warnedOf = 50
 
     private func warnOfExpiry(at now: UnixTime) {
-        let findings = ExpiryWatch.findings(in: snapshot, at: now)
+        warned = []
+        warnOfLists(at: now)
+        let findings = ExpiryWatch.findings(in: snapshot, at: now).filter { $0.subject != .revocationList }
         for finding in findings.prefix(Self.warnedOf) {
             var fields: Logger.Metadata = [
-                "entry": "\(finding.entry)", "location": "\(finding.location)", "what": "\(finding.subject.rawValue)",
+                "entry": "\(finding.entry ?? "")", "location": "\(finding.location)", "what": "\(finding.subject.rawValue)",
                 "date": "\(CalendarDate(finding.date))", "days_left": .stringConvertible(finding.daysLeft),
             ]
             if let name = finding.name { fields[finding.subject == .pin ? "pin" : "subject"] = "\(name)" }
@@ -91,6 +104,20 @@ final class PinUpkeep {
         }
         if findings.count > Self.warnedOf {
             logger.warning("pin.expiring", metadata: ["cause": "and \(findings.count - Self.warnedOf) more"])
+        }
+    }
+    /// Says of each list once a day that it ends, and once that it has ended.
+    private func warnOfLists(at now: UnixTime) {
+        for finding in ExpiryWatch.revocationLists(in: snapshot, at: now).prefix(Self.warnedOf) {
+            let (file, issuer) = (finding.name ?? "", finding.issuer ?? "")
+            guard warned.insert("\(file)\n\(issuer)\n\(finding.date <= now)").inserted else { continue }
+            logger.warning(
+                "crl.expiring",
+                metadata: [
+                    "file": "\(file)", "issuer": "\(issuer)", "location": "\(finding.location)",
+                    "date": "\(CalendarDate(finding.date))", "days_left": .stringConvertible(finding.daysLeft),
+                    "cause": "\(finding.message(at: now))",
+                ])
         }
     }
 }

@@ -57,11 +57,28 @@ private struct Explainer {
             return Check(.revocation, .skipped, "crl_files is not set")
         }
         switch trusted {
-        case .success?: return Check(.revocation, .passed, "no certificate of the chain is on its issuer's list")
+        case .success(let chain)?: return Check(.revocation, .passed, unlisted(chain, lists))
         case .failure(let failure)? where failure.reason == .revoked || failure.reason == .revocationUnknown:
-            return Check(.revocation, .failed, failure.message)
+            return Check(.revocation, .failed, [failure.message] + lists.terms.map(line))
         default: return Check(.revocation, .skipped, "no chain was verified to the trust anchors")
         }
+    }
+
+    /// Which list said so, until when it is good, and which issuers have none.
+    private func unlisted(_ chain: VerifiedChain, _ lists: RevocationLists) -> [String] {
+        let terms = lists.terms(for: chain)
+        let listed = Set(terms.map(\.issuer))
+        let unlisted = chain.certificates.dropLast().map(\.issuer).filter { !listed.contains($0) }
+        let head =
+            terms.isEmpty
+            ? "no list of crl_files is by an issuer of the chain, so nothing was checked"
+            : "no certificate of the chain is on its issuer's list"
+        return [head] + terms.map(line) + (terms.isEmpty ? [] : unlisted.map { "no list of \($0): its certificates are not checked" })
+    }
+
+    private func line(_ term: RevocationListTerm) -> String {
+        let distance = TimeDistance(from: time, to: term.nextUpdate)
+        return "\(term.path): list of \(term.issuer), \(distance.isPast ? "expired" : "valid until") \(CalendarDate(term.nextUpdate)), \(distance)"
     }
 
     /// The chain that the evidence is about; nil where the verdict did not come to it.
@@ -188,7 +205,7 @@ private struct Explainer {
     private func lifetime(_ trusted: Result<VerifiedChain, VerificationFailure>?) -> Check {
         // Dates that can't be read lie further apart than any number.
         let (difference, overflow) = presented.leaf.notAfter.subtractingReportingOverflow(presented.leaf.notBefore)
-        let time = overflow ? "a time that can't be read" : "\(difference / 86_400 + 1) days"
+        let time = overflow ? "a time that can't be read" : "\(Count(Int(difference / 86_400 + 1), "day"))"
         guard let maximum = policy.requirements.maximumLeafLifetime else {
             return Check(.lifetime, .skipped, "max_leaf_lifetime is not set; the leaf is valid for \(time)")
         }
@@ -198,7 +215,7 @@ private struct Explainer {
         let isShort = !overflow && difference < maximum
         return Check(
             .lifetime, isShort ? .passed : .failed,
-            "the leaf is valid for \(time); max_leaf_lifetime allows \(maximum / 86_400) days")
+            "the leaf is valid for \(time); max_leaf_lifetime allows \(Count(Int(maximum / 86_400), "day"))")
     }
 
     // MARK: Pins

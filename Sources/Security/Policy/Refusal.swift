@@ -92,7 +92,7 @@ extension VerificationFailure.Reason {
         case .nameConstraint: "excluded by name constraints"
         case .distrusted: "distrusted"
         case .revoked: "revoked"
-        case .revocationUnknown: "revocation unknown"
+        case .revocationUnknown: "no current CRL"
         case .lifetimeTooLong: "valid for too long"
         case .malformed: "malformed certificate"
         case .other: "invalid certificate"
@@ -125,7 +125,7 @@ extension VerificationFailure.Reason {
         case .revoked:
             "Its authority has withdrawn it, perhaps because the key was stolen: the server's operator has to replace "
                 + "it. Don't work around it."
-        case .revocationUnknown: "Fetch the authority's current list into the file that crl_files names."
+        case .revocationUnknown: "Put the issuer's current CRL into the file that crl_files names: the proxy reads it by itself."
         case .lifetimeTooLong:
             "The server's operator has to get a certificate for a shorter time; or raise max_leaf_lifetime for this host."
         case .other: "The line above names the fault; the server's operator has to correct the chain."

@@ -53,6 +53,14 @@ package struct SecurityPolicy: Sendable {
     /// it, together with the anchors' digest. How a pin was written and the order of pins don't count.
     package let digest: SHA256Digest
 
+    /// The same policy with other requirements.
+    package func replacing(_ requirements: TrustRequirements) -> SecurityPolicy {
+        SecurityPolicy(
+            mode: mode, pins: pins, allowsInvalidCertificates: allowsInvalidCertificates,
+            validatesDomainName: validatesDomainName, position: position, enforcement: enforcement,
+            requirements: requirements, expiry: expiry)
+    }
+
     /// The pinned certificates as anchors, built once; nil where they depend on what the peer shows.
     let pinnedAnchors: TrustAnchors?
 

@@ -8,6 +8,8 @@ import Glibc
 /// the certificate out of its scope counts only for what it has. Immutable; one set serves all threads.
 package final class RevocationLists: @unchecked Sendable {
     private let lists: [RevocationList]
+    /// The files that they were read from, in the order given.
+    package let paths: [String]
     // A STACK_OF(X509_CRL) of the same, not changed after init.
     let stack: OpaquePointer
 
@@ -17,7 +19,8 @@ package final class RevocationLists: @unchecked Sendable {
     /// True if there is no list in it, so that nothing is checked.
     package var isEmpty: Bool { lists.isEmpty }
 
-    init(_ lists: [RevocationList]) {
+    init(_ lists: [RevocationList], paths: [String] = []) {
+        self.paths = paths
         guard let stack = OPENSSL_sk_new_null() else { preconditionFailure("out of memory") }
         for list in lists { OPENSSL_sk_push(stack, UnsafeRawPointer(list.pointer)) }
         self.lists = lists
@@ -43,11 +46,11 @@ package final class RevocationLists: @unchecked Sendable {
                 throw error.code == EFBIG ? .tooLong(path: path) : .unreadable(path: path, errno: error.code)
             }
             left -= bytes.count
-            do throws(RevocationListFault) { lists += try RevocationList.all(in: bytes) } catch {
+            do throws(RevocationListFault) { lists += try RevocationList.all(in: bytes, path: path) } catch {
                 throw .broken(path: path, reason: error.reason)
             }
         }
-        return RevocationLists(lists)
+        return RevocationLists(lists, paths: paths)
     }
 
     /// The instant from which a verdict about the chain that was given at `time` no longer stands, since a
@@ -58,6 +61,20 @@ package final class RevocationLists: @unchecked Sendable {
             // date before had no say: it is another's of the same name, or not about such certificates.
             lists.filter { $0.isByIssuer(of: certificate) && $0.nextUpdate > time }.map(\.nextUpdate).max()
         }.min()
+    }
+
+    /// Whose each list is and how long it is good, in the order of the files.
+    package var terms: [RevocationListTerm] { lists.map(\.term) }
+
+    /// The same of those that judge a certificate of this chain; the anchor is judged by none.
+    package func terms(for chain: VerifiedChain) -> [RevocationListTerm] {
+        let certificates = chain.certificates.dropLast()
+        return lists.filter { list in certificates.contains { list.isByIssuer(of: $0) } }.map(\.term)
+    }
+
+    /// The list of the certificate's issuer that is good for longest.
+    func term(for certificate: Certificate) -> RevocationListTerm? {
+        lists.filter { $0.isByIssuer(of: certificate) }.map(\.term).max { $0.nextUpdate < $1.nextUpdate }
     }
 
     /// Since when and why a list has the certificate, where one has.
@@ -97,9 +114,11 @@ final class RevocationList: @unchecked Sendable {
     // changes it.
     let pointer: OpaquePointer
     let digest: SHA256Digest
+    /// The file that it is from; empty: none.
+    let path: String
 
     /// The list of exactly these bytes, if it is one that verification makes use of.
-    init(der: [UInt8]) throws(RevocationListFault) {
+    init(der: [UInt8], path: String = "") throws(RevocationListFault) {
         OpenSSLErrorQueue.clear()
         var cursor: UnsafePointer<UInt8>?
         let (list, left) = der.withUnsafeBufferPointer { bytes in
@@ -108,11 +127,12 @@ final class RevocationList: @unchecked Sendable {
             return (list, bytes.baseAddress.map { $0 + bytes.count } != cursor)
         }
         guard let list else {
-            throw RevocationListFault(reason: "not a revocation list: \(OpenSSLErrorQueue.takeReason())")
+            throw RevocationListFault(reason: "not a PEM or DER CRL (\(OpenSSLErrorQueue.takeReason()))")
         }
         // Freed by deinit from here on, whatever is thrown.
         pointer = list
         digest = SHA256Digest.of(der)
+        self.path = path
         if left { throw RevocationListFault(reason: "there are bytes after the revocation list") }
         if let reason = unusable { throw RevocationListFault(reason: reason) }
         sort()
@@ -128,13 +148,13 @@ final class RevocationList: @unchecked Sendable {
     }
 
     /// All lists of a file, at least one.
-    static func all(in bytes: [UInt8]) throws(RevocationListFault) -> [RevocationList] {
-        guard PEM.looksLikePEM(bytes) else { return [try RevocationList(der: bytes)] }
+    static func all(in bytes: [UInt8], path: String = "") throws(RevocationListFault) -> [RevocationList] {
+        guard PEM.looksLikePEM(bytes) else { return [try RevocationList(der: bytes, path: path)] }
         let blocks: [PEMBlock]
         do { blocks = try PEM.blocks(in: bytes) } catch { throw RevocationListFault(reason: error.description) }
         var lists: [RevocationList] = []
         for block in blocks where block.label == "X509 CRL" {
-            do throws(RevocationListFault) { lists.append(try RevocationList(der: block.der)) } catch {
+            do throws(RevocationListFault) { lists.append(try RevocationList(der: block.der, path: path)) } catch {
                 throw RevocationListFault(reason: "line \(block.line): list \(lists.count + 1) in it: \(error.reason)")
             }
         }
@@ -142,6 +162,12 @@ final class RevocationList: @unchecked Sendable {
             throw RevocationListFault(reason: "\(PEMError.noBlock(wanted: "revocation list"))")
         }
         return lists
+    }
+
+    var term: RevocationListTerm {
+        RevocationListTerm(
+            path: path, issuer: Certificate.line(X509_CRL_get_issuer(pointer)),
+            thisUpdate: X509_CRL_get0_lastUpdate(pointer).flatMap { ASN1Time.seconds($0) } ?? .min, nextUpdate: nextUpdate)
     }
 
     func isByIssuer(of certificate: Certificate) -> Bool {

@@ -126,8 +126,7 @@ extension VerificationFailure {
         case .nameConstraint: "\(role) breaks an issuer's name constraints: \(openSSLText(code)) (\(who))"
         case .distrusted: "\(role) is marked as distrusted: \(openSSLText(code)) (\(who))"
         case .revoked: revocation(of: certificate, role: role, options.revocationLists)
-        case .revocationUnknown:
-            "the revocation list for the \(role) can't be relied on: \(openSSLText(code)) (\(who), serial \(certificate.serialNumber))"
+        case .revocationUnknown: staleList(code, of: certificate, role: role, options)
         case .lifetimeTooLong: "\(role) is valid for too long (\(who))"
         case .malformed: "\(role) breaks RFC 5280: \(openSSLText(code)) (\(who))"
         case .other: "\(openSSLText(code)) (\(who))"
@@ -150,6 +149,21 @@ extension VerificationFailure {
         let date = entry?.date.map { " on \(CalendarDate($0))" } ?? ""
         let reason = entry?.reason.map { " (\($0))" } ?? ""
         return "\(role) was revoked\(date)\(reason) (\(subject(of: certificate)), serial \(certificate.serialNumber))"
+    }
+
+    private static func staleList(
+        _ code: CInt, of certificate: Certificate, role: String, _ options: VerificationOptions
+    ) -> String {
+        let term = options.revocationLists?.term(for: certificate)
+        let list = term.map { $0.path.isEmpty ? "the CRL of \($0.issuer)" : "\($0)" } ?? "the issuer's CRL"
+        let fault =
+            if code == X509_V_ERR_CRL_HAS_EXPIRED, let term {
+                "expired \(CalendarDate(term.nextUpdate))"
+            } else {
+                "can't be used: \(openSSLText(code))"
+            }
+        return "\(list) \(fault), so nobody can tell whether the \(role) was revoked "
+            + "(\(subject(of: certificate)), serial \(certificate.serialNumber))"
     }
 
     private static func openSSLText(_ code: CInt) -> String {

@@ -4,30 +4,42 @@ internal import Security
 internal import Session
 internal import TLS
 
-/// Compares the pins with the chains that the hosts show now. Only exact patterns can be asked.
+/// Asks what the policy would say of each entry's host now: its pins, and whatever else the entry demands. A wildcard
+/// names no host; it is asked through those that the proxy has recorded (``ChainHistory``).
 struct LintChains {
     let snapshot: Snapshot
+    /// Hosts that were visited.
+    let history: ChainHistory
     let now: UnixTime
     /// How long all connections may take together.
     let limit: Duration
 
     struct Findings {
         var findings: [LintFinding]
-        /// Entries with pins that name no one host.
+        /// Wildcards of which no host is known.
         var wildcards: [HostEntry]
     }
+
+    /// Hosts asked of one wildcard at most.
+    private static let perWildcard = 5
 
     func findings() throws -> Findings {
         var asked: [(entry: HostEntry, host: Rehearsal.Host, act: Rehearsal.Act)] = []
         var wildcards: [HostEntry] = []
-        for listed in snapshot.hosts.entries where listed.value.policy.mode != .none {
+        let visited = visitedHosts()
+        for listed in snapshot.hosts.entries {
             let (pattern, entry) = (listed.pattern, listed.value)
-            guard pattern.scope == .exact, let host = try? Rehearsal.Host(name: pattern.name, port: pattern.port ?? 443)
-            else {
-                wildcards.append(entry)
-                continue
+            guard entry.action.isJudged else { continue }
+            var hosts = visited[ObjectIdentifier(entry)] ?? []
+            if pattern.scope == .exact {
+                // An entry without a port is asked at the usual one, unless others were visited.
+                let usual = try? Rehearsal.Host(name: pattern.name, port: pattern.port ?? 443)
+                hosts = hosts.isEmpty || pattern.port != nil ? [usual].compactMap(\.self) : hosts
             }
-            if let act = Rehearsal.Decision(host, in: snapshot).act { asked.append((entry, host, act)) }
+            if hosts.isEmpty { wildcards.append(entry) }
+            for host in hosts.prefix(Self.perWildcard) {
+                if let act = Rehearsal.Decision(host, in: snapshot).act { asked.append((entry, host, act)) }
+            }
         }
         let rehearsal = try Rehearsal(snapshot, at: now)
         let endings = try rehearsal.play(asked.map { ($0.host, $0.act) }, within: limit)
@@ -37,31 +49,46 @@ struct LintChains {
         return Findings(findings: findings, wildcards: wildcards)
     }
 
+    /// The hosts of the history by the entries that decide for them, in their order.
+    private func visitedHosts() -> [ObjectIdentifier: [Rehearsal.Host]] {
+        var found: [ObjectIdentifier: [Rehearsal.Host]] = [:]
+        for (_, visited) in history.hosts.sorted(by: { $0.key < $1.key }) {
+            guard let host = try? Rehearsal.Host(name: visited.name, port: visited.port),
+                let entry = snapshot.entry(for: host.name, port: host.port)
+            else { continue }
+            found[ObjectIdentifier(entry), default: []].append(host)
+        }
+        return found
+    }
+
     private func judge(_ entry: HostEntry, _ host: Rehearsal.Host, _ ending: Rehearsal.Ending?) -> [LintFinding] {
         let explain = "pinproxy explain \(host) says why"
         switch ending {
         case nil:
             return [
                 LintFinding(
-                    .notChecked, .note, of: entry, "its chain was not looked at: there was no time left",
+                    .notChecked, .note, of: entry, "the chain of \(host) was not looked at: there was no time left",
                     fix: "lint fewer hosts at a time, or with --offline none")
             ]
         case .failure(.refused(let verdict))?:
             let title = verdict.refusal?.title ?? "refused"
-            return [LintFinding(.refusedNow, of: entry, "a request would be refused now: \(title)", fix: explain)]
+            return [LintFinding(.refusedNow, of: entry, "a request to \(host) would be refused now: \(title)", fix: explain)]
                 + places(entry, verdict)
         case .failure(let failure)?:
-            let answer = Rehearsal.Answer(failure, for: host)
+            let answer = Rehearsal.Answer(failure, for: host, entry: entry)
+            if case .clientCertificate = failure {
+                return [LintFinding(.refusedNow, of: entry, "a request to \(host) would fail now: \(answer.title)", fix: explain)]
+            }
             return [
                 LintFinding(
-                    .notChecked, .note, of: entry, "its chain can't be looked at: \(answer)",
+                    .notChecked, .note, of: entry, "the chain of \(host) can't be looked at: \(answer)",
                     fix: "try again when the host can be reached from here, or skip this with --offline")
             ]
         case .success(let connection)?:
             guard let verdict = connection.verdict else { return [] }
             let report = verdict.report.map {
                 LintFinding(
-                    .pinMismatch, of: entry, "a request would be refused if the pins were enforced: \($0.title)",
+                    .pinMismatch, of: entry, "a request to \(host) would be refused if the pins were enforced: \($0.title)",
                     fix: explain)
             }
             return (report.map { [$0] } ?? []) + places(entry, verdict)

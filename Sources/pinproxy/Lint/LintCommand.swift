@@ -11,7 +11,8 @@ struct LintCommand: ParsableCommand {
         abstract: "Warn of what will hurt later.",
         discussion: """
             Reads the configuration and the running proxy's counts (pins.json in the state directory), \
-            connects to each pinned host, and prints each finding with its place, its rule and a fix: \
+            connects to the host of each entry (of a wildcard to hosts that the proxy has recorded, \
+            see pinproxy learn), and prints each finding with its place, its rule and a fix: \
             FILE:LINE:COLUMN: warning: … [rule]. A note may be just as it is meant. Exits 0, with \
             --strict 1 if there is a warning; 78 if the configuration is wrong.
 
@@ -23,7 +24,9 @@ struct LintCommand: ParsableCommand {
               shadowed             an entry that takes a host from a wildcard's pins
               entry-expires        expires is within 30 days, or past
               certificate-expires  so is a pinned or a client certificate's end
-              refused-now          the host shows a chain that is refused
+              crl-expires          a list of crl_files is in the last quarter of its
+                                   life (a week at most), or past
+              refused-now          a request to the host would be refused
               pin-mismatch         the same where the pins are only reported
               pin-not-in-chain     a pin that the present chain doesn't meet (note)
               pin-out-of-position  a pin where position doesn't let it match
@@ -59,7 +62,9 @@ struct LintCommand: ParsableCommand {
         let now = at?.time ?? Clock.now
         var findings = LintEntries(snapshot: snapshot, now: now).findings() + history(snapshot, now)
         if !offline {
-            let live = try LintChains(snapshot: snapshot, now: now, limit: Self.timeForConnections).findings()
+            let live = try LintChains(
+                snapshot: snapshot, history: visited(snapshot, &findings), now: now, limit: Self.timeForConnections
+            ).findings()
             findings += live.findings
             if verbose { findings += live.wildcards.map(Self.unasked) }
         }
@@ -83,10 +88,24 @@ struct LintCommand: ParsableCommand {
         }
     }
 
+    /// The hosts that were recorded; of another user's proxy they are not to be read.
+    private func visited(_ snapshot: Snapshot, _ findings: inout [LintFinding]) -> ChainHistory {
+        do throws(StateFileProblem) {
+            return try LearnOrder.chains(in: snapshot.stateDirectory).read() ?? ChainHistory()
+        } catch {
+            findings.append(
+                LintFinding(
+                    .history, .note, at: Place(file: error.path),
+                    "the recorded hosts can't be read, so wildcards are not checked: \(error.cause)",
+                    fix: "run lint as the user who runs the proxy"))
+            return ChainHistory()
+        }
+    }
+
     private static func unasked(_ entry: HostEntry) -> LintFinding {
         LintFinding(
-            .notChecked, .note, of: entry, "a wildcard names no host that could be connected to",
-            fix: "look at one of its hosts: pinproxy explain HOST")
+            .notChecked, .note, of: entry, "a wildcard names no host to connect to, and none of its hosts was recorded",
+            fix: "check one of its hosts (pinproxy explain HOST), or have them recorded (record: true)")
     }
 
     /// By file, line and column.
@@ -101,8 +120,7 @@ struct LintCommand: ParsableCommand {
 
     private static func text(_ findings: [LintFinding]) -> String {
         func count(_ severity: LintFinding.Severity) -> String {
-            let number = findings.count { $0.severity == severity }
-            return "\(number) \(severity.rawValue)\(number == 1 ? "" : "s")"
+            "\(Count(findings.count { $0.severity == severity }, severity.rawValue))"
         }
         return (findings.map(\.text) + ["\(count(.warning)), \(count(.note))"]).joined(separator: "\n")
     }

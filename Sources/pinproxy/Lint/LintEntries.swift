@@ -57,25 +57,29 @@ struct LintEntries {
         var entries: [String: HostEntry] = [:]
         for entry in snapshot.hosts.entries { entries[entry.value.pattern] = entry.value }
         return ExpiryWatch.findings(in: snapshot, at: now).compactMap { end in
-            guard let entry = entries[end.entry] else { return nil }
-            let date = "\(CalendarDate(end.date)), \(Self.days(end.daysLeft))"
+            let message = end.message(at: now)
+            if end.subject == .revocationList {
+                return LintFinding(
+                    .crlExpires, at: end.place, entry: end.entry, (end.entry.map { "\($0): " } ?? "") + message,
+                    fix: "fetch the issuer's current CRL into \(end.name ?? "the file"); the proxy reads it by itself")
+            }
+            guard let entry = end.entry.flatMap({ entries[$0] }) else { return nil }
             switch end.subject {
             case .entry:
                 return LintFinding(
-                    .entryExpires, of: entry, "the pins expire \(date); \(effect(of: entry.policy.expiry))",
-                    fix: "see whether the pins are still right (pinproxy pin HOST), and write a later date behind "
-                        + "expires")
+                    .entryExpires, of: entry, "\(message); \(effect(of: entry.policy.expiry))",
+                    fix: "check that the pins are still right (pinproxy pin HOST), and set a later expires")
             case .pin:
                 return LintFinding(
-                    .certificateExpires, of: entry, "the pinned certificate \(end.name ?? "") ends \(date)",
+                    .certificateExpires, of: entry, message,
                     fix: entry.policy.mode == .certificate
-                        ? "add the certificate that replaces it beside it, and rehearse the change "
+                        ? "add the certificate that replaces it alongside, and rehearse the change "
                             + "(pinproxy explain HOST --chain FILE --at DATE)"
                         : "add the key of the certificate that replaces it, unless that keeps the key")
             case .clientCertificate:
                 return LintFinding(
-                    .certificateExpires, of: entry, "the client certificate \(end.name ?? "") ends \(date)",
-                    fix: "put a new one in its place, then: pinproxy reload")
+                    .certificateExpires, of: entry, message, fix: "put a new one in its place, then: pinproxy reload")
+            case .revocationList: return nil
             }
         }
     }
@@ -87,10 +91,6 @@ struct LintEntries {
         case .report?: isPast ? "a mismatch is only reported now" : "a mismatch will then only be reported"
         case .deny?: isPast ? "the host is refused" : "the host will then be refused"
         }
-    }
-
-    private static func days(_ left: Int64) -> String {
-        left < 0 ? "\(left.magnitude) days ago" : left == 0 ? "today" : left == 1 ? "in 1 day" : "in \(left) days"
     }
 }
 

@@ -11,6 +11,7 @@ struct LintFinding: Hashable {
         case shadowed
         case entryExpires = "entry-expires"
         case certificateExpires = "certificate-expires"
+        case crlExpires = "crl-expires"
         case refusedNow = "refused-now"
         case pinMismatch = "pin-mismatch"
         case pinNotInChain = "pin-not-in-chain"

@@ -35,7 +35,7 @@ struct LintHistory {
             if let last = counted.last {
                 return LintFinding(
                     .deadPin, of: entry,
-                    "\(name) last matched \(CalendarDate(last)), after \(counted.matches) times; since then only others "
+                    "\(name) last matched \(CalendarDate(last)), after \(Count(counted.matches, "match", plural: "matches")); since then only others "
                         + "have",
                     fix: "remove it, if the server has changed its key for good: whoever holds the old key is accepted "
                         + "as long as it stands")
@@ -52,8 +52,8 @@ struct LintHistory {
             return [
                 LintFinding(
                     .canBeEnforced, .note, of: entry,
-                    "\(record.matchesSinceMiss) connections have met a pin and none has missed since "
-                        + "\(CalendarDate(began)): it can be enforced",
+                    "\(Count(record.matchesSinceMiss, "connection")) met a pin and none missed since "
+                        + "\(CalendarDate(began)): it is ready to enforce",
                     fix: "write enforcement: enforce, then: pinproxy reload")
             ]
         }
@@ -61,8 +61,8 @@ struct LintHistory {
         return [
             LintFinding(
                 .misses, of: entry,
-                "\(record.misses) connections met no pin, the last one \(CalendarDate(last)); enforced, they would "
-                    + "have been refused",
+                "\(Count(record.misses, "connection")) met no pin, the last one \(CalendarDate(last)); with "
+                    + "enforcement: enforce such a connection is refused",
                 fix: "see which key it is (pinproxy explain HOST, pin.report in the log), and add its pin if it is "
                     + "right")
         ]

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Security
 internal import TLS
 
 /// What people and programs are told about one certificate of a chain.
@@ -18,6 +19,12 @@ struct CertificateFacts: Encodable {
     let pin: String
     /// The SHA-256 of the whole certificate, as browsers and `openssl x509 -fingerprint` show it.
     let fingerprint: String
+    /// To the end of its validity.
+    private let end: TimeDistance
+
+    private enum CodingKeys: String, CodingKey {
+        case depth, role, subject, issuer, serial, notBefore, notAfter, daysLeft, key, pin, fingerprint
+    }
 
     private init(_ certificate: Certificate, depth: Int, role: String, at now: UnixTime) {
         self.depth = depth
@@ -28,6 +35,7 @@ struct CertificateFacts: Encodable {
         notBefore = "\(CalendarDate(certificate.notBefore))"
         notAfter = "\(CalendarDate(certificate.notAfter))"
         daysLeft = now.days(until: certificate.notAfter)
+        end = TimeDistance(from: now, to: certificate.notAfter)
         key = certificate.keyDescription
         pin = "sha256/\(certificate.spkiSHA256.base64)"
         fingerprint = certificate.sha256.bytes.map { String(format: "%02X", $0) }.joined(separator: ":")
@@ -50,9 +58,7 @@ struct CertificateFacts: Encodable {
 
     /// Lines for people.
     var lines: [String] {
-        let left =
-            daysLeft < 0
-            ? "expired \(daysLeft.magnitude) days ago" : daysLeft == 1 ? "1 day left" : "\(daysLeft) days left"
+        let left = end.isPast ? "expired \(end)" : "\(end.span) left"
         return [
             "\(depth) \(role.padding(toLength: 7, withPad: " ", startingAt: 0))\(subject)",
             "  issued by   \(issuer)",

@@ -1,0 +1,37 @@
+// How amounts are written for people, so that there is one way to say "1 day" and no way to say "1 days".
+
+package import TLS
+
+/// How far an instant lies from another one: `in 12 days`, `1 hour ago`.
+///
+/// Told in the largest unit of which there is a whole one, and never rounded up: what ended 30 hours ago did so
+/// `1 day ago`, and what ended this morning `9 hours ago`.
+package struct TimeDistance: Sendable, CustomStringConvertible {
+    package let isPast: Bool
+    /// Without the direction, e.g. `12 days`.
+    package let span: String
+
+    package init(from now: UnixTime, to then: UnixTime) {
+        isPast = then <= now
+        let (difference, overflow) = then.subtractingReportingOverflow(now)
+        span = Self.span(seconds: overflow ? .max : difference.magnitude)
+    }
+
+    package var description: String { isPast ? "\(span) ago" : "in \(span)" }
+
+    private static func span(seconds: UInt64) -> String {
+        let units: [(seconds: UInt64, name: String)] = [(86_400, "day"), (3600, "hour"), (60, "minute")]
+        guard let unit = units.first(where: { seconds >= $0.seconds }) else { return "less than a minute" }
+        return "\(Count(Int(clamping: seconds / unit.seconds), unit.name))"
+    }
+}
+
+/// A number of things: `1 match`, `2 matches`.
+package struct Count: Sendable, CustomStringConvertible {
+    package let description: String
+
+    /// - Parameter plural: where it isn't made with an s.
+    package init(_ number: Int, _ noun: String, plural: String? = nil) {
+        description = number == 1 ? "1 \(noun)" : "\(number) \(plural ?? noun + "s")"
+    }
+}

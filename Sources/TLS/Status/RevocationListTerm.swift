@@ -1,0 +1,17 @@
+/// Whose a revocation list is and how long it is good (RFC 5280 section 5.1.2).
+package struct RevocationListTerm: Sendable, Hashable {
+    /// The file that it was read from.
+    package let path: String
+    /// Its issuer's subject, e.g. `CN=Corporate CA`.
+    package let issuer: String
+    /// When it was issued.
+    package let thisUpdate: UnixTime
+    /// From here on it counts as stale, and every certificate of its issuer is refused.
+    package let nextUpdate: UnixTime
+
+    package func isStale(at time: UnixTime) -> Bool { time >= nextUpdate }
+}
+
+extension RevocationListTerm: CustomStringConvertible {
+    package var description: String { "the CRL of \(issuer) (\(path))" }
+}
