@@ -6,11 +6,12 @@ internal import TLS
 
 struct Status: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Whether a proxy is running, and what became of each pin.",
+        abstract: "Whether a proxy is running, and match counts per pin.",
         discussion: """
             The proxy is found by its state directory. Its counts of the pins are at most a minute old; each \
-            connection to a server counts once, whatever the number of requests on it. pinproxy lint says what \
-            they mean.
+            connection to a server counts once, whatever the number of requests on it. A connection that met a \
+            pin counts for every pin of the entry that its chain meets, backups included; one that met none is a \
+            miss, refused or (enforcement: report) let through. pinproxy lint says what the counts mean.
 
             --json prints one object: running, process, state_directory, last_reload (accepted or refused); \
             entries, a list with entry, accepted, misses, last_miss, configured and pins, a list with pin, \
@@ -89,24 +90,24 @@ private struct StatusReport: Encodable {
     var text: String {
         var lines = [
             process.map { "running: process \($0), state directory \(stateDirectory)" }
-                ?? "not running: no proxy has the state directory \(stateDirectory)"
+                ?? "not running: no proxy is using the state directory \(stateDirectory)"
         ]
         if let lastReload {
             let remark = lastReload == "refused" ? "; pinproxy check says why" : ""
             lines.append("last reload: \(lastReload)\(remark)")
         }
-        if entries.isEmpty { lines.append("no pin has been asked yet") }
+        if entries.isEmpty { lines.append("no counts yet (they are up to a minute old)") }
         for entry in entries {
             let miss = entry.lastMiss.map { ", the last \(CalendarDate($0))" } ?? ""
             lines.append(
-                "\(entry.entry): \(entry.accepted) connections accepted, \(entry.misses) missed\(miss)"
+                "\(entry.entry): \(Count(entry.accepted, "connection")) met a pin, \(entry.misses) missed\(miss)"
                     + Self.remark(entry.configured))
             lines += entry.pins.map { pin in
                 let dates =
                     if let first = pin.first, let last = pin.last {
                         " from \(CalendarDate(first)) to \(CalendarDate(last))"
                     } else { "" }
-                return "  \(pin.pin): \(pin.matches) matches\(dates)\(Self.remark(pin.configured))"
+                return "  \(pin.pin): \(Count(pin.matches, "match", plural: "matches"))\(dates)\(Self.remark(pin.configured))"
             }
         }
         return lines.joined(separator: "\n")

@@ -32,12 +32,12 @@ import Testing
     @Test func aPinIsDeadOnceOthersAloneMatch() throws {
         let bed = try bed {
             note(&$0, daysAgo: 60)
-            count(&$0, .matched(LintTests.pins[0]), daysAgo: 1)
-            count(&$0, .matched(LintTests.pins[1]), times: 5, daysAgo: 30)
+            count(&$0, .matched([LintTests.pins[0]]), daysAgo: 1)
+            count(&$0, .matched([LintTests.pins[1]]), times: 5, daysAgo: 30)
         }
         let found = try LintTests.lint(bed)
         #expect(found.map(\.summary) == ["2:13 warning dead-pin", "2:13 note dead-pin"])
-        #expect(found[0].message.contains("\(LintTests.pins[1]) last matched 2029-12-02, after 5 times"))
+        #expect(found[0].message.contains("\(LintTests.pins[1]) last matched 2029-12-02, after 5 matches"))
         #expect(found[1].message.contains("\(LintTests.pins[2]) has matched nothing since 2029-11-02"))
     }
 
@@ -45,13 +45,13 @@ import Testing
         // Neither matched lately: nobody has asked for the host.
         let asleep = try bed {
             note(&$0, daysAgo: 60)
-            count(&$0, .matched(LintTests.pins[0]), daysAgo: 31)
+            count(&$0, .matched([LintTests.pins[0]]), daysAgo: 31)
         }
         #expect(try LintTests.lint(asleep).isEmpty)
         // Less than thirty days are too few.
         let young = try bed {
             note(&$0, daysAgo: 29)
-            count(&$0, .matched(LintTests.pins[0]), daysAgo: 1)
+            count(&$0, .matched([LintTests.pins[0]]), daysAgo: 1)
         }
         #expect(try LintTests.lint(young).isEmpty)
     }
@@ -62,7 +62,7 @@ import Testing
     ]) func anEntryIsPromotedOnceItHasEarnedIt(matches: Int, since: Int64, expected: String?) throws {
         let bed = try bed(", enforcement: report") {
             note(&$0, daysAgo: since)
-            count(&$0, .matched(LintTests.pins[0]), times: matches, daysAgo: 1)
+            count(&$0, .matched([LintTests.pins[0]]), times: matches, daysAgo: 1)
         }
         let found = try LintTests.lint(bed).filter { $0.rule != "insecure" }
         #expect(found.map(\.rule) == (expected.map { [$0] } ?? []))
@@ -72,23 +72,23 @@ import Testing
     @Test func missesAreToldAndBeginTheCountAnew() throws {
         let missed = try bed(", enforcement: report") {
             note(&$0, daysAgo: 20)
-            count(&$0, .matched(LintTests.pins[0]), times: 500, daysAgo: 9)
-            count(&$0, .missed(accepted: true), times: 2, daysAgo: 8)
-            count(&$0, .matched(LintTests.pins[0]), times: 99, daysAgo: 1)
+            count(&$0, .matched([LintTests.pins[0]]), times: 500, daysAgo: 9)
+            count(&$0, .missed, times: 2, daysAgo: 8)
+            count(&$0, .matched([LintTests.pins[0]]), times: 99, daysAgo: 1)
         }
         let found = try LintTests.lint(missed).filter { $0.rule != "insecure" }
         #expect(found.map(\.summary) == ["2:13 warning misses"])
         #expect(found[0].message.contains("2 connections met no pin, the last one 2029-12-24"))
         let recovered = try bed(", enforcement: report") {
             note(&$0, daysAgo: 20)
-            count(&$0, .missed(accepted: true), daysAgo: 8)
-            count(&$0, .matched(LintTests.pins[0]), times: 100, daysAgo: 1)
+            count(&$0, .missed, daysAgo: 8)
+            count(&$0, .matched([LintTests.pins[0]]), times: 100, daysAgo: 1)
         }
         #expect(try LintTests.lint(recovered).filter { $0.rule != "insecure" }.map(\.rule) == ["can-be-enforced"])
         // An enforced entry is not for promotion.
         let enforced = try bed {
             note(&$0, daysAgo: 20)
-            count(&$0, .matched(LintTests.pins[0]), times: 100, daysAgo: 1)
+            count(&$0, .matched([LintTests.pins[0]]), times: 100, daysAgo: 1)
         }
         #expect(try LintTests.lint(enforced).isEmpty)
     }

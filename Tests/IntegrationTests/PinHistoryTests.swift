@@ -68,13 +68,15 @@ struct PinHistoryTests {
             #expect(entries["wrong.test"]?.misses == 3)
             #expect(entries["wrong.test"]?.accepted == 0)
             #expect(entries["report.test"]?.misses == 1)
-            #expect(entries["report.test"]?.accepted == 1)
+            #expect(entries["report.test"]?.accepted == 0)
 
             let status = try await bed.run(
                 [ProxyProcess.executable, "status", "--config", bed.path("proxy/pinproxy.yaml")],
                 environment: ProxyProcess.environment(in: bed))
             #expect(status.output.hasPrefix("running: process \(proxy.process.identifier)"), "\(status)")
-            #expect(status.output.contains("wrong.test: 0 connections accepted, 3 missed"), "\(status)")
+            #expect(status.output.contains("right.test: 1 connection met a pin, 0 missed"), "\(status)")
+            #expect(status.output.contains("\(pin): 1 match from"), "\(status)")
+            #expect(status.output.contains("wrong.test: 0 connections met a pin, 3 missed"), "\(status)")
 
             // A pin that is taken out keeps its count, and says since when it is out.
             try bed.file("proxy/pins.yaml", "hosts:\n" + entry("right.test", [pin]))
@@ -91,6 +93,25 @@ struct PinHistoryTests {
             try await proxy.reload()
             let matches = try #require(try history(bed).entries["right.test"]?.pins[pin]?.matches)
             #expect(matches == entries["right.test"]!.pins[pin]!.matches + 1)
+        }
+    }
+
+    /// The backup that `pinproxy pin` writes is the issuer's key: every chain meets it too.
+    @Test func aBackupThatWouldMatchIsCountedToo() async throws {
+        try await withTestBed { bed in
+            let roots = try TestRoots()
+            let leaf = try roots.leaf("right.test")
+            let origin = try await PythonPeer.origin(in: bed, chain: ServedChain(leaf))
+            let pins = [try await leaf.pin(bed), try await roots.intermediate.pin(bed)]
+            let proxy = try await ProxyProcess(
+                in: bed, pins: "hosts:\n" + entry("right.test", pins + [.wrongPin]), trust: roots.write(to: bed),
+                hosts: ["right.test": "127.0.0.1"])
+            #expect(try await bed.curl(via: proxy, ["https://right.test:\(origin.port)/echo/1"]).succeeded)
+            try await proxy.reload()
+            let counted = try #require(try history(bed).entries["right.test"])
+            #expect(pins.map { counted.pins[$0]?.matches } == [1, 1])
+            #expect(counted.pins[.wrongPin]?.matches == 0)
+            #expect(counted.accepted == 1)
         }
     }
 

@@ -25,15 +25,15 @@ final class PinLedger: Sendable {
 
     /// Counts a verdict. Any thread; once for each connection to an origin, resumed ones too.
     func count(_ verdict: Verdict, of entry: HostEntry, at time: UnixTime) {
-        guard let outcome = outcome(verdict) else { return }
+        guard let outcome = outcome(verdict, entry.policy) else { return }
         guard note(entry, at: time) else { return }
         history.change { $0.count(outcome, for: entry.pattern, at: time) }
     }
 
-    private func outcome(_ verdict: Verdict) -> PinHistory.Outcome? {
-        if verdict.isAccepted, let pin = verdict.matchedPin { return .matched(pin.description) }
-        let isMiss = verdict.report != nil || verdict.refusal?.isPinFailure == true
-        return isMiss ? .missed(accepted: verdict.isAccepted) : nil
+    private func outcome(_ verdict: Verdict, _ policy: SecurityPolicy) -> PinHistory.Outcome? {
+        let pins = policy.matchingPins(in: verdict)
+        if !pins.isEmpty { return .matched(pins.map(\.description)) }
+        return verdict.report != nil || verdict.refusal?.isPinFailure == true ? .missed : nil
     }
 
     /// Makes the entry known to the history, once a policy.

@@ -25,7 +25,7 @@ package struct PinHistory: Codable, Sendable, Equatable {
 
     package struct EntryRecord: Codable, Sendable, Equatable {
         package var since: UnixTime
-        /// Connections that were let through, by a matching pin or because a mismatch is only reported.
+        /// Connections whose chain met a pin.
         package var accepted = 0
         /// Connections whose chain met no pin, refused or only reported.
         package var misses = 0
@@ -39,9 +39,11 @@ package struct PinHistory: Codable, Sendable, Equatable {
 
     /// What one verification came to.
     package enum Outcome: Sendable, Equatable {
-        /// This pin, by its value, matched.
-        case matched(String)
-        case missed(accepted: Bool)
+        /// These pins, by their values, matched: all that the chain meets, not only the one that decided, so that a
+        /// backup which would have matched is seen to be alive.
+        case matched([String])
+        /// None did; the connection was refused, or let through and reported.
+        case missed
     }
 
     package private(set) var entries: [String: EntryRecord] = [:]
@@ -82,16 +84,17 @@ package struct PinHistory: Codable, Sendable, Equatable {
     package mutating func count(_ outcome: Outcome, for entry: String, at time: UnixTime) {
         guard let index = entries.index(forKey: entry) else { return }
         switch outcome {
-        case .matched(let pin):
+        case .matched(let pins):
             entries.values[index].accepted += 1
             entries.values[index].matchesSinceMiss += 1
-            guard var record = entries.values[index].pins[pin] else { return }
-            record.matches += 1
-            record.first = record.first ?? time
-            record.last = time
-            entries.values[index].pins[pin] = record
-        case .missed(let accepted):
-            if accepted { entries.values[index].accepted += 1 }
+            for pin in pins {
+                guard var record = entries.values[index].pins[pin] else { continue }
+                record.matches += 1
+                record.first = record.first ?? time
+                record.last = time
+                entries.values[index].pins[pin] = record
+            }
+        case .missed:
             entries.values[index].misses += 1
             entries.values[index].matchesSinceMiss = 0
             entries.values[index].lastMiss = time

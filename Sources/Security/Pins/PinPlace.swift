@@ -10,6 +10,23 @@ package enum PinPlace: Sendable, Hashable {
 }
 
 extension SecurityPolicy {
+    /// All pins that a verdict of this policy could have been met by, each once; the one that decided is among them.
+    package func matchingPins(in verdict: Verdict) -> [Pin] {
+        guard verdict.isAccepted, let decisive = verdict.matchedPin else { return [] }
+        let chains = [verdict.chain, verdict.trustedChain].compactMap(\.self)
+        var seen = [decisive.description]
+        return [decisive]
+            + pins.pins.filter { pin in
+                let matches =
+                    chains.isEmpty
+                    ? PinSet([pin]).pin(for: verdict.presented.leaf, depth: 0) != nil
+                    : chains.contains { if case .matches = place(of: pin, in: $0) { true } else { false } }
+                guard matches, !seen.contains(pin.description) else { return false }
+                seen.append(pin.description)
+                return true
+            }
+    }
+
     /// Looks for one of the policy's pins, whichever of them decided.
     package func place(of pin: Pin, in chain: VerifiedChain) -> PinPlace {
         let alone = PinSet([pin])
