@@ -66,6 +66,8 @@ package final class Snapshot: Sendable {
         defaultAction = other.defaultAction
         self.defaultPolicy = defaultPolicy
         defaultTLS = other.defaultTLS
+        defaultRules = other.defaultRules
+        reachability = other.reachability
         warnings = other.warnings
         stateDirectory = other.stateDirectory
         files = other.files

@@ -35,7 +35,7 @@ extension Snapshot {
             return policy.replacing(requirements)
         }
         let entries = hosts.entries.map { entry in
-            (entry.pattern, replaced(entry.value.policy).map { entry.value.replacing($0) } ?? entry.value)
+            (entry.pattern, replaced(entry.value.policy).map { HostEntry(entry.value, policy: $0) } ?? entry.value)
         }
         return Snapshot(self, hosts: HostTable(entries), defaultPolicy: replaced(defaultPolicy) ?? defaultPolicy)
     }

@@ -30,7 +30,7 @@ extension CA {
         @OptionGroup var options: ConfigurationOptions
 
         func run() throws {
-            let snapshot = try options.load()
+            let snapshot = try options.load(readsPins: false)
             let files = AuthorityFiles(
                 certificate: snapshot.authority.certificatePath, key: snapshot.authority.privateKeyPath)
             try StateFiles(directory: snapshot.stateDirectory).create()
@@ -115,7 +115,7 @@ extension CA {
 extension ConfigurationOptions {
     /// The authority's certificate; its key is not touched, so that everybody may ask.
     fileprivate func authority() throws -> (certificate: Certificate, paths: AuthorityFiles) {
-        let settings = try load().authority
+        let settings = try load(readsPins: false).authority
         let path = settings.certificatePath
         guard let bytes = FileManager.default.contents(atPath: path) else {
             throw CommandFailure(

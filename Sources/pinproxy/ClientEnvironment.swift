@@ -32,6 +32,10 @@ struct ClientEnvironment {
         variables.map { "export \($0.name)=\(Self.quoted($0.value))\n" }.joined()
     }
 
+    /// What is printed in the place of the exports where there are none: for a person who reads it, and for a shell.
+    static let failure =
+        "echo 'pinproxy env failed (its message is above): this shell does not use the proxy' >&2; false\n"
+
     /// In single quotes nothing is special but the quote itself.
     static func quoted(_ value: String) -> String {
         "'" + value.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
@@ -71,5 +75,10 @@ struct ProxyURL: CustomStringConvertible {
             }
     }
 
-    var description: String { "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(port)" }
+    var description: String { "\(scheme)://\(authority)" }
+
+    /// The same with a place for what the proxy asks for.
+    var withCredentials: String { "\(scheme)://NAME:PASSWORD@\(authority)" }
+
+    private var authority: String { "\(host.contains(":") ? "[\(host)]" : host):\(port)" }
 }

@@ -62,10 +62,12 @@ struct ConfigurationOptions: ParsableArguments {
     }
 
     /// Reads the configuration. Problems are printed, and end the command if one is an error.
-    func load(showingWarnings: Bool = false) throws -> Snapshot {
+    /// - Parameter readsPins: false for what is about the proxy alone, so that an error in the pin file is no hindrance.
+    func load(showingWarnings: Bool = false, readsPins: Bool = true) throws -> Snapshot {
         let file = try file()
         do {
-            let snapshot = try Snapshot.load(file, stateDirectory: try stateDirectory(for: file))
+            let directory = try stateDirectory(for: file)
+            let snapshot = try Snapshot.load(file, stateDirectory: directory, readsPins: readsPins)
             if showingWarnings { for warning in snapshot.warnings { Standard.error("\(warning)") } }
             return snapshot
         } catch let error as ConfigurationProblems {

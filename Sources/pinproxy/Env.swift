@@ -8,7 +8,8 @@ struct Env: ParsableCommand {
         discussion: """
             Prints export lines for a POSIX shell: the proxy's address in upper and lower case, and \
             a trust bundle (the system's roots and the proxy's authority) or the authority alone, \
-            whichever each program wants. The bundle is kept in the state directory.
+            whichever each program wants. The bundle is kept in the state directory. Only pinproxy.yaml is \
+            read, not the pin file. If that fails, the output is a line that makes the shell say so.
 
             Java programs are told about the proxy, but their trust is not touched: after \
             pinproxy ca install they trust the authority if Debian's ca-certificates-java is there; \
@@ -22,7 +23,13 @@ struct Env: ParsableCommand {
     @OptionGroup var options: ConfigurationOptions
 
     func run() throws {
-        Standard.output(try options.clientEnvironment().exports)
+        do {
+            Standard.output(try options.clientEnvironment().exports)
+        } catch {
+            // Whoever evaluates the output has asked for a shell behind the proxy, and must not go on without noticing.
+            Standard.output(ClientEnvironment.failure)
+            throw error
+        }
     }
 }
 
@@ -64,7 +71,7 @@ struct Exec: ParsableCommand {
 
 extension ConfigurationOptions {
     fileprivate func clientEnvironment() throws -> ClientEnvironment {
-        let snapshot = try load()
+        let snapshot = try load(readsPins: false)
         let environment = ProcessInfo.processInfo.environment
         var directories = [StateFiles(directory: snapshot.stateDirectory)]
         // A service's directory is read-only for its users.
@@ -73,13 +80,14 @@ extension ConfigurationOptions {
         }
         let authority = absolute(snapshot.authority.certificatePath)
         let bundle = absolute(try TrustBundle.prepare(authority: authority, in: directories))
+        let proxy = try ProxyURL(snapshot.proxy)
         if snapshot.proxy.users != nil {
             Standard.error(
-                "pinproxy: the proxy asks for a name and a password: "
-                    + "put them into the URLs, as in http://NAME:PASSWORD@…")
+                "pinproxy: the proxy asks for a name and a password (proxy.users): put them into the URLs, as in "
+                    + "\(proxy.withCredentials)")
         }
         return ClientEnvironment(
-            proxy: try ProxyURL(snapshot.proxy), bundle: bundle, authority: authority,
+            proxy: proxy, bundle: bundle, authority: authority,
             javaOptions: environment["JAVA_TOOL_OPTIONS"])
     }
 

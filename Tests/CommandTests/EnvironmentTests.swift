@@ -1,5 +1,6 @@
 import Configuration
 import Foundation
+import TestAuthority
 import Testing
 
 @testable import pinproxy
@@ -64,8 +65,47 @@ import Testing
         #expect(try bed.configured("ca", "create").code == 0)
         let outcome = try bed.configured("env")
         #expect(outcome.code == 1)
-        #expect(outcome.output == "")
+        #expect(outcome.output == ClientEnvironment.failure)
         #expect(outcome.errors.contains("the port of the proxy is chosen when it starts"))
+    }
+
+    /// Only a proxy that is up is of use to a shell, whatever somebody is writing into the pin file.
+    @Test func aBrokenPinFileIsNoHindrance() throws {
+        let bed = try CommandBed(configuration: "pins: pins.yaml\n")
+        try bed.write("pins.yaml", "hosts: []\n")
+        #expect(try bed.configured("ca", "create").code == 0)
+        try bed.write("pins.yaml", "hostz: []\n")
+        #expect(try bed.configured("check").code == 78)
+        #expect(try evaluated(bed)["HTTPS_PROXY"] == "http://127.0.0.1:7467")
+        let run = try bed.configured("exec", rest: ["--", "printenv", "HTTPS_PROXY"])
+        #expect(run == .init(code: 0, output: "http://127.0.0.1:7467\n", errors: ""))
+        #expect(try bed.configured("ca", "show").code == 0)
+    }
+
+    /// `eval "$(pinproxy env)"` must not leave a person in a shell without the proxy who thinks otherwise.
+    @Test(arguments: ["bash", "dash"]) func aFailureIsTheShellsToo(shell: String) throws {
+        let bed = try CommandBed(configuration: "proxy: {lissen: 127.0.0.1:1}\npins: null\n")
+        let outcome = try CommandBed.run(
+            ["/bin/\(shell)", "-c", "eval \"$('\(CommandBed.executable)' env --config pinproxy.yaml)\"; echo \"code $?\""],
+            in: bed.directory, environment: bed.environment)
+        #expect(outcome.output == "code 1\n")
+        #expect(outcome.errors.contains("unknown key \"lissen\""))
+        #expect(outcome.errors.hasSuffix("this shell does not use the proxy\n"), "\(outcome)")
+    }
+
+    /// The URL that is advised is one that can be used.
+    @Test func credentialsGoIntoTheURLThatIsPrinted() throws {
+        let held = try HeldCertificate.root().issue(.leaf("proxy.test"))
+        for (tls, scheme) in [("", "http"), (", tls: {certificate: proxy.pem, private_key: proxy.key}", "https")] {
+            let bed = try CommandBed(configuration: "proxy: {listen: 127.0.0.1:4711, users: users\(tls)}\npins: null\n")
+            try bed.write("proxy.pem", held.chainPEM)
+            try bed.write("proxy.key", held.keyPEM)
+            try bed.write("users", "me:$2y$05$c4WoMPo3SXsafkva.HHa6uXQZWr7oboPiC2bT/r7q1BB8I2s0BRqC\n")
+            for name in ["proxy.key", "users"] { chmod(bed.path(name), 0o600) }
+            #expect(try bed.configured("ca", "create").code == 0)
+            let outcome = try bed.configured("env")
+            #expect(outcome.errors.contains("\(scheme)://NAME:PASSWORD@127.0.0.1:4711\n"), "\(outcome)")
+        }
     }
 
     @Test(arguments: [

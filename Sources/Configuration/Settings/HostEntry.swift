@@ -58,9 +58,16 @@ package final class HostEntry: Sendable {
     }
 
     /// The same entry with another policy.
-    func replacing(_ policy: SecurityPolicy) -> HostEntry {
-        HostEntry(
-            action: action, policy: policy, tls: tls, reportURI: reportURI, records: records, pattern: pattern,
-            file: file, line: line, column: column)
+    init(_ other: HostEntry, policy: SecurityPolicy) {
+        action = other.action
+        self.policy = policy
+        tls = other.tls
+        reportURI = other.reportURI
+        records = other.records
+        rules = other.rules
+        pattern = other.pattern
+        file = other.file
+        line = other.line
+        column = other.column
     }
 }
