@@ -194,6 +194,31 @@ import Testing
         #expect(outcome.snapshot.hosts.entries.count == 2)
     }
 
+    /// What one host shows says nothing of the others; the wildcard's other keys hold for the host as before.
+    @Test(arguments: [
+        "    pinning: none\n    min_tls: 1.3\n    record: true\n",
+        "    min_tls: 1.3   # of old\n    pinning: none\n\n    # why\n    record: true\n",
+    ]) func aHostOfAWildcardWithoutPinsGetsAnEntryOfItsOwn(keys: String) throws {
+        let outcome = try learn(
+            try Self.history(Self.host("a.api.test")), "hosts:\n  - match: \"*.api.test\"\n\(keys)  - match: z.test\n    action: deny\n")
+        #expect(outcome.pins("a.api.test") == [Self.leaf, Self.issuer], "\(outcome.text)")
+        #expect(outcome.pins("b.api.test") == [], "\(outcome.text)")
+        let entry = try #require(outcome.snapshot.entry(for: "a.api.test", port: 443))
+        #expect(entry.pattern == "a.api.test")
+        #expect(entry.policy.enforcement == .report)
+        #expect(entry.policy.requirements.minimumTLS == .tls13)
+        #expect(entry.records)
+        #expect(!outcome.diff.split(separator: "\n").contains { $0.hasPrefix("-") && !$0.hasPrefix("---") }, "\(outcome.diff)")
+    }
+
+    @Test func keysThatCannotBeCopiedAreAskedFor() throws {
+        let outcome = try learn(
+            try Self.history(Self.host("a.api.test")),
+            "hosts:\n  - {match: \"*.api.test\", min_tls: 1.3}\n")
+        #expect(outcome.pins("a.api.test") == [Self.leaf, Self.issuer], "\(outcome.text)")
+        #expect(outcome.text.contains("# copy the other keys of line 2 here: entries are not merged"), "\(outcome.text)")
+    }
+
     @Test(arguments: [
         ["record: true"], ["record: true", "pinning: none"], ["pinning: none   # for now", "record: true"],
         ["record: true", "position: any"],

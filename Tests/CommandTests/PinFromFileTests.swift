@@ -31,8 +31,14 @@ import Testing
         #expect(outcome.code == 0)
         #expect(outcome.output.contains("NOT VERIFIED"))
         #expect(outcome.output.contains("\n  - match: api.test\n    pinning: public-key\n    pins:\n"))
-        #expect(outcome.output.contains("      - \(try spkiPin(leaf))   # in use"))
+        // Whether it is in use, a file doesn't say.
+        #expect(outcome.output.contains("      - \(try spkiPin(leaf))   # the leaf's key"))
+        #expect(!outcome.output.contains("in use"))
         #expect(outcome.output.contains("      - \(try spkiPin(leaf.issuers[0]))   # backup"))
+        // For an entry that is there already.
+        let lines = try bed.configured("pin", rest: ["--from", bed.path("chain.pem"), "--lines"]).output
+        #expect(lines.split(separator: "\n").map { $0.prefix(57).trimmingCharacters(in: .whitespaces) }
+            == ["- \(try spkiPin(leaf))", "- \(try spkiPin(leaf.issuers[0]))"])
     }
 
     @Test func theObjectHasTheKeysOfItsHelp() throws {

@@ -52,6 +52,19 @@ struct LearnTests {
         "  - match: \(host)\n" + lines.map { "    \($0)\n" }.joined()
     }
 
+    @Test func nothingIsEndedThatHasNotBegun() async throws {
+        try await withTestBed { bed in
+            let bed = try await Bed(bed, pins: "hosts: []\n")
+            let idle = try await bed.pinproxy("learn", "--stop")
+            #expect(idle.ending == .exited(1), "\(idle)")
+            #expect(idle.errors.contains("was not learning"), "\(idle)")
+            let learning = try await bed.learning(for: "1h")
+            #expect(try await bed.pinproxy("learn", "--stop").succeeded)
+            #expect(try await bed.pinproxy("learn", "--stop").ending == .exited(1))
+            await learning.stop()
+        }
+    }
+
     @Test func whatIsLearnedIsADiffThatMakesPins() async throws {
         try await withTestBed { bed in
             let pins = "# mine\nhosts:\n" + Self.entry("report.test", "pinning: public-key", "enforcement: report",

@@ -52,8 +52,14 @@ struct Learn: ParsableCommand {
                 try learn(for: duration, proxy)
             } else if stop || forget {
                 let until = stop ? nil : try proxy.learnsUntil(now: Clock.now)
+                let wasLearning = try proxy.learnsUntil(now: Clock.now) != nil
+                if stop, !wasLearning, !forget {
+                    throw CommandFailure("the proxy using \(proxy.directory) was not learning; pinproxy learn --for TIME begins it")
+                }
                 try proxy.order(until: until, forgetting: forget)
-                return Standard.error(forget ? "forgotten" : "learning has ended; pinproxy learn prints what was learned")
+                return Standard.error(
+                    forget ? "forgotten\(stop && wasLearning ? ", and learning has ended" : "")"
+                        : "learning has ended; pinproxy learn prints what was learned")
             } else if proxy.process != nil {
                 // To have what it has seen by now written.
                 try proxy.order(until: try proxy.learnsUntil(now: Clock.now))
@@ -105,7 +111,7 @@ struct Learn: ParsableCommand {
             return Standard.error(
                 history.hosts.isEmpty
                     ? "nothing has been recorded; see pinproxy learn --help"
-                    : "\(history.hosts.count) hosts were recorded, and the pin file lacks nothing")
+                    : "\(Count(history.hosts.count, "host")) recorded; the pin file lacks nothing")
         }
         var lines = PinFileLines(String(decoding: bytes, as: UTF8.self))
         for addition in learned.additions { lines.add(addition) }

@@ -7,6 +7,8 @@ internal import TLS
 ///
 /// - A host without an entry gets one: its leaf's key and, as the backup, its issuer's, with
 ///   `enforcement: report` to begin with.
+/// - So does a host of a wildcard without pins: what one host shows says nothing of the others. The wildcard's other
+///   keys go with it, since entries are not merged.
 /// - An entry with pins gets those of a chain that met none of them, and a backup if it has only one pin.
 /// - An entry without pins gets pins, to be reported on.
 struct LearnedPins {
@@ -25,7 +27,9 @@ struct LearnedPins {
         var known: [(entry: HostEntry, chains: [ChainHistory.Chain])] = []
         for (_, host) in history.hosts.sorted(by: { $0.key < $1.key }) {
             if let entry = snapshot.entry(for: host.name, port: host.port) {
-                if let index = known.firstIndex(where: { $0.entry === entry }) {
+                if entry.policy.mode == .none, (try? HostPattern(entry.pattern))?.scope != .exact {
+                    if entry.action.isJudged { propose(host, action: entry.action, under: entry) }
+                } else if let index = known.firstIndex(where: { $0.entry === entry }) {
                     known[index].chains += host.chains
                 } else {
                     known.append((entry, host.chains))
@@ -41,7 +45,7 @@ struct LearnedPins {
 
     // MARK: A new host
 
-    private mutating func propose(_ host: ChainHistory.Host, action: HostAction) {
+    private mutating func propose(_ host: ChainHistory.Host, action: HostAction, under wildcard: HostEntry? = nil) {
         let name = host.name.contains(":") ? "[\(host.name)]" : host.name
         let pattern = host.port == 443 ? host.name : "\(name):\(host.port)"
         guard (try? HostPattern(pattern)) != nil else {
@@ -49,20 +53,27 @@ struct LearnedPins {
             return
         }
         var pins = Pins()
-        for chain in host.chains { pins.add(chain, candidates: Self.candidates(chain, position: .any), mode: .publicKey) }
+        let position = wildcard?.policy.position ?? .any
+        for chain in host.chains { pins.add(chain, candidates: Self.candidates(chain, position: position), mode: .publicKey) }
         guard !pins.lines.isEmpty else { return }
         let count = host.chains.reduce(0) { $0 + $1.count }
         let first = host.chains.map(\.first).min() ?? 0
         let last = host.chains.map(\.last).max() ?? 0
-        var lines = ["\(pattern): \(count) connection\(count == 1 ? "" : "s") from \(CalendarDate(first)) to \(CalendarDate(last))"]
+        var lines = ["\(pattern): \(Count(count, "connection")) from \(CalendarDate(first)) to \(CalendarDate(last))"]
         if host.chains.count > 1 { lines.append("\(host.chains.count) different chains were seen; make sure that all are the host's") }
-        entries.append(PinEntryText(pattern: pattern, remarks: lines, pins: pins.lines, action: action, enforcement: .report))
+        if let wildcard {
+            lines.append("decides in place of \(wildcard.pattern) (line \(wildcard.line)), whose other keys stand here too")
+        }
+        entries.append(
+            PinEntryText(
+                pattern: pattern, remarks: lines, pins: pins.lines, action: action, enforcement: .report,
+                wildcard: wildcard))
     }
 
     // MARK: A host with an entry
 
     private mutating func complete(_ entry: HostEntry, with chains: [ChainHistory.Chain]) {
-        guard entry.action == .intercept || entry.action == .verifyTunnel else { return }
+        guard entry.action.isJudged else { return }
         let policy = entry.policy
         let configured = Set(policy.pins.pins.map(\.description))
         let mode = policy.mode == .none ? .publicKey : policy.mode

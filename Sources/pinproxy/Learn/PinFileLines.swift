@@ -57,6 +57,7 @@ struct PinFileLines {
 
     mutating func append(_ entries: [PinEntryText]) {
         guard !entries.isEmpty else { return }
+        let entries = entries.map(withKeysOfWildcard)
         guard let hosts = lines.firstIndex(where: { $0.hasPrefix("hosts:") }) else {
             return text.apply(.init(at: lines.count, inserting: ["", "hosts:"] + written(entries, indent: 2)))
         }
@@ -70,6 +71,28 @@ struct PinFileLines {
             let comment = ["", "# Entries that were learned; to be added to hosts:"] + written(entries, indent: 0)
             text.apply(.init(at: lines.count, inserting: comment.map { $0.isEmpty || $0.hasPrefix("#") ? $0 : "# " + $0 }))
         }
+    }
+
+    /// Keys of an entry that one with pins of its own doesn't take over.
+    private static let ownKeys: Set<String> = ["match", "action", "pinning", "pins", "enforcement"]
+
+    /// The entry with the other keys of the wildcard that it takes the place of, line by line as they are written; where
+    /// they can't be told apart, a remark.
+    private func withKeysOfWildcard(_ entry: PinEntryText) -> PinEntryText {
+        guard let wildcard = entry.wildcard else { return entry }
+        var entry = entry
+        guard let block = self.entry(around: wildcard.line - 1) else {
+            entry.remarks.append("copy the other keys of line \(wildcard.line) here: entries are not merged")
+            return entry
+        }
+        let starts = block.keys.values.sorted()
+        for (name, start) in block.keys.sorted(by: { $0.value < $1.value }) where !Self.ownKeys.contains(name) {
+            var end = starts.first { $0 > start } ?? block.lines.upperBound
+            while end > start + 1, column(of: end - 1) == nil { end -= 1 }
+            let first = lines[start].drop { $0 == " " || $0 == "-" }
+            entry.more += [String(first)] + lines[(start + 1)..<end].map { String($0.dropFirst(block.indent)) }
+        }
+        return entry
     }
 
     private func written(_ entries: [PinEntryText], indent: Int) -> [String] {

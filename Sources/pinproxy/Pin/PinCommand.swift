@@ -12,8 +12,9 @@ struct PinCommand: ParsableCommand {
         discussion: """
             Connects as the proxy would, with the configuration's trust but without pins, and prints \
             an entry to be pasted below hosts: in pins.yaml: the leaf's key, and its issuer's as the \
-            backup. The chain stands above it in comments. Nothing is printed on standard output if \
-            the chain doesn't verify; the exit code is then 1.
+            backup. The chain stands above it in comments. --lines prints the pins alone, to be pasted \
+            below pins: of an entry that is there already. No entry is printed if the chain doesn't \
+            verify; the exit code is then 1.
 
             Compare the keys with a second source before you trust them (another network, the people \
             who run the host): if somebody is between you and the host, the keys that you see are \
@@ -33,6 +34,7 @@ struct PinCommand: ParsableCommand {
               pinproxy pin api.example.com >> config/pins.yaml
               pinproxy pin api.example.com:8443 --json
               pinproxy pin --from backup.key
+              pinproxy pin --from new-chain.pem --lines
             """)
 
     @OptionGroup var options: ConfigurationOptions
@@ -43,6 +45,7 @@ struct PinCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Take the keys from a file instead.", valueName: "file"))
     var from: String?
 
+    @Flag(help: "Print only the lines of the pins, for an entry that is there already.") var lines = false
     @Flag(help: "Print JSON.") var json = false
 
     func validate() throws {
@@ -75,7 +78,7 @@ struct PinCommand: ParsableCommand {
         } else if let complaint = findings.complaint {
             throw CommandFailure(complaint)
         } else {
-            Standard.output(findings.entry.yaml)
+            Standard.output(lines ? findings.lines.yaml : findings.entry.yaml)
         }
     }
 }

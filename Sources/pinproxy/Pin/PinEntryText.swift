@@ -18,6 +18,10 @@ struct PinEntryText {
     /// These are left out where they are the default.
     var action = HostAction.intercept
     var enforcement = Enforcement.enforce
+    /// The entry that decides now for the host, whose other keys are wanted too.
+    var wildcard: HostEntry?
+    /// The other keys, a line each; indented as keys are.
+    var more: [String] = []
 
     /// Indented as the entries of `hosts:` are in the file that comes with the proxy.
     var yaml: String {
@@ -30,6 +34,7 @@ struct PinEntryText {
             lines.append("    pins:")
         }
         lines += pins.map { "      - \($0.pin)   # \($0.remark)" }
+        lines += more.map { "    " + $0 }
         return lines.joined(separator: "\n") + "\n"
     }
 

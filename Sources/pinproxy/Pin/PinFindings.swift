@@ -33,7 +33,7 @@ struct PinFindings {
             isVerified = true
             pattern = Self.pattern(for: host)
             chain = connection.verdict?.chain.map { CertificateFacts.of($0, at: now) } ?? []
-            pins = Self.pins(of: chain)
+            pins = Self.pins(of: chain, isInUse: true)
         case .success:
             isVerified = false
             problem = Rehearsal.Answer(.local("no chain was verified"), for: host)
@@ -52,9 +52,11 @@ struct PinFindings {
     }
 
     /// The leaf's key, and the issuer's as what goes on to match when the leaf's is changed.
-    private static func pins(of chain: [CertificateFacts]) -> [PinEntryText.Line] {
+    /// - Parameter isInUse: the host shows the chain now; else it is a file's, for a day to come perhaps.
+    private static func pins(of chain: [CertificateFacts], isInUse: Bool) -> [PinEntryText.Line] {
         guard let leaf = chain.first else { return [] }
-        var pins = [PinEntryText.Line(pin: leaf.pin, remark: "in use: the leaf's key, \(leaf.key) (\(leaf.subject))")]
+        let role = isInUse ? "in use: the leaf's key" : "the leaf's key"
+        var pins = [PinEntryText.Line(pin: leaf.pin, remark: "\(role), \(leaf.key) (\(leaf.subject))")]
         if chain.count > 1, chain[1].pin != leaf.pin {
             pins.append(
                 .init(pin: chain[1].pin, remark: "backup: its issuer's key, \(chain[1].key) (\(chain[1].subject))"))
@@ -74,7 +76,7 @@ struct PinFindings {
         case .certificates(let certificates):
             chain = CertificateFacts.of(
                 PresentedChain(leaf: certificates[0], rest: Array(certificates.dropFirst())), at: now)
-            pins = Self.pins(of: chain)
+            pins = Self.pins(of: chain, isInUse: false)
             if host == nil {
                 pattern = certificates[0].dnsNames.lazy.compactMap { try? HostPattern($0).description }.first
                 if pattern == nil { warnings.append("\(path) names no host: name it, or paste the pins alone") }
@@ -97,6 +99,9 @@ struct PinFindings {
     }
 
     // MARK: For people
+
+    /// The lines of the pins alone, for an entry that is there already.
+    var lines: PinEntryText { PinEntryText(pattern: nil, remarks: [], pins: pins) }
 
     var entry: PinEntryText { PinEntryText(pattern: pattern, remarks: remarks, pins: pins) }
 
