@@ -56,6 +56,26 @@ struct PinReportTests {
         """ + more.map { "    \($0)\n" }.joined()
     }
 
+    /// A limit says so once when it strikes, and how many it was when it is over.
+    @Test func whatIsDroppedIsCounted() async throws {
+        try await withTestBed { bed in
+            let roots = try TestRoots()
+            let names = (1...44).map { "h\($0).many.test" }
+            let leaf = try roots.intermediate.issue(TestRoots.template(["*.many.test"]))
+            let collector = try await PythonPeer(in: bed, script: "collector.py", [])
+            let origin = try await PythonPeer.origin(in: bed, chain: ServedChain(leaf))
+            let proxy = try await ProxyProcess(
+                in: bed, pins: "hosts:\n" + Self.entry("*.many.test", "http://collector.test:\(collector.port)/"),
+                trust: roots.write(to: bed), hosts: (names + ["collector.test"]).reduce(into: [:]) { $0[$1] = "127.0.0.1" })
+            for name in names { #expect(try await proxy.connect(to: "\(name):\(origin.port)").status == 502) }
+            #expect(try await proxy.events.first("pin.report.dropped")["dropped"] == nil)
+            proxy.process.send(signal: SIGTERM)
+            _ = try await proxy.process.ending()
+            let said = proxy.events.all("pin.report.dropped")
+            #expect(said.map { $0["dropped"] } == [nil, "14"], "\(said)")
+        }
+    }
+
     @Test func aMismatchIsReportedInTheShapeOfTheRFC() async throws {
         try await withTestBed { bed in
             let bed = try await Bed(bed, secure: true) { port in

@@ -25,23 +25,35 @@ final class PinReporter: Sendable {
         let fingerprint = SHA256Digest.of(
             Array("\(entry.pattern)\n\(host)\n\(port)\n\(destination)\n".utf8)
                 + refusal.presented.certificates.flatMap(\.sha256.bytes))
-        let (decision, dropped) = limiter.withLock { limiter in
-            (limiter.decide(fingerprint, at: .now()), limiter.dropped)
-        }
-        switch decision {
+        switch limiter.withLock({ $0.decide(fingerprint, at: .now()) }) {
         case .repeat: return
         case .drop(let isNews):
             guard isNews else { return }
             logger.warning(
                 "pin.report.dropped",
                 metadata: [
-                    "cause": "more than \(ReportLimiter.perMinute) reports in a minute", "dropped": "\(dropped)",
+                    "cause": "more than \(ReportLimiter.perMinute) reports in a minute",
+                    "effect": "no more are sent in this minute; their number follows",
                 ])
+            handle.post { [self] loop in
+                delivery.value(on: loop).tellDropped(after: ReportLimiter.minuteNanoseconds) { [self] in sayDropped() }
+            }
         case .send:
             guard let report = PinReport(refusal, host: host, port: port, entry: entry, at: time) else { return }
             let letter = ReportDelivery.Letter(body: report.json, destination: destination, host: host)
             let delivery = delivery
             handle.post { loop in delivery.value(on: loop).deliver(letter) }
         }
+    }
+
+    /// The limit's last word: how many it was.
+    private func sayDropped() {
+        guard let dropped = limiter.withLock({ $0.takeDropped() }) else { return }
+        logger.warning(
+            "pin.report.dropped",
+            metadata: [
+                "cause": "more than \(ReportLimiter.perMinute) reports in a minute",
+                "dropped": .stringConvertible(dropped),
+            ])
     }
 }

@@ -41,6 +41,8 @@ final class ReportDelivery {
     /// The waits of letters for their second try.
     private var pauses: [Int: Timer] = [:]
     private var pauseCount = 0
+    /// Until the minute is over in which reports are dropped; at the end of the proxy, too, it is said how many.
+    private var dropping: (timer: Timer, tell: () -> Void)?
 
     init(
         loop: EventLoop, upstream: UpstreamSettings, logger: Logger, unixTime: @escaping @Sendable () -> UnixTime
@@ -72,8 +74,20 @@ final class ReportDelivery {
         send()
     }
 
+    /// Has `tell` called once, after a time or when the proxy stops.
+    func tellDropped(after nanoseconds: UInt64, tell: @escaping () -> Void) {
+        dropping?.tell()
+        let timer = Timer(loop: loop, afterNanoseconds: nanoseconds) { [unowned self] in
+            dropping = nil
+            tell()
+        }
+        dropping = (timer, tell)
+    }
+
     /// Gives up what is under way: the proxy stops.
     func stop() {
+        dropping?.tell()
+        dropping = nil
         waiting = []
         pauses = [:]
         for post in underWay.values { post.cancel() }

@@ -13,6 +13,8 @@ struct ReportLimiter {
         case drop(isNews: Bool)
     }
 
+    static let minuteNanoseconds: UInt64 = 60_000_000_000
+
     static let repeatNanoseconds: UInt64 = 3600 * 1_000_000_000
     static let perMinute = 30
     /// Reports that are remembered, to be told from new ones.
@@ -21,12 +23,12 @@ struct ReportLimiter {
     private var sent: [SHA256Digest: MonotonicTime] = [:]
     private var minuteBegan: MonotonicTime?
     private var countOfMinute = 0
-    /// Reports that were new and not sent, since the start.
-    private(set) var dropped = 0
+    /// Reports of this minute that were new and not sent.
+    private var dropped = 0
 
     mutating func decide(_ report: SHA256Digest, at now: MonotonicTime) -> Ruling {
         if let last = sent[report], now - last < Self.repeatNanoseconds { return .repeat }
-        if minuteBegan.map({ now - $0 >= 60_000_000_000 }) ?? true {
+        if minuteBegan.map({ now - $0 >= Self.minuteNanoseconds }) ?? true {
             minuteBegan = now
             countOfMinute = 0
         }
@@ -38,6 +40,12 @@ struct ReportLimiter {
         if sent.count >= Self.remembered { forget(at: now) }
         sent[report] = now
         return .send
+    }
+
+    /// How many were dropped that nobody has been told of, once; nil if none were.
+    mutating func takeDropped() -> Int? {
+        defer { dropped = 0 }
+        return dropped > 0 ? dropped : nil
     }
 
     private mutating func forget(at now: MonotonicTime) {
