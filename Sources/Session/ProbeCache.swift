@@ -90,6 +90,14 @@ package final class ProbeCache: Sendable {
         }
     }
 
+    /// Ends what is remembered of an origin, at whatever address, since somebody has seen it show what is refused: what
+    /// a probe finds there next is what counts.
+    package func forget(_ origin: OriginKey) {
+        places.withLock { places in
+            for place in places.keys where place.origin == origin { places[place] = nil }
+        }
+    }
+
     /// Drops what is too old; if that is nothing, any place.
     private static func makeRoom(in places: inout [Place: [Entry]], at unixTime: UnixTime) {
         places = places.filter { $0.value.contains { $0.isFresh(at: unixTime) } }

@@ -49,6 +49,12 @@ package struct UpstreamConnector {
         target.probePlace(at: address).flatMap { probes.evidence(about: leaf, at: $0, at: unixTime()) } ?? PeerEvidence()
     }
 
+    /// Ends what probes of this tunnel's origin have found, at whatever address: the origin was seen to show what the
+    /// policy refuses.
+    package func forgetProbes(of target: UpstreamTarget, at address: SocketAddress) {
+        if let place = target.probePlace(at: address) { probes.forget(place.origin) }
+    }
+
     /// Has the policy of a ``UpstreamTarget/Layer/verifiedTunnel(_:_:_:)`` judge the origin at `address`,
     /// or remembers what it said within the last minute.
     /// - Parameters:

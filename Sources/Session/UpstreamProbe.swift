@@ -137,6 +137,7 @@ package final class UpstreamProbe: ByteStreamOwner {
         guard let completion else { return }
         self.completion = nil
         release()
+        if case .failed(.refused) = outcome { connector.forgetProbes(of: target, at: address) }
         completion(outcome)
     }
 

@@ -124,6 +124,19 @@ struct VerifiedTunnelRefusalTests {
         }
     }
 
+    /// What the probe was shown a moment ago is worth nothing once another certificate was seen.
+    @Test func aRefusalInBandEndsWhatTheProbeFound() async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned", "chain=other")
+            let proxy = try await tunnels.proxy()
+            let first = try await tunnels.client(via: proxy, to: origin.port, "--tls", "1.2")
+            #expect(first["status"] == "200" && first["error"] == "SSLV3_ALERT_BAD_CERTIFICATE", "\(first)")
+            let answer = try await proxy.connect(to: "\(VerifiedTunnelBed.name):\(origin.port)")
+            Expected.refused(502, "pinning failure").check(answer, host: VerifiedTunnelBed.name)
+        }
+    }
+
     /// In TLS 1.3 the certificate can't be seen; a probe that looks like the client is shown it.
     @Test func anotherCertificateByApplicationProtocolIsFoundByAProbe() async throws {
         try await withTestBed { bed in

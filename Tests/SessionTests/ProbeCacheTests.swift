@@ -46,6 +46,15 @@ import Testing
         #expect(cache.finding(for: try place(), applicationProtocols: [], at: end) == nil)
     }
 
+    @Test func `forgetting is of one origin, at every address`() throws {
+        let cache = ProbeCache()
+        let (here, there) = (try place(), try place(address: "192.0.2.2"))
+        let other = try place(host: "other.test")
+        for place in [here, there, other] { cache.store(finding(), for: place, applicationProtocols: ["h2"], at: now) }
+        cache.forget(here.origin)
+        #expect([here, there, other].map { cache.finding(for: $0, applicationProtocols: nil, at: now) != nil } == [false, false, true])
+    }
+
     @Test func `every part of the place counts`() throws {
         let cache = ProbeCache()
         cache.store(finding(), for: try place(), applicationProtocols: ["h2"], at: now)
