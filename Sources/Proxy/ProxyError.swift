@@ -15,7 +15,8 @@ enum ProxyError {
     case requestHeadTooLarge(Int)
     case tooManyRequestFields
     case requestStalled(after: Duration)
-    case askedForProxyItself
+    /// - Parameter url: the proxy's own, as this client reaches it.
+    case askedForProxyItself(url: String)
     case unsupportedScheme(String)
     case cannotTunnelURL(String)
     case misdirected(asked: String, connected: String)
@@ -72,8 +73,8 @@ enum ProxyError {
 
     /// The whole answer, head and body.
     func response(to method: Method, acceptsHTML: Bool, keepsConnection: Bool) -> [UInt8] {
-        if case .askedForProxyItself = self {
-            return UsagePage.response(toHead: method == .head, prefersHTML: acceptsHTML)
+        if case .askedForProxyItself(let url) = self {
+            return UsagePage.response(for: url, toHead: method == .head, prefersHTML: acceptsHTML)
         }
         var report = report
         report.keepAlive = keepsConnection

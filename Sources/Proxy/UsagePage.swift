@@ -5,19 +5,22 @@ enum UsagePage {
     private static let explanation =
         "Nothing is served here: programs send their requests through this port, and pinproxy checks the "
         + "certificates and keys of the servers that they reach."
-    private static let commands = """
+    private static func commands(_ url: String) -> String {
+        """
         # every program of this shell
         eval "$(pinproxy env)"
 
         # one command
         pinproxy exec -- curl https://example.com/
 
-        # by hand, with the address that you have just asked
-        export HTTPS_PROXY=http://127.0.0.1:7467
+        # by hand; the program must trust the proxy's authority too (pinproxy ca show --pem)
+        export HTTPS_PROXY=\(url)
         """
+    }
 
-    static func response(toHead: Bool, prefersHTML: Bool) -> [UInt8] {
-        let body = prefersHTML ? html : text
+    /// - Parameter url: the proxy's own, as the client reaches it.
+    static func response(for url: String, toHead: Bool, prefersHTML: Bool) -> [UInt8] {
+        let body = prefersHTML ? html(url) : Array("\(title)\n\n\(explanation)\n\n\(commands(url))\n".utf8)
         var head = ResponseText(status: 400, reason: "This is a proxy: send requests through it, not to it")
         head.add("Proxy-Status", "pinproxy; error=http_request_error; details=\"a request to the proxy itself\"")
         head.addBody(
@@ -26,15 +29,15 @@ enum UsagePage {
         return head.bytes(with: toHead ? [] : body)
     }
 
-    private static let text = Array("\(title)\n\n\(explanation)\n\n\(commands)\n".utf8)
+    private static func html(_ url: String) -> [UInt8] {
+        RefusalPage.page(
+            title: title,
+            body: """
+                <p class="status">400 · pinproxy</p>
+                <h1>\(RefusalPage.escaped(title))</h1>
+                <p>\(RefusalPage.escaped(explanation))</p>
+                <pre>\(RefusalPage.escaped(commands(url)))</pre>
 
-    private static let html = RefusalPage.page(
-        title: title,
-        body: """
-            <p class="status">400 · pinproxy</p>
-            <h1>\(RefusalPage.escaped(title))</h1>
-            <p>\(RefusalPage.escaped(explanation))</p>
-            <pre>\(RefusalPage.escaped(commands))</pre>
-
-            """)
+                """)
+    }
 }

@@ -49,7 +49,7 @@ extension VerifiedTunnel {
         }
         worker.report(verdict, of: route, check: .inBand)
         if let refusal = verdict.refusal {
-            worker.connector.forgetProbes(of: route.target, at: upstream.address)
+            worker.session.connector.forgetProbes(of: route.target, at: upstream.address)
             return refuse(TunnelAlert(for: refusal), refusal.title, "tls_certificate_error")
         }
         accepted(TunnelVerdict(verdict: verdict, check: .inBand))
@@ -109,7 +109,7 @@ extension VerifiedTunnel {
     }
 
     private func distrust(_ alert: TunnelAlert, _ check: TunnelVerdict.Check, _ cause: String) {
-        worker.connector.forgetProbes(of: route.target, at: upstream.address)
+        worker.session.connector.forgetProbes(of: route.target, at: upstream.address)
         worker.reportDistrust(cause, of: route, check: check)
         refuse(alert, cause, "tls_certificate_error")
     }

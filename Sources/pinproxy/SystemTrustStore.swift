@@ -38,19 +38,20 @@ struct SystemTrustStore {
         for path in paths {
             guard unlink(path) == 0 || errno == ENOENT else { throw failure(path) }
         }
-        try update()
+        // Without it the links to what is gone stay in the system's directory.
+        try update("--fresh")
     }
 
     private func failure(_ path: String) -> CommandFailure {
         let reason = errno
-        let hint = reason == EACCES || reason == EPERM ? "; this takes root: run it with sudo" : ""
+        let hint = reason == EACCES || reason == EPERM ? "; this needs root: run it with sudo" : ""
         return CommandFailure("\(path): \(systemReason(reason))\(hint)")
     }
 
-    private func update() throws {
+    private func update(_ arguments: String...) throws {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: command[0])
-        process.arguments = Array(command.dropFirst())
+        process.arguments = Array(command.dropFirst()) + arguments
         let output = Pipe()
         process.standardOutput = output
         process.standardError = output
@@ -63,7 +64,7 @@ struct SystemTrustStore {
         process.waitUntilExit()
         guard process.terminationStatus == 0 else {
             throw CommandFailure(
-                "\(command.joined(separator: " ")) failed:\n\(String(decoding: said, as: UTF8.self))")
+                "\((command + arguments).joined(separator: " ")) failed:\n\(String(decoding: said, as: UTF8.self))")
         }
     }
 }

@@ -63,6 +63,31 @@ import Testing
         #expect(try bed.read("calls") == "x\nx\nx\n")
     }
 
+    /// Debian's own command, in directories of the test.
+    @Test func removingLeavesNoLinksBehind() throws {
+        let bed = try CommandBed()
+        for name in ["store", "certs", "shared"] {
+            try FileManager.default.createDirectory(atPath: bed.path(name), withIntermediateDirectories: true)
+        }
+        try bed.write("conf", "# none\n")
+        // Somebody else's.
+        try bed.write("store/other.crt", try HeldCertificate.selfSigned(.root("Other")).pem)
+        let store = SystemTrustStore(
+            directory: bed.path("store"),
+            command: [
+                "/usr/sbin/update-ca-certificates", "--localcertsdir", bed.path("store"), "--etccertsdir", bed.path("certs"),
+                "--certsdir", bed.path("shared"), "--certsconf", bed.path("conf"), "--hooksdir", bed.path("hooks"),
+            ])
+        let certificate = try Certificate(derOrPEM: try HeldCertificate.root().der)
+        let links = { try FileManager.default.contentsOfDirectory(atPath: bed.path("certs")).filter { !$0.hasSuffix(".crt") } }
+        #expect(try store.install(certificate))
+        // By its name, and by its subject's hash.
+        #expect(try links().count == 4)
+        try store.remove([store.path(for: certificate)])
+        #expect(try links().count == 2 && links().contains("other.pem"), "\(try links())")
+        #expect(try bed.read("certs/ca-certificates.crt").components(separatedBy: "BEGIN CERTIFICATE").count == 2)
+    }
+
     @Test func passesOnWhatTheSystemSays() throws {
         let bed = try CommandBed()
         let store = try store(bed, "echo 'no space left' >&2; exit 3")

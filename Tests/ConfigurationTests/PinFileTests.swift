@@ -221,7 +221,7 @@ import Testing
         ),
         (
             "hosts: [{match: a.test, max_leaf_lifetime: 398}]\n",
-            ":1:44: error: max_leaf_lifetime: \"398\" has no unit; write 398s if seconds are meant"
+            ":1:44: error: max_leaf_lifetime: \"398\" has no unit; write 398d if days are meant"
         ),
         (
             "hosts: [{match: a.test, validates_domain_name: false, allow_invalid_certificates: true, ocsp: require}]\n",

@@ -125,11 +125,12 @@ private struct Answer {
 
     @Test(arguments: [false, true])
     func theProxyItselfExplainsItsUse(_ acceptsHTML: Bool) throws {
-        let bytes = ProxyError.askedForProxyItself.response(to: .get, acceptsHTML: acceptsHTML, keepsConnection: false)
+        let bytes = ProxyError.askedForProxyItself(url: "https://192.0.2.1:9").response(to: .get, acceptsHTML: acceptsHTML, keepsConnection: false)
         let answer = try #require(Answer(bytes, to: .get))
         #expect(answer.status == 400)
         #expect(answer.fields["Content-Length"] == "\(answer.body.count)")
         #expect(String(decoding: answer.body, as: UTF8.self).contains("pinproxy exec --"))
+        #expect(String(decoding: answer.body, as: UTF8.self).contains("export HTTPS_PROXY=https://192.0.2.1:9"))
     }
 }
 

@@ -38,8 +38,10 @@ extension Form where Value == Int {
 
 extension Form where Value == Duration {
     static func duration(_ range: ClosedRange<Duration>) -> Form {
-        Form { text in
-            Quantity.duration(text).flatMap { inRange($0, range, text, "a time", Quantity.text) }
+        // Nobody gives a time of days in seconds.
+        let usual = range.lowerBound >= .days(1) ? ("d", "days") : ("s", "seconds")
+        return Form { text in
+            Quantity.duration(text, usual: usual).flatMap { inRange($0, range, text, "a time", Quantity.text) }
         }
     }
 }

@@ -8,7 +8,8 @@ enum Quantity {
     ]
 
     /// `10s`, `500ms`, `1h30m`, `30d`: whole numbers, each with a unit.
-    static func duration(_ text: String) -> Result<Duration, Reason> {
+    /// - Parameter usual: the unit that is meant most likely where none is written.
+    static func duration(_ text: String, usual: (unit: String, name: String) = ("s", "seconds")) -> Result<Duration, Reason> {
         let example = "write a number and a unit (ms, s, m, h, d), e.g. 10s or 1h30m"
         var rest = text[...]
         var total: Int64 = 0
@@ -19,7 +20,7 @@ enum Quantity {
             rest = rest[unit.endIndex...]
             guard !digits.isEmpty else { return .failure(Reason("\"\(text)\" is not a time; \(example)")) }
             guard !unit.isEmpty else {
-                let hint = digits.count == text.count ? "; write \(text)s if seconds are meant" : "; \(example)"
+                let hint = digits.count == text.count ? "; write \(text)\(usual.unit) if \(usual.name) are meant" : "; \(example)"
                 return .failure(Reason("\"\(text)\" has no unit\(hint)"))
             }
             guard let factor = timeUnits.first(where: { $0.name == unit })?.milliseconds else {

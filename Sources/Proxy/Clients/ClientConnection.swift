@@ -91,7 +91,7 @@ final class ClientConnection {
 
     private func performRequest() {
         switch server.readRequest({ RequestDestination.of($0.head, $0.bytes) }) {
-        case .proxyItself: server.refuseRequest(.askedForProxyItself)
+        case .proxyItself: server.refuseRequest(.askedForProxyItself(url: server.url))
         case .malformed(let error): server.refuseRequest(.badAuthority(error))
         case .malformedTunnel(let defect): server.refuseRequest(.badConnectTarget(defect))
         case .unsupportedScheme(let scheme): server.refuseRequest(.unsupportedScheme(scheme))

@@ -248,6 +248,11 @@ final class HTTP1Server: ByteStreamOwner {
 
     // MARK: Answers of the proxy's own
 
+    /// What this client would write into HTTPS_PROXY.
+    var url: String {
+        "\(stream.isSecure ? "https" : "http")://\(stream.localAddress.map { "\($0)" } ?? "127.0.0.1")"
+    }
+
     /// Answers the request in hand with an error, and completes its task.
     func refuseRequest(_ error: ProxyError) {
         complete(with: error)
