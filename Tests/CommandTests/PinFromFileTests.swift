@@ -37,7 +37,7 @@ import Testing
         #expect(outcome.output.contains("      - \(try spkiPin(leaf.issuers[0]))   # backup"))
         // For an entry that is there already.
         let lines = try bed.configured("pin", rest: ["--from", bed.path("chain.pem"), "--lines"]).output
-        #expect(lines.split(separator: "\n").map { $0.prefix(57).trimmingCharacters(in: .whitespaces) }
+        #expect(lines.split(separator: "\n").map { $0.prefix(59).trimmingCharacters(in: .whitespaces) }
             == ["- \(try spkiPin(leaf))", "- \(try spkiPin(leaf.issuers[0]))"])
     }
 

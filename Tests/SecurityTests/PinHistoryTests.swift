@@ -22,7 +22,7 @@ import Testing
         var history = history("a", "b")
         for second in 1...3 { history.count(.matched(["a"]), for: "api.test", at: now + Int64(second)) }
         let entry = history.entries["api.test"]
-        #expect(entry?.accepted == 2)
+        #expect(entry?.accepted == 3)
         #expect(entry?.misses == 0)
         #expect(entry?.matchesSinceMiss == 3)
         #expect(entry?.pins["a"] == .init(since: now, matches: 3, first: now + 1, last: now + 3))
