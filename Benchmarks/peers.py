@@ -71,12 +71,12 @@ class Server:
     #: How a client reaches the origin through it: "connect" or "direct".
     way = "direct"
 
-    def __init__(self, bench, command, port, environment=None):
+    def __init__(self, bench, command, port, environment=None, patience=20):
         self.port = port
         self.log = open(bench.path(f"{type(self).__name__}.log"), "wb")
         self.process = subprocess.Popen(command, cwd=bench.directory, stdout=self.log, stderr=self.log,
                                         env={**os.environ, **(environment or {})})
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + patience
         while True:
             try:
                 socket.create_connection(("127.0.0.1", port), timeout=1).close()
@@ -244,22 +244,21 @@ class Pinproxy(Server):
     way = "connect"
     executable = None
 
-    def __init__(self, bench, origin):
+    def __init__(self, bench, origin, name="pinproxy", wrapper=(), patience=20):
         port = free_port()
-        home = bench.path("pinproxy")
+        home = bench.path(name)
         home.mkdir()
-        bench.write("pinproxy/pins.yaml", f"""
+        bench.write(f"{name}/pins.yaml", f"""
 hosts:
   - match: {HOST}
     pinning: public-key
     pins: [sha256/{bench.pin()}]
 """)
-        configuration = bench.write("pinproxy/pinproxy.yaml", f"""
+        configuration = bench.write(f"{name}/pinproxy.yaml", f"""
 proxy: {{listen: "127.0.0.1:{port}", workers: 1}}
 upstream: {{trust: [{bench.path('ca.pem')}]}}
 log: {{access: false}}
 pins: pins.yaml
 """)
-        super().__init__(bench, [self.executable, "run", "--config",
-                                 configuration], port,
-                         {"XDG_STATE_HOME": str(home / "state"), "CARES_HOSTS": str(bench.path("hosts"))})
+        super().__init__(bench, [*wrapper, self.executable, "run", "--config", configuration], port,
+                         {"XDG_STATE_HOME": str(home / "state"), "CARES_HOSTS": str(bench.path("hosts"))}, patience)

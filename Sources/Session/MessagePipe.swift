@@ -73,6 +73,11 @@ package struct MessagePipe: ~Copyable {
         return stream.read(into: &buffer)
     }
 
+    /// Adds bytes that were made here.
+    package mutating func put(_ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { buffer.append(copying: $0) }
+    }
+
     /// Drops bytes that are of no use, e.g. an interim response that is not passed on.
     package mutating func skip(_ count: Int) { buffer.consume(count) }
 
@@ -171,20 +176,12 @@ package struct MessagePipe: ~Copyable {
         while true {
             if !isComplete, defect == nil, buffer.count > ready { absorb() }
             if let defect, !salvages || (carried == 0 && ready == headLength) { return .malformed(defect) }
-            if ready > 0 {
-                let before = buffer.count
-                let outcome = sink.write(ready, from: &buffer)
-                let taken = before - buffer.count
-                ready -= taken
-                carried += UInt64(taken)
-                if keepsReplay { replay += taken }
-                switch outcome {
-                case .done: break
-                case .blocked:
-                    source.wantsRead = false
-                    return .blocked
-                case .failed(let error): return .sinkFailed(error)
-                }
+            switch write(to: sink) {
+            case .done: break
+            case .blocked:
+                source.wantsRead = false
+                return .blocked
+            case .failed(let error): return .sinkFailed(error)
             }
             if isComplete { return .ended }
             if let defect { return .malformed(defect) }
@@ -202,6 +199,28 @@ package struct MessagePipe: ~Copyable {
             case .failed(let error): return .sourceFailed(error)
             }
         }
+    }
+
+    /// Passes on what is there of a message that has no source: it was put here.
+    package mutating func passOn(to sink: any ByteSink) -> Outcome {
+        if !isComplete, buffer.count > ready { absorb() }
+        return switch write(to: sink) {
+        case .done: isComplete ? .ended : .waiting
+        case .blocked: .blocked
+        case .failed(let error): .sinkFailed(error)
+        }
+    }
+
+    /// Writes what is ready.
+    private mutating func write(to sink: any ByteSink) -> WriteOutcome {
+        guard ready > 0 else { return .done }
+        let before = buffer.count
+        let outcome = sink.write(ready, from: &buffer)
+        let taken = before - buffer.count
+        ready -= taken
+        carried += UInt64(taken)
+        if keepsReplay { replay += taken }
+        return outcome
     }
 
     /// All that was received has been written, unless it is kept to be sent again.

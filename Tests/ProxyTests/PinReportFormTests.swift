@@ -1,4 +1,5 @@
 import Foundation
+import HTTPWire
 import TLS
 import TestAuthority
 import Testing
@@ -69,7 +70,17 @@ import Testing
     private func request(_ uri: String, parent: ParentProxy? = nil) throws -> String {
         let upstream = UpstreamSettings(anchors: TrustAnchors([]), parent: parent)
         let uri = try #require(try? ReportURI.parse(uri).get())
-        return String(decoding: ReportRequest(uri, Array("{}".utf8), upstream: upstream).bytes, as: UTF8.self)
+        let request = try ReportRequest(uri, Array("{}".utf8), upstream: upstream)
+        let destination = Destination(
+            authority: request.authority, target: request.target,
+            origin: UpstreamPool().origin(for: request.target.key), timeouts: Timeouts(), limits: Limits(), via: false)
+        var head: [UInt8] = []
+        let view = request.message.view
+        HeadWriter.write(
+            request: view.head, from: view.bytes, target: destination.targetRewrite, authority: destination.authority,
+            defaultPort: destination.defaultPort, via: false, forwardUpgrade: false, edits: destination.edits,
+            into: &head)
+        return String(decoding: head + request.body, as: UTF8.self)
     }
 
     @Test(arguments: [

@@ -31,8 +31,7 @@ final class ReportDelivery {
     private static let pauseNanoseconds: UInt64 = 1_000_000_000
 
     private let loop: EventLoop
-    private let connector: UpstreamConnector
-    private let slabs = SlabPool()
+    private let session: SessionManager
     private let resolver: Resolver
     private let logger: Logger
     private var upstream: UpstreamSettings
@@ -51,9 +50,13 @@ final class ReportDelivery {
         self.upstream = upstream
         self.logger = logger
         resolver = try Resolver(loop: loop, cache: ResolverCache())
-        connector = UpstreamConnector(
-            loop: loop, resolver: resolver, slabs: slabs, pool: UpstreamPool(), sessions: UpstreamSessionCache(),
-            tls: try TLSClientContext(options: .init(for: TrustRequirements())), unixTime: unixTime)
+        let slabs = SlabPool()
+        let pool = UpstreamPool()
+        session = SessionManager(
+            loop: loop, slabs: slabs, pool: pool,
+            connector: UpstreamConnector(
+                loop: loop, resolver: resolver, slabs: slabs, pool: pool, sessions: UpstreamSessionCache(),
+                tls: try TLSClientContext(options: .init(for: TrustRequirements())), unixTime: unixTime))
     }
 
     /// From now on reached as a fresh configuration says.
@@ -92,6 +95,7 @@ final class ReportDelivery {
         pauses = [:]
         for post in underWay.values { post.cancel() }
         underWay = [:]
+        session.pool.close()
     }
 
     private func send() {
@@ -101,11 +105,16 @@ final class ReportDelivery {
     private func send(_ letter: Letter) {
         var letter = letter
         letter.tries += 1
-        let post = ReportPost(
-            loop: loop, slabs: slabs, request: ReportRequest(letter.destination, letter.body, upstream: upstream))
+        let post: ReportPost
+        do {
+            post = ReportPost(
+                try ReportRequest(letter.destination, letter.body, upstream: upstream), session: session)
+        } catch {
+            return failed(letter, "\(error)")
+        }
         let number = ObjectIdentifier(post)
         underWay[number] = post
-        post.start(with: connector) { [unowned self] failure in
+        post.start { [unowned self] failure in
             underWay[number] = nil
             if let failure, letter.tries < Self.tries {
                 logger.debug("pin.report.again", metadata: fields(letter, ["cause": "\(failure)"]))

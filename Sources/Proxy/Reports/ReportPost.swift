@@ -3,116 +3,134 @@ import HTTPWire
 import Session
 import Transport
 
-/// One report on its way: connect, write, and read whether it was taken. Each has ten seconds.
-final class ReportPost: ByteStreamOwner {
+/// One report on its way: an exchange whose request is made here, and whose answer counts by its status alone.
+/// Each has ten seconds.
+final class ReportPost {
     private static let limit: Duration = .seconds(10)
     /// What an answer's head may take.
     private static let answerLimit = 16 << 10
 
-    private let loop: EventLoop
-    private let target: UpstreamTarget
-    private var request: ByteBuffer
-    private var answer: ByteBuffer
-    private var parser = HeadParser(limit: ReportPost.answerLimit)
-    private var head = ResponseHead()
-    private var attempt: UpstreamAttempt?
-    private var connection: UpstreamConnection?
+    private let session: SessionManager
+    private let destination: Destination
+    private let message: OwnedRequest
+    private let headLength: Int
+    private let bodyLength: Int
+    /// The request, whole from the start.
+    private var outgoing: MessagePipe
+    private let nowhere = Nowhere()
+    private lazy var exchange = Exchange(downstream: self, session: session)
+    private var status = 0
     private var completion: ((String?) -> Void)?
-    private lazy var deadline = Deadline(loop: loop) { [unowned self] in finish("no answer within \(Self.limit)") }
+    private lazy var deadline = Deadline(loop: session.loop) { [unowned self] in
+        let failure = "no answer within \(Self.limit)"
+        finish(failure)
+        exchange.cancel(failure)
+    }
 
-    init(loop: EventLoop, slabs: SlabPool, request: ReportRequest) {
-        self.loop = loop
-        target = request.target
-        self.request = ByteBuffer(slabs: slabs)
-        answer = ByteBuffer(slabs: slabs)
-        request.bytes.withUnsafeBytes { self.request.append(copying: $0) }
+    init(_ request: ReportRequest, session: SessionManager) {
+        self.session = session
+        message = request.message
+        headLength = request.head.count
+        bodyLength = request.body.count
+        outgoing = MessagePipe(slabs: session.slabs)
+        outgoing.put(request.head)
+        outgoing.put(request.body)
+        var timeouts = Timeouts()
+        timeouts.connect = Self.limit
+        timeouts.tlsHandshake = Self.limit
+        var limits = Limits()
+        limits.responseHead = Self.answerLimit
+        destination = Destination(
+            authority: request.authority, target: request.target, origin: session.pool.origin(for: request.target.key),
+            timeouts: timeouts, limits: limits, via: false)
     }
 
     /// - Parameter completion: called once on the loop, after this has returned, with what went wrong; never
     ///   after ``cancel()``.
-    func start(with connector: UpstreamConnector, completion: @escaping (String?) -> Void) {
+    func start(completion: @escaping (String?) -> Void) {
         self.completion = completion
-        var timeouts = Timeouts()
-        timeouts.connect = Self.limit
-        timeouts.tlsHandshake = Self.limit
-        attempt = connector.connect(to: target, timeouts: timeouts) { [unowned self] result in
-            attempt = nil
-            switch result {
-            case .success(let connection): send(over: connection)
-            case .failure(let failure): finish(failure.report(for: target).details)
-            }
+        deadline.set(afterNanoseconds: Self.limit.nanoseconds)
+        session.loop.afterThisTurn { [weak self] in
+            guard let self, self.completion != nil else { return }
+            exchange.begin(to: destination, over: nil)
         }
     }
 
     func cancel() {
         completion = nil
-        release()
+        deadline.clear()
+        if exchange.isUnderWay { exchange.cancel("the report was given up") }
     }
-
-    private func send(over connection: UpstreamConnection) {
-        self.connection = connection
-        connection.stream.owner = self
-        connection.stream.wantsRead = true
-        deadline.set(afterNanoseconds: Self.limit.nanoseconds)
-        streamIsWritable(connection.stream)
-    }
-
-    func streamIsWritable(_ stream: ByteStream) {
-        guard !request.isEmpty else { return }
-        if case .failed(let error) = stream.write(request.count, from: &request) { finish(error.description) }
-    }
-
-    func streamIsReadable(_ stream: ByteStream) {
-        repeat {
-            guard answer.makeRoom(limit: Self.answerLimit) else { return finish("the answer is too long") }
-            switch stream.read(into: &answer) {
-            case .received: parse()
-            case .blocked: return
-            case .ended: return finish("the collector closed the connection without an answer")
-            case .failed(let error): return finish(error.description)
-            }
-        } while completion != nil && stream.holdsBytes
-    }
-
-    private func parse() {
-        while completion != nil {
-            switch unsafe parser.parseResponse(Span(_unsafeBytes: answer.unread), to: .post, into: &head) {
-            case .incomplete: return
-            case .tooLarge, .tooManyFields: finish("the answer is too long")
-            case .malformed(let error): finish("the answer is malformed: \(error.message)")
-            case .complete where (100..<200).contains(head.status):
-                answer.consume(Int(head.length))
-                parser.reset()
-            case .complete:
-                finish((200..<300).contains(head.status) ? nil : "the collector answered \(head.status)")
-            }
-        }
-    }
-
-    func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
 
     private func finish(_ failure: String?) {
         guard let completion else { return }
         self.completion = nil
-        release()
+        deadline.clear()
         completion(failure)
     }
 
-    private func release() {
-        deadline.clear()
-        attempt?.cancel()
-        attempt = nil
-        connection?.close()
-        connection = nil
+    /// Where the answer's body goes.
+    private final class Nowhere: ByteSink {
+        func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
+            buffer.consume(count)
+            return .done
+        }
     }
 }
 
-extension UpstreamFailure {
-    fileprivate func report(for target: UpstreamTarget) -> RefusalReport {
-        let host = target.host.contains(":") ? "[\(target.host)]" : target.host
-        guard case .success(let authority) = Authority.parse(host, defaultPort: target.port) else {
-            return RefusalReport.origin(502, "", "", "\(target.host) is no host", target.host)
+extension ReportPost: Downstream {
+    var request: RequestTraits {
+        var traits = RequestTraits()
+        traits.method = .post
+        traits.takesInterim = false
+        return traits
+    }
+
+    func withRequest(_ body: (borrowing RequestView) -> Void) {
+        // A copy in hand, since the view borrows from it.
+        let message = message
+        body(message.view)
+    }
+
+    func beginRequest(head: inout [UInt8], replayable: Bool) {
+        outgoing.begin(
+            head: &head, inPlaceOf: headLength, framing: .length(UInt64(bodyLength)), replayable: replayable)
+    }
+
+    func passRequest(to sink: any ByteSink, readable: Bool) -> MessagePipe.Outcome { outgoing.passOn(to: sink) }
+
+    var requestCarried: UInt64 { outgoing.carried }
+    var canResendRequest: Bool { outgoing.canRewind }
+    func rewindRequest() { outgoing.rewind() }
+    func forgetReplay() { outgoing.forgetReplay() }
+    func wantsRead(_ wanted: Bool) {}
+    func receiveAhead() -> StreamError? { nil }
+
+    var sink: any ByteSink { nowhere }
+
+    func writeHead(
+        of response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
+        into head: inout [UInt8]
+    ) -> ResponseCoding {
+        status = response.head.status
+        return .asReceived
+    }
+
+    func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {}
+
+    func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
+        ProxyError.exchange(failure, destination.authority).refusal
+    }
+
+    func exchangeEnded(_ ending: ExchangeEnding) {
+        switch ending {
+        case .finished(let kept):
+            kept?.close()
+            finish((200..<300).contains(status) ? nil : "the collector answered \(status)")
+        case .refused(let failure, let destination):
+            finish(ProxyError.exchange(failure, destination.authority).cause)
+        case .cut: finish("the collector's answer broke off")
+        case .switched(let upstream): upstream.abandon()
         }
-        return report(for: authority)
     }
 }

@@ -1,30 +1,36 @@
 import Configuration
+import HTTPWire
 import Security
 import Session
 import TLS
 
 /// The POST that carries a report, and where it goes.
 struct ReportRequest {
+    let authority: Authority
     let target: UpstreamTarget
-    let bytes: [UInt8]
+    let message: OwnedRequest
+    let head: [UInt8]
+    let body: [UInt8]
 
-    init(_ destination: ReportURI, _ body: [UInt8], upstream: UpstreamSettings) {
+    /// - Throws: if the URL's parts can't stand in a request, which the configuration rules out.
+    init(_ destination: ReportURI, _ body: [UInt8], upstream: UpstreamSettings) throws {
         let host = destination.host.contains(":") ? "[\(destination.host)]" : destination.host
         let usual: UInt16 = destination.isSecure ? 443 : 80
-        let authority = destination.port == usual ? host : "\(host):\(destination.port)"
+        authority = try Authority.parse("\(host):\(destination.port)", defaultPort: nil).get()
         target = UpstreamTarget(
             host: destination.host, port: destination.port,
             layer: destination.isSecure
                 ? .tls(SecurityPolicy(), upstream.anchors, ServerName(host: destination.host)) : .plain,
             upstream: upstream)
-        // Under TLS a parent proxy is asked for a tunnel, and the request is the collector's alone.
-        let parent = destination.isSecure ? nil : upstream.parent
-        var fields = [
-            "Host: \(authority)", "User-Agent: pinproxy", "Content-Type: application/json",
-            "Content-Length: \(body.count)", "Connection: close",
+        let written = destination.port == usual ? host : "\(host):\(destination.port)"
+        // As a proxy's client asks: what the next hop is to see of the URL is decided where that is known.
+        let lines = [
+            "POST \(destination.isSecure ? "https" : "http")://\(written)\(destination.target) HTTP/1.1",
+            "Host: \(written)", "User-Agent: pinproxy", "Content-Type: application/json",
+            "Content-Length: \(body.count)", "", "",
         ]
-        if let authorization = parent?.authorization { fields.append("Proxy-Authorization: \(authorization)") }
-        let form = parent == nil ? destination.target : "http://\(authority)\(destination.target)"
-        bytes = Array((["POST \(form) HTTP/1.1"] + fields + ["", ""]).joined(separator: "\r\n").utf8) + body
+        head = Array(lines.joined(separator: "\r\n").utf8)
+        message = try OwnedRequest(head)
+        self.body = body
     }
 }
