@@ -17,22 +17,44 @@ struct PathAutomaton: Sendable, Hashable {
     typealias States = SIMD4<UInt64>
 
     let elements: [Element]
+    /// Of each state, itself and those that are reached from it without a byte.
+    private let closures: [States]
+    /// The literals in front of the first wildcard. They are compared by themselves, since most rules don't
+    /// match most requests.
+    private let prefix: [UInt8]
+
     /// The states in which a path begins.
-    let start: States
+    var start: States { closures[0] }
 
     init(_ elements: [Element]) {
         precondition(elements.count < 256)
         self.elements = elements
-        start = Self.states(from: 0, of: elements)
+        closures = Self.closures(of: elements)
+        var prefix: [UInt8] = []
+        for element in elements {
+            guard case .literal(let byte) = element else { break }
+            prefix.append(byte)
+        }
+        self.prefix = prefix
     }
 
     func accepts(_ path: [UInt8]) -> Bool {
-        var states = start
-        for byte in path {
-            states = step(states, byte)
+        guard path.count >= prefix.count else { return false }
+        for index in prefix.indices where path[index] != prefix[index] { return false }
+        var states = closures[prefix.count]
+        for index in prefix.count..<path.count {
+            if acceptsAnyRest(states) { return true }
+            states = step(states, path[index])
             if states == .zero { return false }
         }
         return isAccepting(states)
+    }
+
+    /// The pattern ends with `**`, and nothing else is left of it.
+    private func acceptsAnyRest(_ states: States) -> Bool {
+        guard elements.last == .anything else { return false }
+        let last = elements.count - 1
+        return states[last >> 6] & 1 << UInt64(last & 63) != 0
     }
 
     func isAccepting(_ states: States) -> Bool {
@@ -42,51 +64,40 @@ struct PathAutomaton: Sendable, Hashable {
     /// The states after one more byte.
     func step(_ states: States, _ byte: UInt8) -> States {
         var next = States.zero
-        Self.forEach(states) { state in
-            guard state < elements.count else { return }
-            switch elements[state] {
-            case .literal(let literal):
-                if literal == byte { enter(state + 1, &next) }
-            case .anythingButSlash:
-                if byte != UInt8(ascii: "/") { enter(state, &next) }
-            case .anything:
-                enter(state, &next)
-            case .optionalSlash:
-                if byte == UInt8(ascii: "/") { enter(state + 1, &next) }
+        for word in 0...elements.count >> 6 {
+            var bits = states[word]
+            while bits != 0 {
+                let state = word << 6 + bits.trailingZeroBitCount
+                bits &= bits - 1
+                guard state < elements.count else { break }
+                switch elements[state] {
+                case .literal(let literal):
+                    if literal == byte { next |= closures[state + 1] }
+                case .anythingButSlash:
+                    if byte != UInt8(ascii: "/") { next |= closures[state] }
+                case .anything:
+                    next |= closures[state]
+                case .optionalSlash:
+                    if byte == UInt8(ascii: "/") { next |= closures[state + 1] }
+                }
             }
         }
         return next
     }
 
-    static func forEach(_ states: States, _ body: (Int) -> Void) {
-        for word in 0..<4 {
-            var bits = states[word]
-            while bits != 0 {
-                body(word << 6 + bits.trailingZeroBitCount)
-                bits &= bits - 1
+    private static func closures(of elements: [Element]) -> [States] {
+        var closures = [States](repeating: .zero, count: elements.count + 1)
+        // From the end on, since none leads back.
+        for state in closures.indices.reversed() {
+            closures[state][state >> 6] = 1 << UInt64(state & 63)
+            guard state < elements.count else { continue }
+            switch elements[state] {
+            case .literal: break
+            case .anythingButSlash, .anything: closures[state] |= closures[state + 1]
+            case .optionalSlash: closures[state] |= closures[state + 2]
             }
         }
-    }
-
-    private func enter(_ state: Int, _ states: inout States) { Self.enter(state, &states, elements) }
-
-    private static func states(from state: Int, of elements: [Element]) -> States {
-        var states = States.zero
-        enter(state, &states, elements)
-        return states
-    }
-
-    /// Adds a state, and those that are reached from it without a byte.
-    private static func enter(_ state: Int, _ states: inout States, _ elements: [Element]) {
-        let (word, bit) = (state >> 6, 1 << UInt64(state & 63) as UInt64)
-        guard states[word] & bit == 0 else { return }
-        states[word] |= bit
-        guard state < elements.count else { return }
-        switch elements[state] {
-        case .literal: break
-        case .anythingButSlash, .anything: enter(state + 1, &states, elements)
-        case .optionalSlash: enter(state + 2, &states, elements)
-        }
+        return closures
     }
 }
 
@@ -106,7 +117,7 @@ extension PathPattern {
         var seen: Set<Pair> = []
         var open: [Pair] = []
         func note(_ states: PathAutomaton.States, _ ours: PathAutomaton.States) {
-            PathAutomaton.forEach(states) { state in
+            for state in 0...theirs.elements.count where states[state >> 6] & 1 << UInt64(state & 63) != 0 {
                 let pair = Pair(theirs: state, ours: ours)
                 if seen.insert(pair).inserted { open.append(pair) }
             }
