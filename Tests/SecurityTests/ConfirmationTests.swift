@@ -81,10 +81,11 @@ import Testing
     @Test func `a verdict holds no longer than the response that it came from`() throws {
         let chains = try Chains()
         let good = PeerEvidence(ocspResponse: try response(.good, chains))
-        #expect(try verdict(TrustRequirements(), chains, good).validUntil == Self.now + CertificateTemplate.day)
+        // The last second of a response, and of a certificate, is still one of theirs.
+        #expect(try verdict(TrustRequirements(), chains, good).validUntil == Self.now + CertificateTemplate.day + 1)
         #expect(
             try verdict(TrustRequirements(), chains, PeerEvidence()).validUntil
-                == Self.now + 30 * CertificateTemplate.day)
+                == Self.now + 30 * CertificateTemplate.day + 1)
     }
 
     @Test func `a mismatch that is only reported doesn't let a revoked certificate pass`() throws {
@@ -153,7 +154,8 @@ import Testing
         }
         #expect(try verdict { _ in }.isAccepted)
         // An idle connection or a TLS session isn't used beyond the list that let it be.
-        #expect(try verdict { $0.nextUpdate = Self.now + 60 }.validUntil == Self.now + 60)
+        #expect(try verdict { $0.nextUpdate = Self.now + 60 }.validUntil == Self.now + 61)
+        #expect(try verdict { $0.nextUpdate = Self.now }.validUntil == Self.now + 1)
         #expect(try verdict { $0.revoked = [(serial, Self.now - 1000, 1)] }.refusal?.kind == "trust: revoked")
         #expect(try verdict { $0.nextUpdate = Self.now - 1 }.refusal?.kind == "trust: revocationUnknown")
     }
@@ -165,7 +167,7 @@ import Testing
         let lists = try withFile(list) { try RevocationLists.load([$0]) }
         let verdict = try verdict(TrustRequirements(revocationLists: lists), try Chains(), PeerEvidence())
         #expect(verdict.isAccepted)
-        #expect(verdict.validUntil == Self.now + 30 * CertificateTemplate.day)
+        #expect(verdict.validUntil == Self.now + 30 * CertificateTemplate.day + 1)
     }
 
     @Test(arguments: [(59, false), (61, true)] as [(Int64, Bool)])

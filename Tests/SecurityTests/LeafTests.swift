@@ -65,7 +65,9 @@ import Testing
         #expect(late.notAfter == last)
         let early = try leaf("api.test", at: Self.now - Self.day + 60)
         #expect(early.notBefore == authority.certificate.notBefore)
-        #expect(throws: AuthorityError.self) { try leaf("api.test", at: last) }
+        // The authority's last second is one of its own (RFC 5280 section 4.1.2.5).
+        #expect(try leaf("api.test", at: last).notAfter == last)
+        #expect(throws: AuthorityError.self) { try leaf("api.test", at: last + 1) }
     }
 
     @Test(arguments: ["*.test", "", ".", ".test", "a b.test", "a\0.test", "bücher.test", "a/b"])

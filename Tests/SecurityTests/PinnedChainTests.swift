@@ -127,6 +127,22 @@ import Testing
         #expect(try evaluate(policy).isAccepted)
     }
 
+    /// A chain to a pinned leaf leaves out the issuers, without which the anchors wouldn't vouch for it.
+    @Test func aVerdictEndsWithTheFirstCertificateThatItNeeds() throws {
+        let end = Chains.now + CertificateTemplate.day
+        let issuer = try chains.root.issue(.intermediate("Ending").with { $0.notAfter = end })
+        let leaf = try issuer.issue(.leaf("api.test"))
+        for policy in [
+            policy(.none, []), policy(.publicKey, [try leaf.keyPin()]), policy(.certificate, [try leaf.certificatePin()]),
+        ] {
+            #expect(try evaluate(policy, leaf.presented()).validUntil == end + 1, "\(policy.mode)")
+            #expect(try evaluate(policy, leaf.presented(), at: end).isAccepted)
+            #expect(try !evaluate(policy, leaf.presented(), at: end + 1).isAccepted)
+        }
+        let alone = policy(.certificate, [try leaf.certificatePin()], invalid: true)
+        #expect(try evaluate(alone, leaf.presented()).validUntil == Chains.now + 30 * CertificateTemplate.day + 1)
+    }
+
     @Test func reportLetsAMismatchThroughAndNothingElse() throws {
         let wrong = try Pin(text: wrongPin, for: .publicKey)
         let reported = try evaluate(policy(.publicKey, [wrong], enforcement: .report))

@@ -225,6 +225,71 @@ import Testing
         #expect(outcome(leaf.der, twins.map(\.der)).isRefused)
     }
 
+    /// Twenty issuers that have all issued each other, and two of them by the root: more ways than atoms.
+    @Test func aMazeOfCrossCertificates() throws {
+        let keys = [try TestKey(), try TestKey(), try TestKey()]
+        func authority(_ number: Int, by issuer: HeldCertificate, spoilt: Bool = true) throws -> HeldCertificate {
+            try issuer.issue(
+                .intermediate("Level \(number)", pathLength: nil).with {
+                    $0.keyPair = keys[number]
+                    if spoilt { $0.extensions = [("1.2.3.4", true, DERWriter.null)] }
+                })
+        }
+        let starts = try (0..<3).map { number in
+            try HeldCertificate.selfSigned(.root("Level \(number)").with { $0.keyPair = keys[number] })
+        }
+        var maze: [HeldCertificate] = []
+        for round in 0..<2 {
+            for above in 0..<3 {
+                for below in 0..<3 where above != below { maze.append(try authority(below, by: starts[above])) }
+            }
+            maze.append(try authority(round, by: root))
+        }
+        let leaf = try starts[2].issue(.leaf("api.test"))
+        #expect(outcome(leaf.der, maze.map(\.der)).isRefused)
+        // One that is good is found within the tries.
+        let good = try authority(2, by: root, spoilt: false)
+        #expect(outcome(leaf.der, [good.der] + maze.map(\.der)) == .accepted)
+        // And a chain that holds is looked for until it is wanted.
+        let presented = PresentedChain(
+            leaf: try Certificate(der: leaf.der), rest: try ([good] + maze).map { try Certificate(der: $0.der) })
+        var asked = 0
+        let (milliseconds, result) = try ThreadTime.of {
+            TrustAnchors([try Certificate(der: root.der)]).verify(
+                presented, options: VerificationOptions(name: .dns("api.test"), time: Self.now)
+            ) { _ in
+                asked += 1
+                return false
+            }
+        }
+        #expect(throws: Never.self) { try result.get() }
+        #expect(asked >= 1)
+        #expect(milliseconds < Self.limit)
+    }
+
+    /// Every one of them leads to the anchor and holds: only so many are built and asked of.
+    @Test func manyChainsThatHold() throws {
+        let key = try TestKey()
+        let twins = try (0..<20).map { _ in
+            try root.issue(.intermediate("Twin").with { $0.keyPair = key })
+        }
+        let leaf = try twins[0].issue(.leaf("api.test"))
+        let presented = PresentedChain(
+            leaf: try Certificate(der: leaf.der), rest: try twins.map { try Certificate(der: $0.der) })
+        var asked: Set<[Certificate]> = []
+        let (milliseconds, result) = try ThreadTime.of {
+            TrustAnchors([try Certificate(der: root.der)]).verify(
+                presented, options: VerificationOptions(name: .dns("api.test"), time: Self.now)
+            ) { chain in
+                #expect(asked.insert(chain.certificates).inserted)
+                return false
+            }
+        }
+        #expect(asked.count == 8)
+        #expect(try asked.contains(result.get().certificates))
+        #expect(milliseconds < Self.limit)
+    }
+
     @Test func aLongRevocationList() throws {
         let entries = (0..<20_000).map { number in
             (serial: [0x40, UInt8(number >> 8), UInt8(number & 0xFF), 1], date: Self.now, reason: UInt8?.none)

@@ -54,6 +54,25 @@ import Testing
         #expect(try fits(leaf, example.asked) == example.fits)
     }
 
+    /// The caller knows what a public suffix is; here the wildcard just stands for nothing.
+    @Test func aWildcardThatIsRefusedMatchesNothing() throws {
+        let root = try Self.root.get()
+        let rule = WildcardRule.refused(publicSuffix: "co.test")
+        let wildcard = try root.issue(.leaf("*.CO.test"))
+        #expect(try fits(wildcard, .dns("example.co.test")))
+        #expect(try !fits(wildcard, .dns("example.co.test"), rule))
+        #expect(
+            try message(wildcard, .dns("example.co.test"), rule)
+                == "certificate is not for example.co.test: its wildcard *.CO.test covers the whole of a public suffix, "
+                + "under which anybody can have a name, and matches nothing")
+        // The exact name beside it counts.
+        #expect(try fits(root.issue(.leaf("*.co.test", "example.co.test")), .dns("example.co.test"), rule))
+        // And without the wildcard the message is the usual one.
+        #expect(
+            try message(root.issue(.leaf("other.test")), .dns("example.co.test"), rule)
+                == "certificate is not for example.co.test; it is for other.test")
+    }
+
     @Test(arguments: [ServerName.dns("api.test"), .ip("192.0.2.1")])
     func theCommonNameStandsForNothing(_ asked: ServerName) throws {
         let root = try Self.root.get()
@@ -84,10 +103,10 @@ import Testing
         #expect(try message(many, .dns("b.test"))?.hasSuffix("7.test and 12 more") == true)
     }
 
-    private func fits(_ leaf: HeldCertificate, _ name: ServerName?) throws -> Bool {
+    private func fits(_ leaf: HeldCertificate, _ name: ServerName?, _ rule: WildcardRule = .oneLabel) throws -> Bool {
         // The check of the name alone must agree with verification.
-        let alone = try name.map { try Certificate(der: leaf.der).mismatch(with: $0) } ?? nil
-        switch try verify(leaf, name) {
+        let alone = try name.map { try Certificate(der: leaf.der).mismatch(with: $0, wildcards: rule) } ?? nil
+        switch try verify(leaf, name, rule) {
         case .success:
             #expect(alone == nil)
             return true
@@ -98,15 +117,17 @@ import Testing
         }
     }
 
-    private func message(_ leaf: HeldCertificate, _ name: ServerName) throws -> String? {
-        if case .failure(let failure) = try verify(leaf, name) { failure.message } else { nil }
+    private func message(
+        _ leaf: HeldCertificate, _ name: ServerName, _ rule: WildcardRule = .oneLabel
+    ) throws -> String? {
+        if case .failure(let failure) = try verify(leaf, name, rule) { failure.message } else { nil }
     }
 
-    private func verify(_ leaf: HeldCertificate, _ name: ServerName?) throws -> Result<
-        VerifiedChain, VerificationFailure
-    > {
+    private func verify(
+        _ leaf: HeldCertificate, _ name: ServerName?, _ rule: WildcardRule
+    ) throws -> Result<VerifiedChain, VerificationFailure> {
         TrustAnchors([try Certificate(der: try Self.root.get().der)]).verify(
             PresentedChain(leaf: try Certificate(der: leaf.der)),
-            options: VerificationOptions(name: name, time: CertificateTemplate.now))
+            options: VerificationOptions(name: name, time: CertificateTemplate.now, wildcards: rule))
     }
 }

@@ -81,6 +81,18 @@ import Testing
         }
     }
 
+    /// A list is late only after its nextUpdate (RFC 5280 section 6.3.3).
+    @Test func itsFirstAndItsLastSecondCount() throws {
+        let brief = RevocationListTemplate().with {
+            $0.thisUpdate = Self.now
+            $0.nextUpdate = Self.now
+        }
+        #expect(failure(try lists(intermediate.revocationList(brief), root.revocationList(brief))) == nil)
+        // And it is asked then.
+        let listed = brief.with { $0.revoked = [revoked] }
+        #expect(failure(try lists(intermediate.revocationList(listed)))?.reason == .revoked)
+    }
+
     @Test func anIssuerThatMayNotSignLists() throws {
         let issuer = try root.issue(.intermediate("Issuer").with { $0.keyUsage = [.keyCertSign] })
         let leaf = try issuer.issue(.leaf("api.test"))

@@ -63,15 +63,27 @@ import Testing
 
     // MARK: Dates
 
-    /// The leaf's first and last second, and their neighbours.
+    /// The leaf's first and last second, which both count (RFC 5280 section 4.1.2.5), and their neighbours.
     static let edges: [(Int64, VerificationFailure.Reason?)] = [
-        (now - 30 * day - 1, .notYetValid), (now - 30 * day, nil), (now + 30 * day - 1, nil),
-        (now + 30 * day, .expired),
+        (now - 30 * day - 1, .notYetValid), (now - 30 * day, nil), (now + 30 * day, nil),
+        (now + 30 * day + 1, .expired),
     ]
 
     @Test(arguments: edges)
     func leafDates(_ time: Int64, _ reason: VerificationFailure.Reason?) throws {
         #expect(failure(verify(good.leaf, time: time))?.reason == reason)
+    }
+
+    /// The same of an issuer, of an anchor, and of a leaf that is its own.
+    @Test(arguments: [now - 1, now, now + 1])
+    func lastSeconds(_ end: Int64) throws {
+        let isOver = end < Self.now
+        let issuer = try good.root.issue(.intermediate("Ending").with { $0.notAfter = end })
+        #expect((failure(verify(try issuer.issue(.leaf("api.test")))) != nil) == isOver)
+        let root = try HeldCertificate.selfSigned(.root("Ending Root").with { $0.notAfter = end })
+        #expect((failure(verify(try root.issue(.leaf("api.test")), anchors: [root])) != nil) == isOver)
+        let alone = try HeldCertificate.selfSigned(.leaf("api.test").with { $0.notAfter = end })
+        #expect((failure(verify(alone, anchors: [alone], partial: true)) != nil) == isOver)
     }
 
     @Test func dateMessages() throws {

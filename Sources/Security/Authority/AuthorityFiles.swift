@@ -68,7 +68,7 @@ package struct AuthorityFiles: Sendable, Hashable {
         guard unixTime >= own.notBefore else {
             throw unfit("it is not valid before \(CalendarDate(own.notBefore)); is this machine's clock right?")
         }
-        guard unixTime < own.notAfter else {
+        guard unixTime <= own.notAfter else {
             throw unfit("it expired \(CalendarDate(own.notAfter)); \(AuthorityError.renewal)")
         }
         guard let identifier = own.subjectKeyIdentifier else {

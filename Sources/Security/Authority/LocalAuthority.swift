@@ -76,7 +76,7 @@ package final class LocalAuthority: Sendable {
     package func mint(
         for name: ServerName, at unixTime: UnixTime, lifetime: Int64
     ) throws(AuthorityError) -> Identity {
-        guard unixTime < certificate.notAfter else { throw .expired(certificate.notAfter) }
+        guard unixTime <= certificate.notAfter else { throw .expired(certificate.notAfter) }
         let notBefore = max(unixTime - Self.backdating, certificate.notBefore)
         // Both ends count as valid, hence the second less.
         let longest = min(notBefore + Self.maximumLeafLifetime - 1, certificate.notAfter)

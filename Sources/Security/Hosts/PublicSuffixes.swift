@@ -1,4 +1,5 @@
 internal import CPSL
+internal import TLS
 
 /// The names under which anybody can register a name: `com`, `co.uk`, `github.io`. Hosts under one
 /// have nothing in common, so a wildcard there says more than its author meant.
@@ -20,6 +21,29 @@ package final class PublicSuffixes: Sendable {
     /// - Parameter name: in lower case, as A-labels.
     package func contains(_ name: String) -> Bool {
         psl_is_public_suffix2(list, name, PSL_TYPE_ANY | PSL_TYPE_NO_STAR_RULE) == 1
+    }
+}
+
+extension PublicSuffixes {
+    /// Whether a registry sells names directly below it, as with `co.uk`: what the list calls its ICANN
+    /// section. `github.io` is in the other one, of companies that give names to their customers.
+    /// - Parameter name: in lower case, as A-labels.
+    func isRegistry(_ name: String) -> Bool {
+        psl_is_public_suffix2(list, name, PSL_TYPE_ICANN | PSL_TYPE_NO_STAR_RULE) == 1
+    }
+}
+
+extension WildcardRule {
+    /// Refuses wildcards for names directly below a registry's suffix, as browsers do: `*.co.uk` matches no
+    /// `example.co.uk`. A wildcard over a company's suffix is let through, as by them: `*.github.io` is the
+    /// certificate that GitHub itself shows for its customers' pages.
+    init(for name: ServerName?, suffixes: PublicSuffixes = .system) {
+        guard case .dns(let host)? = name, let dot = host.firstIndex(of: ".") else {
+            self = .oneLabel
+            return
+        }
+        let parent = String(host[host.index(after: dot)...])
+        self = suffixes.isRegistry(parent) ? .refused(publicSuffix: parent) : .oneLabel
     }
 }
 

@@ -62,20 +62,31 @@ package struct PinSet: Sendable, Hashable {
     }
 
     /// The certificates to anchor a chain at. A pin that is a fingerprint only is known by the
-    /// certificate that has it: the digest makes the peer's copy as good as one's own.
-    func anchors(with presented: PresentedChain) -> [Certificate] {
+    /// certificate that has it: the digest makes any copy as good as one's own, the peer's or the one among
+    /// the trust anchors.
+    func anchors(with presented: PresentedChain, among anchors: TrustAnchors) -> [Certificate] {
         let bare = pins.filter(\.isBareFingerprint)
-        return pins.compactMap(\.certificate)
-            + presented.certificates.filter { certificate in bare.contains { $0.isFingerprint(of: certificate) } }
+        let sent = presented.certificates.filter { certificate in bare.contains { $0.isFingerprint(of: certificate) } }
+        return pins.compactMap(\.certificate) + sent + bare.compactMap { $0.find(among: anchors) }
     }
 
-    /// True if every pin brings its certificate, so that ``anchors(with:)`` doesn't depend on the peer.
+    /// True if every pin brings its certificate, so that ``anchors(with:among:)`` doesn't depend on the peer.
     var holdsAllAnchors: Bool { !pins.contains(where: \.isBareFingerprint) }
 }
 
 extension Pin {
     /// Names a whole certificate that isn't at hand.
     fileprivate var isBareFingerprint: Bool { pinsWholeCertificate && certificate == nil }
+
+    fileprivate func find(among anchors: TrustAnchors) -> Certificate? {
+        switch kind {
+        case .certificate(let digest, _): anchors.certificate(withDigest: digest)
+        case .record(let record) where record.matching == .sha256:
+            SHA256Digest(bytes: record.data).flatMap { anchors.certificate(withDigest: $0) }
+        case .record(let record): anchors.certificates.first { record.matches($0) }
+        case .spki: nil
+        }
+    }
 
     fileprivate func isFingerprint(of certificate: Certificate) -> Bool {
         switch kind {

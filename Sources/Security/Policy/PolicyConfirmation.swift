@@ -13,7 +13,7 @@ extension SecurityPolicy {
         verdict.evidence = evidence
         guard verdict.isAccepted, let chain = verdict.trustedChain ?? verdict.chain else { return verdict }
         switch status(of: chain, evidence, at: time) {
-        case .success(let status): verdict.validUntil = min(verdict.validUntil, status?.validUntil ?? .max)
+        case .success(let status): verdict.validUntil = min(verdict.validUntil, status?.end ?? .max)
         case .failure(let failure): return refused(verdict, .status(failure), chain)
         }
         if case .failure(let failure)? = transparency(of: chain, evidence, at: time) {

@@ -15,19 +15,36 @@ extension SecurityPolicy {
 
 extension SecurityPolicy {
     /// What a chain is verified for, whichever the anchors are.
-    func verificationOptions(name: ServerName?, time: UnixTime) -> VerificationOptions {
+    private func verificationOptions(name: ServerName?, time: UnixTime) -> VerificationOptions {
         VerificationOptions(
-            name: name, time: time, revocationLists: requirements.revocationLists,
-            maximumLeafLifetime: requirements.maximumLeafLifetime)
+            name: name, time: time, wildcards: WildcardRule(for: name),
+            revocationLists: requirements.revocationLists, maximumLeafLifetime: requirements.maximumLeafLifetime)
+    }
+
+    /// Verifies with the trust anchors. Of several chains that hold, one that a pin matches is preferred.
+    func verify(
+        _ presented: PresentedChain, to anchors: TrustAnchors, name: ServerName?, time: UnixTime
+    ) -> Result<VerifiedChain, VerificationFailure> {
+        let options = verificationOptions(name: name, time: time)
+        guard mode != .none else { return anchors.verify(presented, options: options) }
+        return anchors.verify(presented, options: options) { pins.match(in: $0, position: position) != nil }
     }
 
     /// Verifies with the pinned certificates as the only anchors.
+    /// - Parameters:
+    ///   - trusted: the chain that the anchors vouch for, where they were asked. Its certificates may be
+    ///     issuers that the server doesn't send.
+    ///   - anchors: where a pinned certificate may be found whose pin is its fingerprint only. A server
+    ///     doesn't send its root.
     func verifyToPins(
-        _ presented: PresentedChain, name: ServerName?, time: UnixTime
+        _ presented: PresentedChain, trusted: VerifiedChain?, anchors: TrustAnchors, name: ServerName?, time: UnixTime
     ) -> Result<VerifiedChain, VerificationFailure> {
         var options = verificationOptions(name: name, time: time)
         options.allowsPartialChain = true
-        return (pinnedAnchors ?? TrustAnchors(pins.anchors(with: presented))).verify(presented, options: options)
+        let known = PresentedChain(
+            leaf: presented.leaf, rest: Array(trusted?.certificates.dropFirst().dropLast() ?? []) + presented.rest)
+        let pinned = pinnedAnchors ?? TrustAnchors(pins.anchors(with: presented, among: anchors))
+        return pinned.verify(known, options: options) { pins.match(in: $0, position: position) != nil }
     }
 }
 
@@ -62,7 +79,7 @@ private struct Evaluation {
     }
 
     private func byAnchors(_ next: (VerifiedChain) -> Verdict) -> Verdict {
-        switch anchors.verify(presented, options: policy.verificationOptions(name: checkedName, time: time)) {
+        switch policy.verify(presented, to: anchors, name: checkedName, time: time) {
         case .success(let chain): next(chain)
         case .failure(let failure): refused(.trust(failure))
         }
@@ -82,7 +99,9 @@ private struct Evaluation {
 
     /// - Parameter trusted: the chain that the anchors vouch for, unless they weren't asked.
     private func byPinnedCertificates(trusted: VerifiedChain?) -> Verdict {
-        switch policy.verifyToPins(presented, name: checkedName, time: time) {
+        let result = policy.verifyToPins(
+            presented, trusted: trusted, anchors: anchors, name: checkedName, time: time)
+        switch result {
         case .failure(let failure):
             return mismatch(.pinnedAnchors(failure), chain: trusted)
         case .success(let chain):
@@ -102,7 +121,7 @@ private struct Evaluation {
         guard mayMatch, let pin = policy.pins.pin(for: presented.leaf, depth: 0) else {
             return refused(mayMatch ? .pinMismatch : .contradiction(.positionNeverMatches(policy.position)))
         }
-        if let name = checkedName, let failure = presented.leaf.mismatch(with: name) {
+        if let name = checkedName, let failure = presented.leaf.mismatch(with: name, wildcards: WildcardRule(for: name)) {
             return refused(.trust(failure))
         }
         return accepted(chain: nil, pin: pin, depth: 0)
@@ -114,10 +133,11 @@ private struct Evaluation {
         chain: VerifiedChain?, trusted: VerifiedChain? = nil, pin: Pin? = nil, depth: Int? = nil,
         report: Refusal? = nil
     ) -> Verdict {
-        var ends = chain?.certificates.map(\.notAfter) ?? []
+        let chains = [chain, trusted].compactMap(\.self)
+        var ends = chains.flatMap { $0.certificates.map(\.end) }
         if let expiry = policy.expiry, expiry.action == .deny { ends.append(expiry.date) }
         if let lists = policy.requirements.revocationLists {
-            ends += [chain, trusted].compactMap { $0.flatMap { lists.validUntil(for: $0, at: time) } }
+            ends += chains.compactMap { lists.end(for: $0, at: time) }
         }
         return Verdict(
             outcome: .accepted, host: host, chain: chain, trustedChain: trusted, presented: presented,

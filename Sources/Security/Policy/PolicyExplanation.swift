@@ -35,15 +35,15 @@ private struct Explainer {
         var checks: [Check] = []
         if let expiry = policy.expiry { checks.append(self.expiry(expiry)) }
         checks.append(tls())
-        // Without the name, so that a wrong name and a chain to nowhere are told apart.
-        let options = policy.verificationOptions(name: nil, time: time)
-        let trusted = policy.allowsInvalidCertificates ? nil : anchors.verify(presented, options: options)
+        let trusted =
+            policy.allowsInvalidCertificates
+            ? nil : policy.verify(presented, to: anchors, name: nameInCertificate, time: time)
         checks.append(chain(trusted))
         checks.append(name())
         checks.append(dates(trusted))
         checks.append(lifetime(trusted))
         checks.append(revocation(trusted))
-        if policy.mode == .certificate { checks.append(pinnedAnchors()) }
+        if policy.mode == .certificate { checks.append(pinnedAnchors(trusted)) }
         checks.append(pins(trusted))
         checks.append(ocsp())
         checks.append(transparency())
@@ -56,26 +56,23 @@ private struct Explainer {
         guard let lists = policy.requirements.revocationLists, !lists.isEmpty else {
             return Check(.revocation, .skipped, "crl_files is not set")
         }
-        switch trusted {
-        case .success(let chain)?: return Check(.revocation, .passed, unlisted(chain, lists))
-        case .failure(let failure)? where failure.reason == .revoked || failure.reason == .revocationUnknown:
+        if case .failure(let failure)? = trusted, failure.reason == .revoked || failure.reason == .revocationUnknown {
             return Check(.revocation, .failed, [failure.message] + lists.terms.map(line))
-        default: return Check(.revocation, .skipped, "no chain was verified to the trust anchors")
         }
+        guard let chain = trusted.map({ try? $0.get() }) ?? verdict.chain else {
+            return Check(.revocation, .skipped, "no chain was verified")
+        }
+        let unlisted = chain.unlistedIssuers.map { "no list for \(subject($0)): its certificates are not checked" }
+        if chain.isUnlisted {
+            return Check(.revocation, .skipped, ["no list of crl_files is for the chain, so nothing was checked"] + unlisted)
+        }
+        // A list of the same name by another key had no say.
+        let terms = lists.terms(for: chain).filter { term in !chain.unlistedIssuers.contains { $0.subject == term.issuer } }
+        return Check(
+            .revocation, .passed, ["no certificate of the chain is on its issuer's list"] + terms.map(line) + unlisted)
     }
 
-    /// Which list said so, until when it is good, and which issuers have none.
-    private func unlisted(_ chain: VerifiedChain, _ lists: RevocationLists) -> [String] {
-        let terms = lists.terms(for: chain)
-        let listed = Set(terms.map(\.issuer))
-        let unlisted = chain.certificates.dropLast().map(\.issuer).filter { !listed.contains($0) }
-        let head =
-            terms.isEmpty
-            ? "no list of crl_files is by an issuer of the chain, so nothing was checked"
-            : "no certificate of the chain is on its issuer's list"
-        return [head] + terms.map(line) + (terms.isEmpty ? [] : unlisted.map { "no list of \($0): its certificates are not checked" })
-    }
-
+    /// Which list said so, and until when it is good.
     private func line(_ term: RevocationListTerm) -> String {
         let distance = TimeDistance(from: time, to: term.nextUpdate)
         return "\(term.path): list of \(term.issuer), \(distance.isPast ? "expired" : "valid until") \(CalendarDate(term.nextUpdate)), \(distance)"
@@ -175,6 +172,17 @@ private struct Explainer {
         }
     }
 
+    /// The name, if the leaf is for it: one that it isn't for is told by a check of its own, and not taken
+    /// for a chain to nowhere.
+    private var nameInCertificate: ServerName? {
+        guard policy.validatesDomainName, let host else { return nil }
+        return mismatch(with: host) == nil ? host : nil
+    }
+
+    private func mismatch(with name: ServerName) -> VerificationFailure? {
+        presented.leaf.mismatch(with: name, wildcards: WildcardRule(for: name))
+    }
+
     private func name() -> Check {
         guard let host else { return Check(.name, .skipped, "there is no name to compare") }
         let names = presented.leaf.dnsNames + presented.leaf.ipAddresses
@@ -184,7 +192,9 @@ private struct Explainer {
         guard policy.validatesDomainName else {
             return Check(.name, .skipped, "validates_domain_name is false: not compared: \(compared)")
         }
-        return Check(.name, presented.leaf.mismatch(with: host) == nil ? .passed : .failed, compared)
+        guard let failure = mismatch(with: host) else { return Check(.name, .passed, compared) }
+        if case .refused = WildcardRule(for: host) { return Check(.name, .failed, [compared, failure.message]) }
+        return Check(.name, .failed, compared)
     }
 
     private func dates(_ trusted: Result<VerifiedChain, VerificationFailure>?) -> Check {
@@ -196,7 +206,7 @@ private struct Explainer {
         let lines = certificates.prefix(Self.shown).map { certificate in
             "\(CalendarDate(certificate.notBefore)) to \(CalendarDate(certificate.notAfter)): \(subject(certificate))"
         }
-        let isWrong = chain == nil && certificates.contains { time < $0.notBefore || time >= $0.notAfter }
+        let isWrong = chain == nil && certificates.contains { !$0.isValid(at: time) }
         let outcome: Check.Outcome =
             chain != nil ? .passed : !isWrong || verdict.isAccepted ? .skipped : .failed
         return Check(.dates, outcome, ["\(CalendarDate(time)) against the validity of each certificate:"] + lines)
@@ -220,8 +230,10 @@ private struct Explainer {
 
     // MARK: Pins
 
-    private func pinnedAnchors() -> Check {
-        switch policy.verifyToPins(presented, name: nil, time: time) {
+    private func pinnedAnchors(_ trusted: Result<VerifiedChain, VerificationFailure>?) -> Check {
+        let result = policy.verifyToPins(
+            presented, trusted: try? trusted?.get(), anchors: anchors, name: nameInCertificate, time: time)
+        return switch result {
         case .success(let chain):
             Check(.pinnedAnchors, .passed, "the pinned certificates alone vouch for it: \(text(chain.anchor))")
         case .failure(let failure):

@@ -47,10 +47,12 @@ extension Refusal {
         return text
     }
 
-    /// The pins of the chain that verified, leaf first, as pin files write them; empty if none did, since
-    /// what isn't verified must not be pasted.
+    /// The pins of the chain that verified, leaf first, as pin files write them: those that would match where
+    /// they stand. Empty if none did, since what isn't verified must not be pasted.
     package var presentedPins: [String] {
-        chain?.certificates.prefix(Self.shown).map { "\(pin(of: $0))" } ?? []
+        guard let chain else { return [] }
+        return chain.certificates.prefix(Self.shown).enumerated()
+            .filter { policy.position.admits(depth: $0.offset, of: chain) }.map { "\(pin(of: $0.element))" }
     }
 
     /// The policy's pins, as pin files write them.
@@ -79,7 +81,8 @@ extension Refusal {
 
     /// A pin that would match if it could stand anywhere.
     private var pinOutsidePosition: Pin? {
-        chain.flatMap { policy.pins.match(in: $0, position: .any)?.pin }
+        guard policy.position != .any else { return nil }
+        return chain.flatMap { policy.pins.match(in: $0, position: .any)?.pin }
     }
 
     /// A pin of a certificate that the peer sent and verification didn't use.
@@ -94,18 +97,23 @@ extension Refusal {
 
     private func chainText() -> String {
         if let chain {
-            return section("The verified chain, as pins ready to paste", lines(of: chain.certificates))
+            return section(
+                "The verified chain, as pins ready to paste",
+                lines(of: chain.certificates) { policy.position.admits(depth: $0, of: chain) })
         }
         return section(
             "What the server sent, NOT VERIFIED (don't paste it without a second source)",
-            lines(of: presented.certificates))
+            lines(of: presented.certificates) { _ in true })
     }
 
-    private func lines(of certificates: [Certificate]) -> [String] {
-        var lines = certificates.prefix(Self.shown).map { certificate in
+    /// - Parameter mayMatch: whether a pin may match at a depth. The others are shown as comments.
+    private func lines(of certificates: [Certificate], where mayMatch: (Int) -> Bool) -> [String] {
+        var lines = certificates.prefix(Self.shown).enumerated().map { depth, certificate in
             let subject = certificate.subject.isEmpty ? "no subject" : certificate.subject
             let short = subject.count > 120 ? subject.prefix(120) + "…" : subject[...]
-            return "- \(pin(of: certificate))   # \(short)"
+            return mayMatch(depth)
+                ? "- \(pin(of: certificate))   # \(short)"
+                : "# \(short): not the \(policy.position.rawValue), which position asks for"
         }
         if certificates.count > Self.shown { lines.append("# and \(certificates.count - Self.shown) more") }
         return lines

@@ -15,7 +15,7 @@ package struct Verdict: Sendable {
     package let chain: VerifiedChain?
     /// The chain to the trust anchors, where they were asked: ``chain``, if that doesn't end at a pinned
     /// certificate before.
-    let trustedChain: VerifiedChain?
+    package let trustedChain: VerifiedChain?
     /// What the peer sent.
     package let presented: PresentedChain
     /// What it brought beside, once ``SecurityPolicy/confirm(_:with:at:)`` has seen it.
@@ -25,7 +25,7 @@ package struct Verdict: Sendable {
     package internal(set) var matchedDepth: Int?
     /// Set where the connection goes on only because `enforcement` is `report`: what would have been said.
     package internal(set) var report: Refusal?
-    /// The first instant at which it no longer holds: a certificate of the chain has ended, an OCSP response
+    /// The first instant at which it no longer holds: a certificate that it needs has ended, an OCSP response
     /// or a revocation list is out of date, or the pins have expired and deny. What was accepted without any
     /// of these holds forever.
     package internal(set) var validUntil: UnixTime

@@ -79,9 +79,14 @@ package final class Certificate: @unchecked Sendable {
     /// First second of validity. A date that can't be read counts as never reached.
     package var notBefore: UnixTime { ASN1Time.seconds(X509_get0_notBefore(pointer)) ?? .max }
 
-    /// Last second of validity by RFC 5280; OpenSSL's verification takes it as the first one after it.
-    /// A date that can't be read counts as long past.
+    /// Last second of validity (RFC 5280 section 4.1.2.5). A date that can't be read counts as long past.
     package var notAfter: UnixTime { ASN1Time.seconds(X509_get0_notAfter(pointer)) ?? .min }
+
+    /// The first second after the validity.
+    package var end: UnixTime { notAfter + 1 }
+
+    /// True from the first second of validity to the last, both included.
+    package func isValid(at time: UnixTime) -> Bool { notBefore <= time && time <= notAfter }
 
     /// True if basicConstraints says that this is a certification authority.
     package var isAuthority: Bool { X509_get_extension_flags(pointer) & UInt32(EXFLAG_CA) != 0 }
@@ -89,6 +94,9 @@ package final class Certificate: @unchecked Sendable {
     /// True if the subject is the issuer and the key identifiers don't contradict it. The signature is
     /// not checked.
     package var isSelfIssued: Bool { X509_get_extension_flags(pointer) & UInt32(EXFLAG_SI) != 0 }
+
+    /// True if it is self-issued and its key may have signed it. The signature is not checked.
+    var isSelfSigned: Bool { X509_get_extension_flags(pointer) & UInt32(EXFLAG_SS) != 0 }
 
     /// The subjectKeyIdentifier's value, if there is one.
     package var subjectKeyIdentifier: [UInt8]? {

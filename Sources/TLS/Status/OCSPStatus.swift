@@ -2,8 +2,12 @@
 package struct OCSPStatus: Sendable, Hashable, CustomStringConvertible {
     /// From when the responder knew.
     package let thisUpdate: UnixTime
-    /// Until when its word counts: its nextUpdate, or the end of the week that one without is given.
+    /// The last second for which its word counts: its nextUpdate, or the end of the week that one without
+    /// is given.
     package let validUntil: UnixTime
+
+    /// The first second for which it doesn't.
+    package var end: UnixTime { validUntil + 1 }
 
     package var description: String { "good, as of \(CalendarDate(thisUpdate)), until \(CalendarDate(validUntil))" }
 }

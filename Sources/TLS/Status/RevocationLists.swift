@@ -55,11 +55,11 @@ package final class RevocationLists: @unchecked Sendable {
 
     /// The instant from which a verdict about the chain that was given at `time` no longer stands, since a
     /// list that it came from is out of date; nil if no list was asked.
-    package func validUntil(for chain: VerifiedChain, at time: UnixTime) -> UnixTime? {
+    package func end(for chain: VerifiedChain, at time: UnixTime) -> UnixTime? {
         chain.certificates.dropLast().compactMap { certificate in
             // Of several lists of one issuer the latest is what verification goes by. One that was out of
             // date before had no say: it is another's of the same name, or not about such certificates.
-            lists.filter { $0.isByIssuer(of: certificate) && $0.nextUpdate > time }.map(\.nextUpdate).max()
+            lists.filter { $0.isByIssuer(of: certificate) && $0.nextUpdate >= time }.map { $0.nextUpdate + 1 }.max()
         }.min()
     }
 
@@ -174,7 +174,7 @@ final class RevocationList: @unchecked Sendable {
         X509_NAME_cmp(X509_CRL_get_issuer(pointer), X509_get_issuer_name(certificate.pointer)) == 0
     }
 
-    /// A list without one was refused when it was read.
+    /// The last second that it is good for. A list without one was refused when it was read.
     var nextUpdate: UnixTime { ASN1Time.seconds(X509_CRL_get0_nextUpdate(pointer)) ?? .min }
 
     func entry(for certificate: Certificate) -> (date: UnixTime?, reason: RevocationReason?)? {

@@ -87,7 +87,8 @@ enum CertificateRules {
     private static let longestExtension: CInt = 65_536
 
     /// What keeps a certificate's extensions from being understood: too much of them, one that is there
-    /// twice (RFC 5280 section 4.2), or one that OpenSSL knows and can't decode.
+    /// twice (RFC 5280 section 4.2), name constraints that constrain nothing, or one that OpenSSL knows and
+    /// can't decode.
     static func unreadable(_ certificate: Certificate) -> String? {
         let pointer = certificate.pointer
         let count = X509_get_ext_count(pointer)
@@ -103,6 +104,7 @@ enum CertificateRules {
             let bytes = UnsafeBufferPointer(start: OBJ_get0_data(identifier), count: OBJ_length(identifier))
             guard seen.insert(Array(bytes)).inserted else { return "it has the extension \(text(identifier)) twice" }
         }
+        do throws(NameConstraints.Malformed) { _ = try NameConstraints(of: certificate) } catch { return error.text }
         guard X509_get_extension_flags(pointer) & UInt32(EXFLAG_INVALID) != 0 else { return nil }
         for index in 0..<max(count, 0) {
             guard let item = X509_get_ext(pointer, index), let method = X509V3_EXT_get(item) else { continue }

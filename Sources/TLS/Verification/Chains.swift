@@ -26,8 +26,20 @@ package struct PresentedChain: Sendable {
 package struct VerifiedChain: Sendable {
     /// Leaf … anchor, at least one.
     package let certificates: [Certificate]
+    /// Depths of the certificates, 0 for the leaf, that no revocation list had a say about: none was given,
+    /// or none of their issuer. Never the anchor's.
+    package let unlisted: [Int]
 
-    init(certificates: [Certificate]) { self.certificates = certificates }
+    init(certificates: [Certificate], unlisted: [Int]? = nil) {
+        self.certificates = certificates
+        self.unlisted = unlisted ?? Array(certificates.indices.dropLast())
+    }
+
+    /// The issuers of those, each once, nearest first.
+    package var unlistedIssuers: [Certificate] { unlisted.sorted().map { certificates[$0 + 1] } }
+
+    /// True if no revocation list had a say about any of its certificates.
+    package var isUnlisted: Bool { unlisted.count == certificates.count - 1 }
 
     /// The peer's own certificate.
     package var leaf: Certificate { certificates[0] }

@@ -46,29 +46,25 @@ struct IssuerCandidates {
         return true
     }
 
-    /// A failure for the want of an issuer, told better where there is one that can't be used.
-    func explain(_ failure: VerificationFailure) -> VerificationFailure {
+    /// A failure for the want of an issuer, told better where there is one that can't be used, sent or
+    /// among the anchors.
+    func explain(_ failure: VerificationFailure, anchors: TrustAnchors) -> VerificationFailure {
         var failure = failure
         if failure.reason == .unknownIssuer, let subject = failure.certificate {
             let name = X509_get_issuer_name(subject.pointer)
-            let found = unusable.first { X509_NAME_cmp(name, X509_get_subject_name($0.certificate.pointer)) == 0 }
+            func isNamed(_ certificate: Certificate) -> Bool {
+                X509_NAME_cmp(name, X509_get_subject_name(certificate.pointer)) == 0
+            }
+            let unreadable = anchors.certificates.lazy.filter(isNamed).compactMap { anchor in
+                CertificateRules.unreadable(anchor).map { (anchor, CertificateRules.Fault.malformed($0)) }
+            }
+            let found: (certificate: Certificate, fault: CertificateRules.Fault)? =
+                unusable.first { isNamed($0.certificate) } ?? unreadable.first
             if let found {
                 failure = VerificationFailure(found.fault, depth: failure.depth + 1, certificate: found.certificate)
             }
         }
         return isCut
             ? failure.adding("of what the server sent, only \(Self.limit) certificates were looked at") : failure
-    }
-
-    /// Takes away what OpenSSL's choice went wrong with, so that it can choose again: the certificate at
-    /// fault, or what stands above it. False if none of them came from the peer.
-    mutating func remove(_ failed: ChainFailure) -> Bool {
-        let depth = failed.failure.depth
-        // A bad signature is as likely the fault of a namesake in the issuer's place.
-        let first = failed.failure.reason == .badSignature ? depth + 1 : depth
-        let suspects = failed.chain.dropFirst(first) + failed.chain.prefix(first).dropFirst()
-        guard let culprit = suspects.first(where: certificates.contains) else { return false }
-        certificates.removeAll { $0 == culprit }
-        return true
     }
 }

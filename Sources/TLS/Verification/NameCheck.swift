@@ -5,7 +5,7 @@ extension Certificate {
     ///
     /// The same rules as in verification (subjectAltName only, RFC 9525), for the one policy that looks
     /// at a leaf without building a chain. It says nothing of who issued the certificate.
-    package func mismatch(with name: ServerName) -> VerificationFailure? {
+    package func mismatch(with name: ServerName, wildcards: WildcardRule = .oneLabel) -> VerificationFailure? {
         OpenSSLErrorQueue.clear()
         defer { OpenSSLErrorQueue.clear() }
         let matches: Bool
@@ -16,21 +16,34 @@ extension Certificate {
             code = X509_V_ERR_IP_ADDRESS_MISMATCH
         case .dns(let host):
             matches = NameCheck.canAsk(for: host)
-                && X509_check_host(pointer, host, host.utf8.count, NameCheck.flags, nil) == 1
+                && X509_check_host(pointer, host, host.utf8.count, NameCheck.flags(wildcards), nil) == 1
             code = X509_V_ERR_HOSTNAME_MISMATCH
         }
         if matches { return nil }
         return VerificationFailure(
-            code: code, depth: 0, certificate: self, options: VerificationOptions(name: name, time: 0))
+            code: code, depth: 0, certificate: self,
+            options: VerificationOptions(name: name, time: 0, wildcards: wildcards))
     }
+}
+
+/// Whether a wildcard in a certificate may stand for a name.
+package enum WildcardRule: Sendable, Hashable {
+    /// As the whole left-most label, for one label (RFC 9525 section 6.3).
+    case oneLabel
+    /// Not at all, since the name is directly below a public suffix: `*.co.uk` would be for everybody there.
+    case refused(publicSuffix: String)
 }
 
 /// How DNS names are looked for.
 enum NameCheck {
-    /// In subjectAltName only; a wildcard is the whole left-most label and stands for one label.
-    static let flags = UInt32(
-        X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS
-            | X509_CHECK_FLAG_SINGLE_LABEL_SUBDOMAINS)
+    /// In subjectAltName only.
+    static func flags(_ wildcards: WildcardRule) -> UInt32 {
+        var flags =
+            X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS
+            | X509_CHECK_FLAG_SINGLE_LABEL_SUBDOMAINS
+        if case .refused = wildcards { flags |= X509_CHECK_FLAG_NO_WILDCARDS }
+        return UInt32(flags)
+    }
 
     /// False if OpenSSL would take the name for something else: an empty one for "don't check", one with
     /// a leading dot for a whole domain, and one with a NUL for its beginning.

@@ -7,7 +7,8 @@ import Glibc
 package final class TrustAnchors: @unchecked Sendable {
     // An X509_STORE guards its lookups with a lock of its own; it is filled in init and left alone.
     let store: OpaquePointer
-    private let fingerprints: Set<SHA256Digest>
+    /// The place of each among the certificates.
+    private let places: [SHA256Digest: Int]
 
     /// The anchors in the order given, each once.
     package let certificates: [Certificate]
@@ -17,22 +18,30 @@ package final class TrustAnchors: @unchecked Sendable {
 
     package init(_ certificates: [Certificate]) {
         guard let store = X509_STORE_new() else { preconditionFailure("out of memory") }
-        var seen: Set<SHA256Digest> = []
+        var places: [SHA256Digest: Int] = [:]
         var kept: [Certificate] = []
-        for certificate in certificates where seen.insert(certificate.sha256).inserted {
+        for certificate in certificates {
+            let fingerprint = certificate.sha256
+            guard places[fingerprint] == nil else { continue }
+            places[fingerprint] = kept.count
             X509_STORE_add_cert(store, certificate.pointer)
             kept.append(certificate)
         }
         self.store = store
         self.certificates = kept
-        fingerprints = seen
-        digest = SHA256Digest.of(seen.map(\.bytes).sorted { $0.lexicographicallyPrecedes($1) }.flatMap(\.self))
+        self.places = places
+        digest = SHA256Digest.of(places.keys.map(\.bytes).sorted { $0.lexicographicallyPrecedes($1) }.flatMap(\.self))
     }
 
     deinit { X509_STORE_free(store) }
 
     /// True if the certificate is itself one of the anchors, byte for byte.
-    package func contains(_ certificate: Certificate) -> Bool { fingerprints.contains(certificate.sha256) }
+    package func contains(_ certificate: Certificate) -> Bool { places[certificate.sha256] != nil }
+
+    /// The anchor that has this digest.
+    package func certificate(withDigest digest: SHA256Digest) -> Certificate? {
+        places[digest].map { certificates[$0] }
+    }
 
     /// Where Debian, Fedora and Alpine keep their bundle of anchors; the first that exists counts.
     package static let systemBundles = [
@@ -56,6 +65,18 @@ package final class TrustAnchors: @unchecked Sendable {
             do { certificates += try Certificate.all(inPEM: bytes) } catch { throw .broken(path: path, error) }
         }
         return TrustAnchors(certificates)
+    }
+
+    /// Why no chain can end at one of the anchors or pass through it at an instant; nil if one can.
+    package func failure(of anchor: Certificate, at time: UnixTime) -> VerificationFailure? {
+        let fault = CertificateRules.unreadable(anchor).map { CertificateRules.Fault.malformed($0) }
+        if let fault = fault ?? KeyRules.fault(of: anchor) {
+            return VerificationFailure(fault, depth: 0, certificate: anchor)
+        }
+        switch build(from: anchor, by: [], for: .anchor, options: VerificationOptions(name: nil, time: time)) {
+        case .success: return nil
+        case .failure(let failed): return failed.failure
+        }
     }
 
     /// The same set without one certificate, and without any other that carries the same key: the

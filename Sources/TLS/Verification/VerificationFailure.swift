@@ -97,7 +97,7 @@ extension VerificationFailure {
     private static func role(_ depth: Int) -> String { depth == 0 ? "certificate" : "issuing certificate" }
 
     /// A subject may be as long as a certificate.
-    private static func subject(of certificate: Certificate) -> String {
+    static func subject(of certificate: Certificate) -> String {
         let subject = certificate.subject
         return subject.isEmpty ? "no subject" : subject.count > 200 ? subject.prefix(200) + "…" : subject
     }
@@ -112,7 +112,7 @@ extension VerificationFailure {
         return switch reason {
         case .expired: "\(role) expired \(CalendarDate(certificate.notAfter)) (\(who))"
         case .notYetValid: "\(role) is not valid before \(CalendarDate(certificate.notBefore)) (\(who))"
-        case .nameMismatch: mismatch(certificate, options.name)
+        case .nameMismatch: mismatch(certificate, options)
         case .selfSigned: "self-signed certificate that is not among the trust anchors (\(who))"
         case .untrustedRoot: "the chain ends at a root that is not among the trust anchors (\(who))"
         case .unknownIssuer:
@@ -133,9 +133,15 @@ extension VerificationFailure {
         }
     }
 
-    private static func mismatch(_ certificate: Certificate, _ name: ServerName?) -> String {
+    private static func mismatch(_ certificate: Certificate, _ options: VerificationOptions) -> String {
         let names = certificate.dnsNames + certificate.ipAddresses
-        let wanted = name.map { " is not for \($0)" } ?? " has another name"
+        let wanted = options.name.map { " is not for \($0)" } ?? " has another name"
+        if case .refused(let suffix) = options.wildcards,
+            let wildcard = names.first(where: { $0.lowercased() == "*.\(suffix)" })
+        {
+            return "certificate\(wanted): its wildcard \(wildcard) covers the whole of a public suffix, under which "
+                + "anybody can have a name, and matches nothing"
+        }
         guard !names.isEmpty else {
             return "certificate\(wanted): it has no subjectAltName with a host in it (\(subject(of: certificate)))"
         }

@@ -1,0 +1,66 @@
+/// The attempts to build one chain: first OpenSSL's own choice, which nearly always holds, then the other
+/// ways one by one.
+struct Attempts {
+    let leaf: Certificate
+    let candidates: IssuerCandidates
+    let anchors: TrustAnchors
+    let options: VerificationOptions
+    /// The leaf is an anchor itself, so that there is no way up to be looked for.
+    let standsAlone: Bool
+
+    /// A peer chooses how many ways there are, and each costs signatures.
+    private static let maximum = 8
+
+    func run(preferring isWanted: (VerifiedChain) -> Bool) -> Result<VerifiedChain, VerificationFailure> {
+        var first: (chain: VerifiedChain?, failure: VerificationFailure?)
+        var seen: [[Certificate]] = []
+        var search: PathSearch?
+        var result = attempt(by: candidates.certificates, to: nil)
+        for number in 1...Self.maximum {
+            switch result {
+            case .success(let chain):
+                if isWanted(chain) { return .success(chain) }
+                first.chain = first.chain ?? chain
+                seen.append(chain.certificates)
+            case .failure(let failed):
+                // Whether the leaf is revoked or expired doesn't hang on the way up from it.
+                if failed.failure.depth == 0, failed.failure.isOfCertificate { return .failure(failed.failure) }
+                first.failure = first.failure ?? failed.failure
+                seen.append(failed.chain)
+            }
+            guard number < Self.maximum, !standsAlone else { break }
+            var paths =
+                search
+                ?? PathSearch(
+                    from: leaf, by: candidates.certificates, to: anchors, endsAnywhere: options.allowsPartialChain)
+            if case .failure(let failed) = result { paths.learn(from: failed) }
+            guard let path = paths.next(except: seen) else { break }
+            search = paths
+            result = attempt(by: path.issuers, to: path.anchors)
+        }
+        if let chain = first.chain { return .success(chain) }
+        return .failure(candidates.explain(first.failure ?? .outOfMemory, anchors: anchors))
+    }
+
+    private func attempt(
+        by issuers: [Certificate], to end: [Certificate]?
+    ) -> Result<VerifiedChain, ChainFailure> {
+        // Checking a list means to hash all of it: only for a chain that holds otherwise.
+        var unlisted = options
+        unlisted.revocationLists = nil
+        let built = anchors.build(from: leaf, by: issuers, to: end, for: .tlsServer, options: unlisted).flatMap { chain in
+            let failed =
+                NameConstraints.failure(of: chain, name: options.name)
+                ?? CertificateRules.failure(of: chain, options: options)
+                .map { ChainFailure(failure: $0, chain: chain.certificates) }
+            return failed.map { .failure($0) } ?? .success(chain)
+        }
+        guard let lists = options.revocationLists, !lists.isEmpty, case .success(let chain) = built else {
+            return built
+        }
+        let above = chain.certificates.dropFirst()
+        return anchors.build(
+            from: leaf, by: above.filter { !anchors.contains($0) }, to: chain.certificates.filter(anchors.contains),
+            for: .tlsServer, options: options)
+    }
+}

@@ -1,0 +1,164 @@
+import COpenSSL
+
+/// The ways from a leaf up to an anchor, by names, key identifiers and key usages alone: what each is
+/// worth, OpenSSL says when it is asked for that one.
+///
+/// OpenSSL takes the first issuer that fits and doesn't come back to choose another, such as a good
+/// intermediate beside one of the same name and key that leads nowhere, or the other of two roots that
+/// signed each other. This search comes back. Nobody can make it long: dead ends are not entered, and
+/// what is found wrong is not tried again.
+struct PathSearch {
+    /// One way up, without the leaf.
+    struct Path {
+        /// From the peer, nearest first.
+        let issuers: [Certificate]
+        /// From the first anchor on, at least one.
+        let anchors: [Certificate]
+    }
+
+    /// The leaf, then all that might stand above it.
+    private let nodes: [Node]
+    private let leastDistance: [Int?]
+    /// Ways that are not at their end, the next one last.
+    private var open: [[Int]] = [[0]]
+    private var dropped: Set<Int> = []
+    private var brokenLinks: Set<[Int]> = []
+    private var steps = 0
+
+    private struct Node {
+        let certificate: Certificate
+        let isAnchor: Bool
+        /// A chain may end here.
+        let isEnd: Bool
+        /// Those that may have issued it: anchors first.
+        var issuers: [Int] = []
+    }
+
+    /// Ways looked at for one chain, dead ends included. A real chain has two or three.
+    private static let maximumSteps = 500
+
+    /// - Parameter endsAnywhere: a chain may end at an anchor that is not self-signed.
+    init(from leaf: Certificate, by candidates: [Certificate], to anchors: TrustAnchors, endsAnywhere: Bool) {
+        OpenSSLErrorQueue.clear()
+        defer { OpenSSLErrorQueue.clear() }
+        var nodes = [Node(certificate: leaf, isAnchor: false, isEnd: false)]
+        // What the peer sent of the anchors adds nothing to them.
+        nodes += candidates.filter { !anchors.contains($0) }.map { Node(certificate: $0, isAnchor: false, isEnd: false) }
+        let untrusted = nodes.indices.dropFirst()
+        var known: [SHA256Digest: Int] = [:]
+        var index = 0
+        while index < nodes.count {
+            let node = nodes[index]
+            // Above an end nothing is looked for: it would be asked to vouch for what is trusted already.
+            if !node.isEnd {
+                for anchor in anchors.certificates where anchor.mayHaveIssued(node.certificate) {
+                    let place = known[anchor.sha256] ?? nodes.count
+                    if place == nodes.count {
+                        known[anchor.sha256] = place
+                        nodes.append(
+                            Node(certificate: anchor, isAnchor: true, isEnd: endsAnywhere || anchor.isSelfSigned))
+                    }
+                    nodes[index].issuers.append(place)
+                }
+                if !node.isAnchor {
+                    nodes[index].issuers += untrusted.filter {
+                        $0 != index && nodes[$0].certificate.mayHaveIssued(node.certificate)
+                    }
+                }
+            }
+            index += 1
+        }
+        self.nodes = nodes
+        leastDistance = Self.distances(nodes)
+    }
+
+    /// How many steps each is from an end at least; nil where none can be reached.
+    private static func distances(_ nodes: [Node]) -> [Int?] {
+        var distances: [Int?] = nodes.map { $0.isEnd ? 0 : nil }
+        for distance in 1...Int(TrustAnchors.maximumIntermediates) + 1 {
+            for (index, node) in nodes.enumerated() where distances[index] == nil {
+                if node.issuers.contains(where: { distances[$0] == distance - 1 }) { distances[index] = distance }
+            }
+        }
+        return distances
+    }
+
+    /// The next way; nil if there is no other, or if enough have been looked at.
+    /// - Parameter seen: chains, leaf first, that are not to be found again.
+    mutating func next(except seen: [[Certificate]]) -> Path? {
+        while let path = open.popLast(), steps < Self.maximumSteps {
+            steps += 1
+            if isSpoilt(path) { continue }
+            let last = nodes[path[path.count - 1]]
+            if last.isEnd {
+                if seen.contains(path.map { nodes[$0].certificate }) { continue }
+                let certificates = path.dropFirst().map { nodes[$0] }
+                return Path(
+                    issuers: certificates.filter { !$0.isAnchor }.map(\.certificate),
+                    anchors: certificates.filter(\.isAnchor).map(\.certificate))
+            }
+            let room = Int(TrustAnchors.maximumIntermediates) + 1 - path.count
+            for issuer in last.issuers.reversed() where !path.contains(issuer) {
+                if let distance = leastDistance[issuer], distance <= room { open.append(path + [issuer]) }
+            }
+        }
+        return nil
+    }
+
+    private func isSpoilt(_ path: [Int]) -> Bool {
+        path.contains(where: dropped.contains)
+            || !brokenLinks.isEmpty && zip(path, path.dropFirst()).contains { brokenLinks.contains([$0, $1]) }
+    }
+
+    /// Leaves out what a failure shows to be wrong on every way.
+    mutating func learn(from failed: ChainFailure) {
+        let depth = failed.failure.depth
+        if let culprit = failed.culprit {
+            // It may be the name of another issuer that breaks the constraint, on a way to be met again.
+            if depth == 0 || culprit == failed.failure.certificate { drop(culprit) }
+        } else if failed.failure.reason == .badSignature {
+            guard depth + 1 < failed.chain.count, let below = index(of: failed.chain[depth]),
+                let above = index(of: failed.chain[depth + 1])
+            else { return }
+            brokenLinks.insert([below, above])
+        } else if failed.failure.isOfCertificate, let certificate = failed.failure.certificate, depth > 0 {
+            drop(certificate)
+        }
+    }
+
+    private mutating func drop(_ certificate: Certificate) {
+        if let index = index(of: certificate) { dropped.insert(index) }
+    }
+
+    private func index(of certificate: Certificate) -> Int? { nodes.firstIndex { $0.certificate == certificate } }
+}
+
+extension VerificationFailure {
+    /// True if the certificate at fault would be so in any other chain.
+    var isOfCertificate: Bool {
+        switch reason {
+        case .expired, .notYetValid, .nameMismatch, .weakKey, .weakSignature, .notAnAuthority, .wrongPurpose,
+            .distrusted, .revoked, .lifetimeTooLong:
+            true
+        case .malformed: !Self.faultsOfIssuers.contains(x509Code)
+        case .selfSigned, .untrustedRoot, .unknownIssuer, .badSignature, .pathTooLong, .nameConstraint,
+            .revocationUnknown, .other:
+            false
+        }
+    }
+
+    /// What OpenSSL says of a certificate although its issuer, or an issuer's constraint, is at fault.
+    private static let faultsOfIssuers: Set<CInt> = [
+        X509_V_ERR_UNSUPPORTED_CONSTRAINT_TYPE, X509_V_ERR_UNSUPPORTED_CONSTRAINT_SYNTAX,
+        X509_V_ERR_UNSUPPORTED_NAME_SYNTAX, X509_V_ERR_SUBTREE_MINMAX, X509_V_ERR_UNABLE_TO_DECODE_ISSUER_PUBLIC_KEY,
+        X509_V_ERR_UNABLE_TO_DECRYPT_CERT_SIGNATURE, X509_V_ERR_SIGNATURE_ALGORITHM_MISMATCH,
+    ]
+}
+
+extension Certificate {
+    /// By name, key identifier and key usage. Whose signature it is, is not looked at.
+    fileprivate func mayHaveIssued(_ other: Certificate) -> Bool {
+        X509_NAME_cmp(X509_get_subject_name(pointer), X509_get_issuer_name(other.pointer)) == 0
+            && X509_check_issued(pointer, other.pointer) == X509_V_OK
+    }
+}
