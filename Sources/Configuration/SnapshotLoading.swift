@@ -1,5 +1,7 @@
+internal import Glibc
 internal import Security
 internal import Session
+package import TLS
 
 extension Snapshot {
     /// Reads pinproxy.yaml and all that it names, as `run`, `check` and a reload do.
@@ -9,18 +11,22 @@ extension Snapshot {
     ///   - stateDirectory: what the authority's paths are relative to (``StateDirectory``). Nothing
     ///     is written there.
     ///   - readsPins: false leaves the pin file aside, for who only wants to know where the proxy is.
+    ///   - unixTime: the instant for which certificates are to be good; nil: now.
     /// - Throws: every problem that was found, if at least one is an error.
     package static func load(
-        _ file: String, stateDirectory: String, readsPins: Bool = true
+        _ file: String, stateDirectory: String, readsPins: Bool = true, at unixTime: UnixTime? = nil
     ) throws(ConfigurationProblems) -> Snapshot {
-        try load(file, stateDirectory: stateDirectory, readsPins: readsPins, findings: Findings())
+        try load(
+            file, stateDirectory: stateDirectory, readsPins: readsPins, at: unixTime ?? UnixTime(time(nil)),
+            findings: Findings())
     }
 
     /// - Parameter findings: knows which keys aren't supported yet.
     static func load(
-        _ file: String, stateDirectory: String, readsPins: Bool = true, findings: Findings
+        _ file: String, stateDirectory: String, readsPins: Bool = true, at unixTime: UnixTime = UnixTime(time(nil)),
+        findings: Findings
     ) throws(ConfigurationProblems) -> Snapshot {
-        let daemon = DaemonFile.read(file, stateDirectory: stateDirectory, findings: findings)
+        let daemon = DaemonFile.read(file, stateDirectory: stateDirectory, at: unixTime, findings: findings)
         let pinFile = readsPins ? daemon?.pins : nil
         let pins = pinFile.flatMap { PinFile.read($0.path, namedAt: $0.place, findings: findings) }
         guard let daemon, !findings.hasErrors else { throw ConfigurationProblems(findings.sorted) }

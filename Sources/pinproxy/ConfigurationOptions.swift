@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Configuration
 internal import Foundation
+internal import TLS
 
 /// Which configuration, and which state directory: the same for all commands.
 struct ConfigurationOptions: ParsableArguments {
@@ -62,12 +63,14 @@ struct ConfigurationOptions: ParsableArguments {
     }
 
     /// Reads the configuration. Problems are printed, and end the command if one is an error.
-    /// - Parameter readsPins: false for what is about the proxy alone, so that an error in the pin file is no hindrance.
-    func load(showingWarnings: Bool = false, readsPins: Bool = true) throws -> Snapshot {
+    /// - Parameters:
+    ///   - readsPins: false for what is about the proxy alone, so that an error in the pin file is no hindrance.
+    ///   - instant: for which certificates are to be good; nil: now.
+    func load(showingWarnings: Bool = false, readsPins: Bool = true, at instant: UnixTime? = nil) throws -> Snapshot {
         let file = try file()
         do {
             let directory = try stateDirectory(for: file)
-            let snapshot = try Snapshot.load(file, stateDirectory: directory, readsPins: readsPins)
+            let snapshot = try Snapshot.load(file, stateDirectory: directory, readsPins: readsPins, at: instant)
             if showingWarnings { for warning in snapshot.warnings { Standard.error("\(warning)") } }
             return snapshot
         } catch let error as ConfigurationProblems {

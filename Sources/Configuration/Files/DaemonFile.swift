@@ -16,7 +16,10 @@ struct DaemonFile {
 
     /// Reads the file. Whatever is wrong is among the findings, and its default in the result;
     /// nil if the file can't be read as YAML at all.
-    static func read(_ file: String, stateDirectory: String, findings: Findings) -> DaemonFile? {
+    /// - Parameter unixTime: the instant for which trust anchors are to be good.
+    static func read(
+        _ file: String, stateDirectory: String, at unixTime: UnixTime, findings: Findings
+    ) -> DaemonFile? {
         let bytes: [UInt8]
         switch FileContents.read(file) {
         case .failure(let reason):
@@ -30,7 +33,7 @@ struct DaemonFile {
             findings.warning(Place(file: file), "the file is empty; every setting has its default")
         }
         let root = Section("", value, file: file, findings: findings)
-        let reader = DaemonFileReader(file: file, stateDirectory: stateDirectory)
+        let reader = DaemonFileReader(file: file, stateDirectory: stateDirectory, unixTime: unixTime)
         let proxy = reader.proxy(root.section("proxy"))
         let authority = reader.authority(root.section("authority"))
         let result = DaemonFile(
@@ -52,6 +55,7 @@ struct DaemonFile {
 struct DaemonFileReader {
     let file: String
     let stateDirectory: String
+    let unixTime: UnixTime
 
     func authority(_ section: Section) -> AuthoritySettings {
         func path(_ key: String, _ name: String) -> String {

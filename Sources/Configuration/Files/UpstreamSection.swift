@@ -22,6 +22,7 @@ extension DaemonFileReader {
 
     private func anchors(_ section: Section, _ authority: AuthoritySettings) -> TrustAnchors {
         var certificates: [Certificate] = []
+        var files: [(value: YAMLValue, certificates: [Certificate])] = []
         func load(_ value: YAMLValue?, _ load: () throws(AnchorsError) -> TrustAnchors) {
             do {
                 certificates += try load().certificates
@@ -36,7 +37,9 @@ extension DaemonFileReader {
                     load(value) { () throws(AnchorsError) in try TrustAnchors.system() }
                 } else {
                     let path = FileContents.resolve(name, relativeTo: file)
+                    let before = certificates.count
                     load(value) { () throws(AnchorsError) in try TrustAnchors.load(system: false, files: [path]) }
+                    files.append((value, Array(certificates[before...])))
                 }
             }
             if values.isEmpty, let value = section.value("trust") {
@@ -45,12 +48,41 @@ extension DaemonFileReader {
         } else {
             load(nil) { () throws(AnchorsError) in try TrustAnchors.system() }
         }
-        let anchors = TrustAnchors(certificates)
-        // `ca install` puts our own authority among the system's; it must not vouch for an origin.
+        let anchors = withoutOwn(authority, TrustAnchors(certificates))
+        for file in files { warnOfUseless(file.certificates, among: anchors) { section.warning(file.value, $0) } }
+        return anchors
+    }
+
+    /// `ca install` puts our own authority among the system's; it must not vouch for an origin.
+    private func withoutOwn(_ authority: AuthoritySettings, _ anchors: TrustAnchors) -> TrustAnchors {
         guard case .success(let bytes) = FileContents.read(authority.certificatePath, limit: 1 << 20),
             let own = try? Certificate(derOrPEM: bytes)
         else { return anchors }
         return anchors.excluding(own)
+    }
+
+    /// Says which certificates of a file somebody trusts in vain. Of the system's bundle nobody is told,
+    /// who has not chosen what is in it.
+    private func warnOfUseless(_ certificates: [Certificate], among anchors: TrustAnchors, warn: (String) -> Void) {
+        let reasons = certificates.compactMap { uselessness(of: $0, among: anchors) }
+        guard let first = reasons.first else { return }
+        let listed = reasons.prefix(3).joined(separator: "; ")
+        let more = reasons.count > 3 ? "; and \(reasons.count - 3) more" : ""
+        warn(
+            certificates.count == 1
+                ? "trust: no server can be trusted by this file: \(first)"
+                : "trust: no server can be trusted by \(reasons.count) of the \(certificates.count) certificates in this "
+                    + "file: \(listed)\(more)")
+    }
+
+    private func uselessness(of certificate: Certificate, among anchors: TrustAnchors) -> String? {
+        guard anchors.contains(certificate) else {
+            return "\(certificate.subject) is the proxy's own authority, which vouches for no server"
+        }
+        guard let failure = anchors.failure(of: certificate, at: unixTime) else { return nil }
+        guard failure.reason == .unknownIssuer, let last = failure.certificate else { return failure.message }
+        return "\(certificate.subject) is not self-signed, and a chain has to end at a root; add the one that issued it, "
+            + last.issuer
     }
 
     /// Parses `http://user:password@host:port`.

@@ -6,10 +6,10 @@ package struct RevocationListTerm: Sendable, Hashable {
     package let issuer: String
     /// When it was issued.
     package let thisUpdate: UnixTime
-    /// From here on it counts as stale, and every certificate of its issuer is refused.
+    /// The last second that it is good for: after it every certificate of its issuer is refused.
     package let nextUpdate: UnixTime
 
-    package func isStale(at time: UnixTime) -> Bool { time >= nextUpdate }
+    package func isStale(at time: UnixTime) -> Bool { time > nextUpdate }
 }
 
 extension RevocationListTerm: CustomStringConvertible {

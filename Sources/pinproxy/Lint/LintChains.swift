@@ -4,7 +4,8 @@ internal import Security
 internal import Session
 internal import TLS
 
-/// Asks what the policy would say of each entry's host now: its pins, and whatever else the entry demands. A wildcard
+/// Asks what the policy would say of each entry's host now: its pins, and whatever else the entry demands; and whether
+/// its revocation lists are for the chain that the host shows. A wildcard
 /// names no host; it is asked through those that the proxy has recorded (``ChainHistory``).
 struct LintChains {
     let snapshot: Snapshot
@@ -46,7 +47,8 @@ struct LintChains {
         let findings = zip(asked, endings).flatMap { asked, ending in
             judge(asked.entry, asked.host, ending)
         }
-        return Findings(findings: findings, wildcards: wildcards)
+        let judged = zip(asked, endings).compactMap { asked, ending in Listed(asked.entry, asked.host, ending) }
+        return Findings(findings: findings + Self.unlisted(judged), wildcards: wildcards)
     }
 
     /// The hosts of the history by the entries that decide for them, in their order.
@@ -60,6 +62,42 @@ struct LintChains {
         }
         return found
     }
+
+    // MARK: Revocation lists
+
+    /// A chain that was looked up in an entry's lists.
+    private struct Listed {
+        let entry: HostEntry
+        let host: Rehearsal.Host
+        /// Entries that inherit them have the same ones.
+        let lists: ObjectIdentifier
+        let chain: VerifiedChain
+
+        init?(_ entry: HostEntry, _ host: Rehearsal.Host, _ ending: Rehearsal.Ending?) {
+            guard let lists = entry.policy.requirements.revocationLists, !lists.isEmpty,
+                case .success(let connection)? = ending,
+                let chain = connection.verdict.flatMap({ $0.trustedChain ?? $0.chain })
+            else { return nil }
+            (self.entry, self.host, self.lists, self.chain) = (entry, host, ObjectIdentifier(lists), chain)
+        }
+    }
+
+    /// Issuers that no list is for. Lists that other hosts have a use for may be there for those.
+    private static func unlisted(_ judged: [Listed]) -> [LintFinding] {
+        let useful = Set(judged.filter { !$0.chain.isUnlisted }.map(\.lists))
+        return judged.compactMap { judged in
+            let issuers = judged.chain.unlistedIssuers
+            guard !issuers.isEmpty else { return nil }
+            let names = issuers.map { $0.subject.printable }.joined(separator: ", nor for ")
+            return LintFinding(
+                .noRevocationList, useful.contains(judged.lists) ? .note : .warning, of: judged.entry,
+                "crl_files has no list for \(names), in the chain of \(judged.host): certificates revoked there are let "
+                    + "through",
+                fix: "add the issuer's list to crl_files, or remove the lists that are of no use to the host")
+        }
+    }
+
+    // MARK: Chains
 
     private func judge(_ entry: HostEntry, _ host: Rehearsal.Host, _ ending: Rehearsal.Ending?) -> [LintFinding] {
         let explain = "pinproxy explain \(host) says why"

@@ -30,6 +30,8 @@ struct LintCommand: ParsableCommand {
               pin-mismatch         the same where the pins are only reported
               pin-not-in-chain     a pin that the present chain doesn't meet (note)
               pin-out-of-position  a pin where position doesn't let it match
+              no-revocation-list   crl_files has no list of an issuer of the present chain
+                                   (note, where other lists of it are of use)
               dead-pin             no match in 30 days while others matched
               misses               a report-only entry that has missed
               can-be-enforced      a report-only entry with 100 matches in a row over
@@ -58,7 +60,7 @@ struct LintCommand: ParsableCommand {
     private static let timeForConnections = Duration.seconds(60)
 
     func run() throws {
-        let snapshot = try options.load()
+        let snapshot = try options.load(at: at?.time)
         let now = at?.time ?? Clock.now
         var findings = LintEntries(snapshot: snapshot, now: now).findings() + history(snapshot, now)
         if !offline {

@@ -16,6 +16,7 @@ struct LintFinding: Hashable {
         case pinMismatch = "pin-mismatch"
         case pinNotInChain = "pin-not-in-chain"
         case pinOutOfPosition = "pin-out-of-position"
+        case noRevocationList = "no-revocation-list"
         case deadPin = "dead-pin"
         case misses
         case canBeEnforced = "can-be-enforced"
