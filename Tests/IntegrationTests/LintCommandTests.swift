@@ -44,6 +44,8 @@ struct LintCommandTests {
             ])
         #expect(rules("nowhere.test") == ["note not-checked"])
         #expect(rules("tunnel.test") == [])
+        #expect(rules("listed.test") == ["note no-revocation-list"])
+        #expect(rules("unlisted.test") == ["warning no-revocation-list"])
         #expect(rules("**.wild.test") == [])
         // Entries without pins demand something all the same.
         #expect(rules("short.test") == ["warning refused-now"])
@@ -54,6 +56,22 @@ struct LintCommandTests {
         #expect(seen?.message.contains("a request to a.seen.test:\(shared.originPort) would be refused now") == true, "\(found)")
         let refused = found.first { $0.rule == "refused-now" && $0.entry?.hasPrefix("wrong") == true }
         #expect(try #require(refused).message.hasSuffix("Certificate pinning failure for wrong.test"))
+    }
+
+    /// `explain` says of the same list that it was of no use.
+    @Test func aListOfAnotherIssuerIsNamed() async throws {
+        let shared = try sharedBed()
+        let unlisted = try await findings().filter { $0.rule == "no-revocation-list" && $0.severity == "warning" }
+        #expect(
+            unlisted.first?.message.hasSuffix(
+                "crl_files has no list for CN=Test Intermediate, nor for CN=Test Root, in the chain of "
+                    + "unlisted.test:\(shared.originPort): certificates revoked there are let through") == true)
+        let run = try await shared.bed.run(
+            [ProxyProcess.executable, "explain", "unlisted.test:\(shared.originPort)", "--config",
+             shared.bed.path("proxy/pinproxy.yaml")], environment: ProxyProcess.environment(in: shared.bed))
+        #expect(run.succeeded)
+        #expect(run.output.contains("skipped  revocation      no list of crl_files is for the chain, so nothing was checked"))
+        #expect(run.output.contains("no list for CN=Test Intermediate: its certificates are not checked"))
     }
 
     @Test func saysWhatItDidNotLookAtIfAsked() async throws {
@@ -80,10 +98,19 @@ struct LintCommandTests {
 
 private enum LintBed {
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
-        let names = ["right", "wrong", "report", "backup", "place", "short", "plain", "a.seen"]
+        let names = [
+            "right", "wrong", "report", "backup", "place", "short", "plain", "a.seen", "listed", "unlisted",
+        ]
         var hosts: [String: String] = [:]
         for name in names { hosts["\(name).test"] = "127.0.0.1" }
-        let shared = try await OriginBed.prepare(bed, hosts: hosts)
+        let roots = try TestRoots()
+        let shared = try await OriginBed.prepare(bed, hosts: hosts, roots: roots)
+        let day = RevocationListTemplate().with {
+            $0.thisUpdate = TestRoots.now - 3600
+            $0.nextUpdate = TestRoots.now + 86_400
+        }
+        try bed.file("proxy/issuer.crl", roots.intermediate.revocationList(day))
+        try bed.file("proxy/stranger.crl", TestRoots("Strange").root.revocationList(day))
         // The pins are those of the chain that the origin shows.
         let pin = try await bed.run(
             [ProxyProcess.executable, "pin", "right.test:\(shared.originPort)", "--config",
@@ -103,14 +130,9 @@ private enum LintBed {
                 + entry("wrong.test:\(port)", [.wrongPin, other])
                 + entry("report.test:\(port)", [.wrongPin, other], ", enforcement: report")
                 + entry("place.test:\(port)", pins, ", position: root") + entry("nowhere.test", pins)
-                + "  - {match: \"short.test:\(port)\", max_leaf_lifetime: 7d}\n"
-                + "  - {match: \"plain.test:\(port)\", pinning: none}\n"
-                + "  - {match: \"*.seen.test\", max_leaf_lifetime: 7d, record: true}\n"
-                + entry("**.wild.test", pins) + "  - {match: tunnel.test, action: tunnel}\n")
-        // As a proxy has recorded them.
-        try bed.file(
-            "proxy/state/pinproxy/chains.json",
-            "{\"hosts\": {\"a.seen.test:\(port)\": {\"name\": \"a.seen.test\", \"port\": \(port), \"chains\": []}}}\n")
+        let names = [
+            "right", "wrong", "report", "backup", "place", "short", "plain", "a.seen", "listed", "unlisted",
+        ]
         return shared
     }
 }

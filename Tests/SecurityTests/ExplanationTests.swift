@@ -1,3 +1,4 @@
+import Foundation
 import TLS
 import TestAuthority
 import Testing
@@ -69,6 +70,51 @@ import Testing
         #expect(anchors.lines[1].hasPrefix("leaf: CN=api.test, EC P-256, sha256/"))
         #expect(anchors.lines[3].hasPrefix("anchor: CN=Test Root"))
         #expect(checks.first { $0.name == .name }?.lines == ["api.test against the certificate's api.test"])
+    }
+
+    /// A list of somebody else protects nobody here, and a check that was not made has not passed.
+    @Test func `issuers that no list is for are named`() throws {
+        let chains = try Chains()
+        func check(_ lists: HeldCertificate..., policy mode: PinningMode = .none, invalid: Bool = false) throws -> Check {
+            let files = try lists.map { try RevocationListFile($0.revocationList()) }
+            defer { withExtendedLifetime(files) {} }
+            let policy = SecurityPolicy(
+                mode: mode, pins: mode == .none ? PinSet() : PinSet([try chains.root.certificatePin()]),
+                allowsInvalidCertificates: invalid,
+                requirements: TrustRequirements(revocationLists: try RevocationLists.load(files.map(\.path))))
+            let explanation = try explain(policy, try chains.presented, chains)
+            #expect(explanation.verdict.isAccepted)
+            return try #require(explanation.checks.first { $0.name == .revocation })
+        }
+        let missing = { (name: String) in "no list for CN=\(name): its certificates are not checked" }
+        let none = try check(chains.stranger)
+        #expect(none.outcome == .skipped)
+        #expect(
+            none.lines == [
+                "no list of crl_files is for the chain, so nothing was checked", missing("Test Intermediate"),
+                missing("Test Root"),
+            ])
+        let one = try check(chains.intermediate, chains.stranger)
+        #expect(one.outcome == .passed)
+        #expect(one.lines.count == 3)
+        #expect(one.lines.first == "no certificate of the chain is on its issuer's list")
+        #expect(one.lines[1].contains(": list of CN=Test Intermediate, valid until 2030-01-02, in 1 day"))
+        #expect(one.lines.last == missing("Test Root"))
+        let both = try check(chains.intermediate, chains.root)
+        #expect(both.outcome == .passed)
+        #expect(both.lines.count == 3 && !both.lines.contains { $0.hasPrefix("no list") })
+        // The name is the issuer's, and the key isn't.
+        #expect(try check(HeldCertificate.selfSigned(.root("Test Intermediate"))).outcome == .skipped)
+        #expect(try check(chains.root, policy: .certificate, invalid: true).lines.last == missing("Test Intermediate"))
+    }
+
+    /// A list in a file that goes with it.
+    private final class RevocationListFile {
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent("pinproxy-\(UUID().uuidString)").path
+
+        init(_ bytes: [UInt8]) throws { try Data(bytes).write(to: URL(fileURLWithPath: path)) }
+
+        deinit { try? FileManager.default.removeItem(atPath: path) }
     }
 
     @Test func `another day is explained by that day`() throws {

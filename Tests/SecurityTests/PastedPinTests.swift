@@ -41,6 +41,16 @@ import Testing
         }
     }
 
+    /// Where no chain is verified, the server proves to hold the leaf's key and no other.
+    @Test func withInvalidCertificatesAllowedOnlyTheLeafIsOffered() throws {
+        let policy = SecurityPolicy(
+            mode: .publicKey, pins: PinSet([try wrong(.publicKey)]), allowsInvalidCertificates: true)
+        let details = try #require(try evaluate(policy, chains.presented).refusal).details
+        #expect(details.contains("    - sha256/\(try chains.leaf.parsed.spkiSHA256.base64)   # CN=api.test"))
+        #expect(!details.contains(try chains.intermediate.parsed.spkiSHA256.base64))
+        #expect(details.contains("    # CN=Test Intermediate: only the server's own key counts"))
+    }
+
     /// Servers don't send their root; verification finds it among the anchors, and so does its pin.
     @Test func aRootThatIsNotSentMatchesItsFingerprint() throws {
         let root = try chains.root.parsed

@@ -99,21 +99,25 @@ extension Refusal {
         if let chain {
             return section(
                 "The verified chain, as pins ready to paste",
-                lines(of: chain.certificates) { policy.position.admits(depth: $0, of: chain) })
+                lines(of: chain.certificates) { depth in
+                    policy.position.admits(depth: depth, of: chain)
+                        ? nil : "not the \(policy.position.rawValue), which position asks for"
+                })
         }
         return section(
             "What the server sent, NOT VERIFIED (don't paste it without a second source)",
-            lines(of: presented.certificates) { _ in true })
+            lines(of: presented.certificates) { depth in
+                depth == 0 || policy.mode != .publicKey || !policy.allowsInvalidCertificates
+                    ? nil : "only the server's own key counts with allow_invalid_certificates"
+            })
     }
 
-    /// - Parameter mayMatch: whether a pin may match at a depth. The others are shown as comments.
-    private func lines(of certificates: [Certificate], where mayMatch: (Int) -> Bool) -> [String] {
+    /// - Parameter hindrance: why no pin could match at a depth; such certificates are shown as comments.
+    private func lines(of certificates: [Certificate], hindrance: (Int) -> String?) -> [String] {
         var lines = certificates.prefix(Self.shown).enumerated().map { depth, certificate in
             let subject = certificate.subject.isEmpty ? "no subject" : certificate.subject
             let short = subject.count > 120 ? subject.prefix(120) + "…" : subject[...]
-            return mayMatch(depth)
-                ? "- \(pin(of: certificate))   # \(short)"
-                : "# \(short): not the \(policy.position.rawValue), which position asks for"
+            return hindrance(depth).map { "# \(short): \($0)" } ?? "- \(pin(of: certificate))   # \(short)"
         }
         if certificates.count > Self.shown { lines.append("# and \(certificates.count - Self.shown) more") }
         return lines

@@ -10,10 +10,10 @@ enum OriginBed {
 
     static func prepare(
         _ bed: TestBed, pins: String = "hosts: []\n", sections: ProxyProcess.Sections = [:],
-        hosts: [String: String] = [:], files: [String: String] = [:]
+        hosts: [String: String] = [:], files: [String: String] = [:], roots: TestRoots? = nil
     ) async throws -> SharedBed {
         for (name, text) in files { try bed.file(name, text) }
-        let roots = try TestRoots()
+        let roots = try roots ?? TestRoots()
         let names = [name] + hosts.keys.sorted()
         let leaf = try roots.intermediate.issue(TestRoots.template(names))
         let origin = try await PythonPeer.origin(in: bed, chain: ServedChain(leaf))
