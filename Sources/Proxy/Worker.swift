@@ -171,6 +171,13 @@ final class Worker {
         session.pool.giveBack(upstream, idleNanoseconds: snapshot.timeouts.idleUpstream.nanoseconds)
     }
 
+    /// An event beside the exchanges, in its place among them.
+    func log(_ level: Logger.Level, _ event: Logger.Message, _ fields: @autoclosure () -> Logger.Metadata) {
+        guard level >= context.logger.logLevel else { return }
+        accessLog.flush()
+        context.logger.log(level: level, event, metadata: fields())
+    }
+
     // MARK: The end
 
     /// Lets what is under way finish, and gives up what rests.
