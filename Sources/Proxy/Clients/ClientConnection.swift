@@ -32,6 +32,8 @@ final class ClientConnection {
 
     let worker: Worker
     let peer: SocketAddress
+    /// Its socket is the one that was accepted, and counts under `limits.clients`.
+    let isCounted: Bool
     private(set) lazy var server = HTTP1Server(
         stream: stream, session: worker.session, settings: worker.serverSettings, owner: self)
     private let stream: ByteStream
@@ -46,10 +48,11 @@ final class ClientConnection {
     private var judged: Snapshot?
     private var wasAllowed = false
 
-    init(worker: Worker, stream: ByteStream, peer: SocketAddress) {
+    init(worker: Worker, stream: ByteStream, peer: SocketAddress, isCounted: Bool) {
         self.worker = worker
         self.stream = stream
         self.peer = peer
+        self.isCounted = isCounted
     }
 
     func start() {
