@@ -132,10 +132,19 @@ final class Worker {
         do {
             try resolver.reload()
         } catch {
-            context.logger.error("resolver.reload", metadata: ["cause": "\(error)"])
+            log(.error, "resolver.reload", ["cause": "\(error)"])
         }
         session.pool.retire { [self] key in isRetired(key) }
         context.sessions.retire { [self] key in isRetired(key) }
+        reviewRelays(Array(clients.values)[...])
+    }
+
+    /// A few at a time, so that traffic goes on: each may take the verification of a chain.
+    private func reviewRelays(_ clients: ArraySlice<ClientConnection>) {
+        for client in clients.prefix(64) { client.reviewRelay() }
+        let rest = clients.dropFirst(64)
+        guard !rest.isEmpty else { return }
+        loop.afterThisTurn { [weak self] in self?.reviewRelays(rest) }
     }
 
     private func settle(_ fresh: ActiveConfiguration) {
