@@ -199,7 +199,8 @@ struct StreamingTests {
 
     @Test func connectionsAreUsedAgain() async throws {
         try await withTestBed { bed in
-            let own = try await OriginBed.prepare(bed)
+            // Each worker has idle connections of its own.
+            let own = try await OriginBed.prepare(bed, sections: ["proxy": ["workers: 1"]])
             for _ in 1...4 {
                 #expect(try await own.curl(own.url + "/large/3").succeeded)
             }
