@@ -45,7 +45,7 @@ extension ClientConnection {
     private func review(_ relayed: Relayed) -> Result<Route, Objection> {
         let host = relayed.route.authority
         let old = relayed.route.target.layer
-        let purpose: Worker.Purpose = if case .plain = old { .plain } else { .secure }
+        let purpose: Purpose = if case .plain = old { .plain } else { .secure }
         let fresh: Route
         switch worker.decide(host, for: purpose) {
         case .refuse(let error): return .failure(Objection(cause: "after a reload: \(error.cause)"))
