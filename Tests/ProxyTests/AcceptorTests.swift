@@ -34,10 +34,11 @@ import Testing
             let configuration = try ActiveConfiguration(snapshot, authority: authority)
             let output = LogOutput(descriptor: -1, format: .json)
             let logger = Logger(label: "test") { _ in EventLogHandler(output: output) }
-            upkeep = try PinUpkeep(loop: EventLoop(), configuration: configuration, logger: logger, unixTime: time)
+            upkeep = try PinUpkeep(
+                loop: EventLoop(), configuration: configuration, logger: logger, unixTime: time, listsChanged: {})
             let context = try ProxyContext(
                 authority: authority, leafLifetime: .seconds(86_400), pins: upkeep.watch, logger: logger,
-                logOutput: output, unixTime: time)
+                logOutput: output, freeMemory: FreeMemory(), idleUpstreams: 10, unixTime: time)
             self.output = output
             let vacancy = Vacancy()
             let workers = try (1...2).map {
