@@ -29,4 +29,15 @@ extension Descriptor {
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }
         return Int(clamping: limit.rlim_cur)
     }
+
+    /// Raises it to what the process may not go beyond. The lower one is there for programs that use select(2), and
+    /// can't bear a number above 1023; this one does not.
+    package static func raiseLimit() {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < limit.rlim_max
+        else { return }
+        limit.rlim_cur = limit.rlim_max
+        // A failure leaves what was there, which ``limit`` tells.
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    }
 }

@@ -1,38 +1,50 @@
 import EventLoop
+import Glibc
 import Logging
-import Session
-import Synchronization
 
-/// The listeners, and whom they hand their clients to. Lives on the loop of the first worker.
+/// The listeners, and whom they hand their clients to. It has a thread of its own: neither a worker that is
+/// busy nor a reload keeps a client waiting.
 final class Acceptor {
     private let loop: EventLoop
-    private let workers: [WorkerThread]
     private let logger: Logger
+    private let workers: [WorkerThread]
+    private let vacancy: Vacancy
     private var listeners: [Listener] = []
     private var maximum: Int
     private var isFull = false
+    private var choice = WorkerChoice()
+    private lazy var limit = Shortage("clients.limit", loop: loop, logger: logger) { [unowned self] in isFull }
+    private lazy var descriptors = Shortage("accept.failed", loop: loop, logger: logger) { false }
 
-    /// The addresses that are listened on, ports as the system chose them.
-    var addresses: [SocketAddress] { listeners.map(\.address) }
-
-    init(loop: EventLoop, workers: [WorkerThread], maximumClients: Int, logger: Logger) {
+    /// - Parameter vacancy: where workers tell that a client has gone; it has to know this acceptor before ``start()``.
+    init(
+        loop: EventLoop, sockets: [ListeningSocket], workers: [WorkerThread], vacancy: Vacancy, maximumClients: Int,
+        logger: Logger
+    ) {
         self.loop = loop
-        self.workers = workers
         self.logger = logger
+        self.workers = workers
+        self.vacancy = vacancy
         maximum = maximumClients
-    }
-
-    func listen(on addresses: [SocketAddress]) throws(SystemError) {
-        for address in addresses {
-            let listener = try Listener(loop: loop, on: address) { [unowned self] in
-                hasRoom()
-            } accepted: { [unowned self] socket, peer in
+        for socket in sockets {
+            let listener = Listener(loop: loop, socket: socket) { [unowned self] in
+                hasRoom
+            } mustWait: { [unowned self] in
+                waitForRoom()
+            } accepted: { [unowned self] socket, peer, hasWaited in
+                if hasWaited {
+                    limit.letIn()
+                    descriptors.letIn()
+                }
                 handOut(socket, from: peer)
-            } failed: { [logger] error in
-                logger.error("accept.failed", metadata: ["cause": "\(error)"])
+            } failed: { [unowned self] error in
+                descriptors.strike(.error, Self.fields(of: error))
             }
             listeners.append(listener)
         }
+    }
+
+    func start() {
         for listener in listeners { listener.resume() }
     }
 
@@ -43,8 +55,9 @@ final class Acceptor {
 
     /// A client has gone.
     func roomAgain() {
-        guard isFull, hasRoom() else { return }
+        guard isFull else { return }
         isFull = false
+        // Whoever still finds no room says so again.
         for listener in listeners { listener.resume() }
     }
 
@@ -53,20 +66,31 @@ final class Acceptor {
         listeners = []
     }
 
-    private func hasRoom() -> Bool {
-        if workers.reduce(0, { $0 + $1.load.count }) < maximum { return true }
-        if !isFull {
-            logger.warning("clients.limit", metadata: ["limit": "\(maximum)", "effect": "new clients wait"])
-        }
+    private var hasRoom: Bool { clientCount < maximum }
+
+    private func waitForRoom() {
         isFull = true
-        return false
+        vacancy.await()
+        // One may have gone before it could know that somebody waits.
+        if hasRoom { return roomAgain() }
+        limit.strike(.warning, ["limit": .stringConvertible(maximum)])
     }
 
+    private var clientCount: Int { workers.reduce(0) { $0 + $1.load.count } }
+
     private func handOut(_ socket: consuming Descriptor, from peer: SocketAddress) {
-        guard let worker = workers.min(by: { $0.load.count < $1.load.count }) else { return }
-        worker.load.began()
-        if worker.isOn(loop) { return worker.worker(on: loop).adopt(socket, from: peer) }
-        let raw = socket.release()
-        worker.perform { $0.adopt(Descriptor(owning: raw), from: peer) }
+        let number = choice.pick(of: workers.count) { number in
+            let load = workers[number].load
+            return (load.waitingCount, load.count)
+        }
+        workers[number].handOver(socket, from: peer)
+    }
+
+    private static func fields(of error: SystemError) -> Logger.Metadata {
+        guard error.code == EMFILE else { return ["cause": "\(error)"] }
+        let cause =
+            "\(error): this process may have \(Descriptor.limit) of them; raise LimitNOFILE (ulimit -n), "
+            + "or lower limits.clients"
+        return ["cause": "\(cause)"]
     }
 }

@@ -2,7 +2,7 @@ import CCrypt
 import Glibc
 
 /// A password's bcrypt hash as `htpasswd -nB` writes it: `$2y$10$` and 53 characters.
-struct BcryptHash: Sendable {
+struct BcryptHash: Sendable, Equatable {
     private let text: String
     /// The logarithm of the work that a comparison takes.
     let cost: Int

@@ -1,7 +1,7 @@
 import EventLoop
 import Glibc
 
-/// Accepts clients on one address and hands each to the least loaded worker.
+/// Accepts clients on one address.
 ///
 /// One listener and not SO_REUSEPORT: measured with two workers and new TLS connections, both cost the
 /// same (660 µs of processor time a connection, three runs of each in turn, ± 50). But SO_REUSEPORT
@@ -13,31 +13,34 @@ final class Listener: SocketHandler {
     /// Connections accepted in one turn, before others get theirs.
     private static let perTurn = 64
 
-    let address: SocketAddress
     private let loop: EventLoop
     private var source: SocketSource?
     private var raw: CInt
     private let hasRoom: () -> Bool
-    private let accepted: (consuming Descriptor, SocketAddress) -> Void
+    private let mustWait: () -> Void
+    private let accepted: (consuming Descriptor, SocketAddress, Bool) -> Void
     private let failed: (SystemError) -> Void
     private var pause: Timer?
+    /// Whoever is accepted now has had to wait.
+    private var isLate = false
 
     /// - Parameters:
-    ///   - hasRoom: asked before each connection is accepted; after false, call ``resume()``.
-    ///   - accepted: takes each connection.
+    ///   - socket: taken over.
+    ///   - hasRoom: asked before each connection is accepted.
+    ///   - mustWait: told that a client is there for whom there is no room; call ``resume()`` when there is.
+    ///   - accepted: takes each connection, and whether it has waited for room or for a descriptor.
     ///   - failed: told why accepting pauses for a moment.
     init(
-        loop: EventLoop, on wanted: SocketAddress, hasRoom: @escaping () -> Bool,
-        accepted: @escaping (consuming Descriptor, SocketAddress) -> Void,
+        loop: EventLoop, socket: ListeningSocket, hasRoom: @escaping () -> Bool, mustWait: @escaping () -> Void,
+        accepted: @escaping (consuming Descriptor, SocketAddress, Bool) -> Void,
         failed: @escaping (SystemError) -> Void
-    ) throws(SystemError) {
+    ) {
         self.loop = loop
         self.hasRoom = hasRoom
+        self.mustWait = mustWait
         self.accepted = accepted
         self.failed = failed
-        let descriptor = try Socket.listen(on: wanted, backlog: 1024, reusePort: false)
-        address = Socket.localAddress(descriptor.raw) ?? wanted
-        raw = descriptor.release()
+        raw = socket.raw
         source = SocketSource(loop: loop, descriptor: raw, handler: self)
     }
 
@@ -54,15 +57,21 @@ final class Listener: SocketHandler {
     }
 
     func socketReady(_ readiness: Readiness) {
+        guard hasRoom() else {
+            isLate = true
+            source?.wantsRead = false
+            return mustWait()
+        }
         for _ in 0..<Self.perTurn {
-            guard hasRoom() else {
-                source?.wantsRead = false
-                return
-            }
+            // If one more is there, readiness tells once more.
+            guard hasRoom() else { return }
             switch Socket.accept(raw) {
-            case .accepted(let descriptor, let peer): accepted(descriptor, peer)
-            case .wouldBlock: return
+            case .accepted(let descriptor, let peer): accepted(descriptor, peer, isLate)
+            case .wouldBlock:
+                isLate = false
+                return
             case .failed(let error):
+                isLate = true
                 // Level-triggered: without a pause, a lack of descriptors would spin.
                 source?.wantsRead = false
                 failed(error)

@@ -33,9 +33,8 @@ extension Worker {
         }
         if let refusal = verdict.report { warn("pin.report", refusal, route, check) }
         if let pin = verdict.matchedPin {
-            context.logger.debug(
-                "pin.match",
-                metadata: fields(route, check, ["pin": "\(pin.origin)", "depth": "\(verdict.matchedDepth ?? 0)"]))
+            log(
+                .debug, "pin.match", fields(route, check, ["pin": "\(pin.origin)", "depth": "\(verdict.matchedDepth ?? 0)"]))
         }
     }
 
@@ -47,12 +46,11 @@ extension Worker {
 
     /// A tunnel's origin that the policy can't even judge.
     func reportDistrust(_ cause: String, of route: Route, check: TunnelVerdict.Check) {
-        context.logger.warning("trust.failure", metadata: fields(route, check, ["cause": "\(cause)"]))
+        log(.warning, "trust.failure", fields(route, check, ["cause": "\(cause)"]))
     }
 
     private func warn(_ event: Logger.Message, _ refusal: Refusal, _ route: Route, _ check: TunnelVerdict.Check?) {
-        context.logger.warning(
-            event, metadata: fields(route, check, ["cause": "\(refusal.title)", "details": "\(refusal.details)"]))
+        log(.warning, event, fields(route, check, ["cause": "\(refusal.title)", "details": "\(refusal.details)"]))
     }
 
     private func fields(_ route: Route, _ check: TunnelVerdict.Check?, _ more: Logger.Metadata) -> Logger.Metadata {

@@ -2,7 +2,6 @@ import EventLoop
 import Logging
 import Security
 import Session
-import Synchronization
 import TLS
 
 /// What the workers share. All of it is immutable or guards itself.
@@ -38,23 +37,5 @@ final class ProxyContext: Sendable {
         self.pins = pins
         self.logger = logger
         self.logOutput = logOutput
-    }
-}
-
-/// How many clients a worker has, as seen by the one who hands them out.
-final class WorkerLoad: Sendable {
-    private let clients = Atomic<Int>(0)
-    /// Called on the worker's thread when a client has gone.
-    private let onEnd: @Sendable () -> Void
-
-    init(onEnd: @escaping @Sendable () -> Void) {
-        self.onEnd = onEnd
-    }
-
-    var count: Int { clients.load(ordering: .relaxed) }
-    func began() { clients.add(1, ordering: .relaxed) }
-    func ended() {
-        clients.subtract(1, ordering: .relaxed)
-        onEnd()
     }
 }

@@ -3,11 +3,9 @@
 package import Configuration
 import EventLoop
 import Glibc
-import Dispatch
 package import Logging
 import Security
 import Session
-import Synchronization
 import TLS
 
 /// The running proxy: authority, workers, listeners, and what signals ask of it.
@@ -38,7 +36,7 @@ package final class ProxyDaemon {
     private var snapshot: Snapshot
     private var authority: LocalAuthority?
     private var workers: [WorkerThread] = []
-    private var acceptor: LoopBound<Acceptor>?
+    private var acceptor: LoopThread<Acceptor>?
     private var upkeep: PinUpkeep?
     private var workersUnderWay = 0
     private var isStopping = false
@@ -80,7 +78,8 @@ package final class ProxyDaemon {
         let (authority, isNew) = try files.loadOrCreate(at: unixTime())
         if isNew { logger.notice("authority.created", metadata: ["certificate": "\(files.certificate)"]) }
         self.authority = authority
-        for warning in snapshot.warnings { logger.warning("config.warning", metadata: ["cause": "\(warning)"]) }
+        Descriptor.raiseLimit()
+        warn(of: snapshot)
         let configuration = try ActiveConfiguration(snapshot, authority: authority)
         let upkeep = try PinUpkeep(
             loop: loop, configuration: configuration, logger: logger, unixTime: unixTime,
@@ -90,43 +89,42 @@ package final class ProxyDaemon {
             authority: authority, leafLifetime: snapshot.authority.leafLifetime, pins: upkeep.watch,
             logger: logger, logOutput: output, freeMemory: freeMemory,
             idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount), unixTime: unixTime)
-        let clientEnded = EndedClients()
+        let sockets = try listen()
+        let vacancy = Vacancy()
         for number in 1...workerCount {
             workers.append(
-                try .start(number: number, context: context, configuration: configuration) { clientEnded.report() })
+                try .start(number: number, context: context, configuration: configuration, vacancy: vacancy))
         }
         upkeep.start()
         self.upkeep = upkeep
-        try listen(clientEnded)
+        try accept(from: sockets, vacancy)
     }
 
     /// Processors that this process may run on.
     private static var availableProcessors: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 
-    /// Opens the listeners on the first worker's loop and waits until they are there.
-    private func listen(_ clientEnded: EndedClients) throws {
+    private func listen() throws(ListenError) -> [ListeningSocket] {
         let wanted = snapshot.proxy.listen.compactMap { address in
             IPAddress(address.ip).map { SocketAddress(ip: $0, port: address.port) }
         }
+        return try ListeningSocket.open(on: wanted, namedIn: snapshot.files.first ?? "")
+    }
+
+    private func accept(from sockets: [ListeningSocket], _ vacancy: Vacancy) throws {
         let maximum = snapshot.limits.clients
         let (workers, logger) = (workers, logger)
-        let outcome = Rendezvous<Result<(LoopBound<Acceptor>, [SocketAddress]), SystemError>>()
-        workers[0].perform { worker in
-            let acceptor = Acceptor(loop: worker.loop, workers: workers, maximumClients: maximum, logger: logger)
-            do throws(SystemError) {
-                try acceptor.listen(on: wanted)
-                clientEnded.notify(LoopBound(acceptor, on: worker.loop), on: worker.loop.handle)
-                outcome.put(.success((LoopBound(acceptor, on: worker.loop), acceptor.addresses)))
-            } catch {
-                outcome.put(.failure(error))
-            }
+        let acceptor = try LoopThread.start("acceptor", stackSize: 128 << 10) { loop in
+            Acceptor(
+                loop: loop, sockets: sockets, workers: workers, vacancy: vacancy, maximumClients: maximum,
+                logger: logger)
         }
-        let (acceptor, addresses) = try outcome.wait().get()
+        vacancy.notify(acceptor)
+        acceptor.perform { $0.start() }
         self.acceptor = acceptor
         logger.notice(
             "proxy.ready",
             metadata: [
-                "listen": "\(addresses.map(\.description).joined(separator: ", "))",
+                "listen": "\(sockets.map(\.address.description).joined(separator: ", "))",
                 "workers": "\(workers.count)", "pid": "\(getpid())",
             ])
         notices.ready()
@@ -154,9 +152,9 @@ package final class ProxyDaemon {
             warnOfRestart(fresh)
             putIntoForce(configuration)
             let clients = fresh.limits.clients
-            if let acceptor { workers[0].perform { acceptor.value(on: $0.loop).limit(clients: clients) } }
+            acceptor?.perform { $0.limit(clients: clients) }
             logger.notice("config.reload", metadata: ["files": "\(fresh.files.joined(separator: ", "))"])
-            for warning in fresh.warnings { logger.warning("config.warning", metadata: ["cause": "\(warning)"]) }
+            warn(of: fresh)
             afterReload = Timer(loop: loop, afterNanoseconds: Self.afterReloadNanoseconds) { [freeMemory] in
                 freeMemory.giveBack()
             }
@@ -191,6 +189,22 @@ package final class ProxyDaemon {
         upkeep?.obeyOrders()
     }
 
+    /// What is allowed, and should be known.
+    private func warn(of snapshot: Snapshot) {
+        for warning in snapshot.warnings { logger.warning("config.warning", metadata: ["cause": "\(warning)"]) }
+        // A client with its upstream connection; behind TLS of the proxy's own also a socket pair. Some are the
+        // process's own, each worker's, and for connections to origins that wait for their next use.
+        let each = snapshot.proxy.tls == nil ? 2 : 4
+        let own = 64 + 16 * (snapshot.proxy.workers ?? Self.availableProcessors)
+        let (needed, have) = (snapshot.limits.clients * each + own, Descriptor.limit)
+        guard needed > have else { return }
+        let cause =
+            "limits.clients is \(snapshot.limits.clients), which takes about \(needed) descriptors, and this process may "
+            + "have \(have): raise LimitNOFILE in its unit (ulimit -n), or set limits.clients to at most "
+            + "\(max(1, (have - own) / each))"
+        logger.warning("config.warning", metadata: ["cause": "\(cause)"])
+    }
+
     /// What can't be changed in a running proxy is said, not ignored.
     private func warnOfRestart(_ fresh: Snapshot) {
         var changed: [String] = []
@@ -211,7 +225,7 @@ package final class ProxyDaemon {
         }
         isStopping = true
         notices.stopping()
-        if let acceptor { workers[0].perform { acceptor.value(on: $0.loop).stop() } }
+        acceptor?.perform { $0.stop() }
         workersUnderWay = workers.count
         let daemon = LoopBound(self, on: loop)
         let handle = loop.handle
@@ -236,38 +250,7 @@ package final class ProxyDaemon {
         drainTimer = nil
         upkeep?.stop()
         for worker in workers { worker.stop() }
+        acceptor?.stop()
         loop.stop()
-    }
-}
-
-/// One value from one thread to another that waits for it.
-private final class Rendezvous<Value: Sendable>: Sendable {
-    private let value = Mutex<Value?>(nil)
-    private let isThere = DispatchSemaphore(value: 0)
-
-    func put(_ new: Value) {
-        value.withLock { $0 = new }
-        isThere.signal()
-    }
-
-    func wait() -> Value {
-        while true {
-            isThere.wait()
-            if let value = value.withLock({ $0 }) { return value }
-        }
-    }
-}
-
-/// Tells the acceptor, on its loop, that a client has gone.
-private final class EndedClients: Sendable {
-    private let target = Mutex<(LoopBound<Acceptor>, EventLoop.Handle)?>(nil)
-
-    func notify(_ acceptor: LoopBound<Acceptor>, on handle: EventLoop.Handle) {
-        target.withLock { $0 = (acceptor, handle) }
-    }
-
-    func report() {
-        guard let (acceptor, handle) = target.withLock({ $0 }) else { return }
-        handle.post { loop in acceptor.value(on: loop).roomAgain() }
     }
 }

@@ -93,7 +93,7 @@ final class TLSFront: ByteStreamOwner {
 
     /// Ends it whatever is under way.
     func stop() {
-        if let relay { relay.cancel() } else { finish(failure: nil) }
+        if let relay { relay.cancel(because: "stopped") } else { finish(failure: nil) }
     }
 
     private func finish(failure: String?) {

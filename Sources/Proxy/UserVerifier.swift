@@ -49,6 +49,16 @@ final class UserVerifier: Sendable {
         Credentials(in: request, bytes)
     }
 
+    /// What a client that has proved to be this user is remembered as.
+    func user(named name: [UInt8]) -> KnownUser? {
+        users[name].map { KnownUser(name: name, hash: $0) }
+    }
+
+    /// Whether the file has this user, with this password. False for nobody.
+    func knows(_ user: KnownUser?) -> Bool {
+        user.map { users[$0.name] == $0.hash } ?? false
+    }
+
     /// Calls `answer` once, on the loop's thread: before this returns if the credentials are remembered or
     /// there are too many to compare, else later; never if the loop ends before. It should hold its
     /// objects weakly, since it may be released on another thread.
@@ -93,6 +103,18 @@ final class UserVerifier: Sendable {
     private func digest(of credentials: Credentials) -> SHA256Digest {
         let inner = SHA256Digest.of(key + credentials.user + [UInt8(ascii: ":")] + credentials.password)
         return SHA256Digest.of(key + inner.bytes)
+    }
+}
+
+/// A user as the file had him when a client proved to be him. Tells, without the password, whether a later
+/// file still has the same.
+struct KnownUser: Sendable {
+    let name: [UInt8]
+    fileprivate let hash: BcryptHash
+
+    fileprivate init(name: [UInt8], hash: BcryptHash) {
+        self.name = name
+        self.hash = hash
     }
 }
 

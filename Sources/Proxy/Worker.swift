@@ -60,15 +60,15 @@ final class Worker {
 
     // MARK: Clients
 
-    /// Takes over an accepted socket that ``WorkerLoad/began()`` was told of.
+    /// Takes over an accepted socket that ``WorkerLoad/handedOver()`` was told of.
     func adopt(_ socket: consuming Descriptor, from peer: SocketAddress) {
+        load.adopted()
         guard !isDraining else { return load.ended() }
         if let frontTLS = configuration.frontTLS {
             let front = TLSFront(
                 loop: loop, socket: socket, slabs: session.slabs, idleNanoseconds: serverSettings.idleNanoseconds
             ) { [unowned self] front, inside in
-                load.began()
-                serve(inside, from: peer) { [weak front] in front?.stop() }
+                serve(inside, from: peer, behind: front)
             } ended: { [unowned self] front, failure in
                 if let failure { logFrontFailure(failure, peer: peer) }
                 fronts[ObjectIdentifier(front)] = nil
@@ -82,12 +82,11 @@ final class Worker {
         }
     }
 
-    private func serve(
-        _ socket: consuming Descriptor, from peer: SocketAddress, aborted: (() -> Void)? = nil
-    ) {
+    /// - Parameter front: what takes the client's TLS off, and stands for it where clients are counted.
+    private func serve(_ socket: consuming Descriptor, from peer: SocketAddress, behind front: TLSFront? = nil) {
         let stream = ByteStream(loop: loop, descriptor: socket)
-        stream.aborted = aborted
-        let client = ClientConnection(worker: self, stream: stream, peer: peer)
+        if let front { stream.aborted = { [weak front] in front?.stop() } }
+        let client = ClientConnection(worker: self, stream: stream, peer: peer, isCounted: front == nil)
         clients[ObjectIdentifier(client)] = client
         _ = peak.changed(to: connections)
         client.start()
@@ -103,7 +102,7 @@ final class Worker {
 
     func remove(_ client: ClientConnection) {
         guard clients.removeValue(forKey: ObjectIdentifier(client)) != nil else { return }
-        load.ended()
+        if client.isCounted { load.ended() }
         if peak.changed(to: connections), !quiet.isSet { quiet.set(afterNanoseconds: Self.quietNanoseconds) }
         finishDraining()
     }
@@ -133,10 +132,19 @@ final class Worker {
         do {
             try resolver.reload()
         } catch {
-            context.logger.error("resolver.reload", metadata: ["cause": "\(error)"])
+            log(.error, "resolver.reload", ["cause": "\(error)"])
         }
         session.pool.retire { [self] key in isRetired(key) }
         context.sessions.retire { [self] key in isRetired(key) }
+        reviewRelays(Array(clients.values)[...])
+    }
+
+    /// A few at a time, so that traffic goes on: each may take the verification of a chain.
+    private func reviewRelays(_ clients: ArraySlice<ClientConnection>) {
+        for client in clients.prefix(64) { client.reviewRelay() }
+        let rest = clients.dropFirst(64)
+        guard !rest.isEmpty else { return }
+        loop.afterThisTurn { [weak self] in self?.reviewRelays(rest) }
     }
 
     private func settle(_ fresh: ActiveConfiguration) {
@@ -169,6 +177,13 @@ final class Worker {
 
     func giveBack(_ upstream: UpstreamConnection) {
         session.pool.giveBack(upstream, idleNanoseconds: snapshot.timeouts.idleUpstream.nanoseconds)
+    }
+
+    /// An event beside the exchanges, in its place among them.
+    func log(_ level: Logger.Level, _ event: Logger.Message, _ fields: @autoclosure () -> Logger.Metadata) {
+        guard level >= context.logger.logLevel else { return }
+        accessLog.flush()
+        context.logger.log(level: level, event, metadata: fields())
     }
 
     // MARK: The end

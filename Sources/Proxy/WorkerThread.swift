@@ -1,74 +1,42 @@
-import Configuration
 import EventLoop
-import Foundation
-import Session
-import Synchronization
 
 /// A worker and the thread that it lives on, as seen from other threads.
 final class WorkerThread: Sendable {
     let load: WorkerLoad
-    private let handle: EventLoop.Handle
-    private let worker: LoopBound<Worker>
+    private let thread: LoopThread<Worker>
 
-    private init(load: WorkerLoad, handle: EventLoop.Handle, worker: LoopBound<Worker>) {
+    private init(load: WorkerLoad, thread: LoopThread<Worker>) {
         self.load = load
-        self.handle = handle
-        self.worker = worker
+        self.thread = thread
     }
 
     /// Starts the thread and returns when its loop runs.
-    /// - Parameter clientEnded: called on the worker's thread whenever one of its clients has gone.
     static func start(
-        number: Int, context: ProxyContext, configuration: ActiveConfiguration,
-        clientEnded: @escaping @Sendable () -> Void
+        number: Int, context: ProxyContext, configuration: ActiveConfiguration, vacancy: Vacancy
     ) throws -> WorkerThread {
-        let started = Started()
-        let thread = Thread {
-            let loop: EventLoop
-            do {
-                loop = try EventLoop()
-                let load = WorkerLoad(onEnd: clientEnded)
-                let worker = try Worker(loop: loop, context: context, configuration: configuration, load: load)
-                started.report(.success(WorkerThread(load: load, handle: loop.handle, worker: LoopBound(worker, on: loop))))
-            } catch {
-                return started.report(.failure(error))
-            }
-            loop.run()
+        let load = WorkerLoad(vacancy)
+        let thread = try LoopThread.start("worker \(number)", stackSize: 1 << 20) { loop in
+            try Worker(loop: loop, context: context, configuration: configuration, load: load)
         }
-        thread.name = "worker \(number)"
-        thread.stackSize = 1 << 20
-        thread.start()
-        return try started.wait()
+        return WorkerThread(load: load, thread: thread)
     }
 
     /// Runs `work` on the worker's thread.
-    func perform(_ work: @escaping @Sendable (Worker) -> Void) {
-        let worker = worker
-        handle.post { loop in work(worker.value(on: loop)) }
+    func perform(_ work: @escaping @Sendable (Worker) -> Void) { thread.perform(work) }
+
+    /// Gives the worker a client's socket.
+    func handOver(_ socket: consuming Descriptor, from peer: SocketAddress) {
+        load.handedOver()
+        let raw = socket.release()
+        let isTaken = thread.perform { worker in
+            worker.adopt(Descriptor(owning: raw), from: peer)
+        }
+        guard !isTaken else { return }
+        _ = Descriptor(owning: raw)
+        load.adopted()
+        load.ended()
     }
-
-    /// The worker itself, for code that runs on its loop.
-    func worker(on loop: EventLoop) -> Worker { worker.value(on: loop) }
-
-    func isOn(_ loop: EventLoop) -> Bool { worker.belongs(to: loop) }
 
     /// Lets the thread end.
-    func stop() {
-        handle.post { loop in loop.stop() }
-    }
-
-    private final class Started: Sendable {
-        private let made = Mutex<Result<WorkerThread, any Error>?>(nil)
-        private let isMade = DispatchSemaphore(value: 0)
-
-        func report(_ result: Result<WorkerThread, any Error>) {
-            made.withLock { $0 = result }
-            isMade.signal()
-        }
-
-        func wait() throws -> WorkerThread {
-            isMade.wait()
-            return try made.withLock { try $0!.get() }
-        }
-    }
+    func stop() { thread.stop() }
 }

@@ -16,7 +16,7 @@ package final class Relay: ByteStreamOwner {
         case upstreamFailed(StreamError)
         /// One side had ended, and the other said nothing for the time that it is given.
         case timedOut
-        case cancelled
+        case cancelled(because: String)
     }
 
     private struct Direction: ~Copyable {
@@ -77,7 +77,7 @@ package final class Relay: ByteStreamOwner {
         if completion != nil { carryDown(readable: false) }
     }
 
-    package func cancel() { finish(.cancelled) }
+    package func cancel(because cause: String) { finish(.cancelled(because: cause)) }
 
     package func streamIsReadable(_ stream: ByteStream) {
         if stream === downstream { carryUp(readable: true) } else { carryDown(readable: true) }

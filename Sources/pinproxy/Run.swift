@@ -35,6 +35,7 @@ struct Run: ParsableCommand {
         let lock = try ProcessLock(state.processID)
         let log = snapshot.log
         let output = LogOutput.standardError(format: log.format.format)
+        defer { output.finish() }
         let logger = Logger(label: "pinproxy") { _ in EventLogHandler(output: output, level: log.level.level) }
         do {
             let daemon = try ProxyDaemon(

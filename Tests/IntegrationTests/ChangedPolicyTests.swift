@@ -79,6 +79,7 @@ struct PolicyBed {
         let before = connections.count
         let run = try await shared.curl(shared.url + "/until-close/10")
         #expect(run.succeeded, "\(run)")
+        try await eventually("the origin to say that it was connected to") { connections.count > before }
         #expect(connections.count == before + 1)
         return connections.last?["resumed"] == "1"
     }

@@ -118,7 +118,8 @@ struct ReloadTests {
 
     @Test func idleConnectionsOfAChangedPolicyAreRetired() async throws {
         try await withTestBed { bed in
-            let shared = try await OriginBed.prepare(bed)
+            // Each worker has idle connections of its own.
+            let shared = try await OriginBed.prepare(bed, sections: ["proxy": ["workers: 1"]])
             let origin = try #require(shared.origin)
             #expect(try await shared.curl(shared.url + "/echo").succeeded)
             // Nothing changed: the connection stays.

@@ -199,7 +199,8 @@ struct StreamingTests {
 
     @Test func connectionsAreUsedAgain() async throws {
         try await withTestBed { bed in
-            let own = try await OriginBed.prepare(bed)
+            // Each worker has idle connections of its own.
+            let own = try await OriginBed.prepare(bed, sections: ["proxy": ["workers: 1"]])
             for _ in 1...4 {
                 #expect(try await own.curl(own.url + "/large/3").succeeded)
             }
@@ -212,12 +213,14 @@ struct StreamingTests {
     @Test(arguments: ["NTLM", "Negotiate"])
     func aConnectionThatWasAuthenticatedIsNotShared(scheme: String) async throws {
         try await withTestBed { bed in
-            let own = try await OriginBed.prepare(bed)
+            let own = try await OriginBed.prepare(bed, sections: ["proxy": ["workers: 1"]])
             let login = own.url + "/login/" + scheme
             #expect(try await own.curl("-H", "Authorization: \(scheme) secret", login, login).output == "hello\nhello")
             #expect(try await own.curl(login, own.url + "/large/3").succeeded)
             #expect(try await own.curl(own.url + "/large/3").succeeded)
-            let connections = own.origin?.events.all("request").map { $0["connection"] }
+            let origin = try #require(own.origin)
+            try await eventually("five requests to be told of") { origin.events.all("request").count == 5 }
+            let connections = origin.events.all("request").map { $0["connection"] }
             #expect(connections == ["1", "1", "2", "2", "3"])
         }
     }
@@ -225,7 +228,7 @@ struct StreamingTests {
     /// A POST that may have been acted on is not repeated behind the client's back.
     @Test func anUnsafeRequestIsNeverSentTwice() async throws {
         try await withTestBed { bed in
-            let own = try await OriginBed.prepare(bed)
+            let own = try await OriginBed.prepare(bed, sections: ["proxy": ["workers: 1"]])
             #expect(try await own.curl(own.url + "/die-when-reused").succeeded)
             let run = try await own.curl("-i", "-d", "pay", own.url + "/die-when-reused")
             let posts = own.origin?.events.all("request").count { $0["method"] == "POST" }

@@ -60,7 +60,7 @@ import Transport
             }
         }
 
-        func cancel() { perform { [self] _ in relay?.cancel() } }
+        func cancel() { perform { [self] _ in relay?.cancel(because: "a test") } }
 
         /// Waits until the relay has ended.
         func ending() -> Relay.Ending { ended.take() }
@@ -179,7 +179,7 @@ import Transport
         let bench = try Bench()
         bench.start()
         bench.cancel()
-        #expect(bench.ending() == .cancelled)
+        #expect(bench.ending() == .cancelled(because: "a test"))
     }
 }
 

@@ -39,7 +39,9 @@ extension ClientConnection {
             beginSecuring(route)
         case .tunnel:
             record.kind = .tunnel
-            relay(with: upstream, received: server.requests.takeBuffer(), answered: upstream.responses.takeBuffer())
+            relay(
+                with: upstream, as: Relayed(route: route, verdict: nil), received: server.requests.takeBuffer(),
+                answered: upstream.responses.takeBuffer())
         case .verifiedTunnel:
             record.kind = .tunnel
             verify(upstream, for: route)
@@ -121,7 +123,9 @@ extension ClientConnection {
         case .verified(let verdict):
             record.tunnelVerdict = verdict?.verdict
             record.verification = verdict?.check.rawValue
-            relay(with: upstream, received: verification.takeFromClient(), answered: verification.takeFromServer())
+            relay(
+                with: upstream, as: Relayed(route: verification.route, verdict: verdict?.verdict),
+                received: verification.takeFromClient(), answered: verification.takeFromServer())
         case .refused(let bytes, let refusal):
             server.stream.owner = server
             record.failed(refusal.cause, errorType: refusal.errorType)
@@ -136,22 +140,25 @@ extension ClientConnection {
 
     /// From here on bytes are carried unread: a tunnel, or another protocol after an upgrade.
     /// - Parameters:
+    ///   - relayed: by what it was let begin; a reload that came since may object.
     ///   - received: of the client's, to be carried first.
     ///   - answered: of the origin's.
     func relay(
-        with upstream: UpstreamConnection, received: consuming ByteBuffer, answered: consuming ByteBuffer
+        with upstream: UpstreamConnection, as relayed: Relayed, received: consuming ByteBuffer,
+        answered: consuming ByteBuffer
     ) {
         server.clearDeadline()
         let relay = Relay(
             loop: worker.loop, downstream: server.stream, upstream: upstream.stream,
             received: received, answered: answered, idleNanoseconds: worker.serverSettings.idleNanoseconds
         ) { [unowned self] ending in
-            guard case .relaying(let relay) = state else { return }
+            guard case .relaying(let relay, _) = state else { return }
             record.relayEnded(ending, up: relay.bytesUp, down: relay.bytesDown)
             worker.session.complete(&record)
             server.leave()
         }
-        state = .relaying(relay)
-        relay.start()
+        state = .relaying(relay, relayed)
+        reviewRelay()
+        if case .relaying = state { relay.start() }
     }
 }

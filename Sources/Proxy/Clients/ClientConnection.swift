@@ -26,18 +26,22 @@ final class ClientConnection {
         case inside(Route)
         /// A tunnel's TLS handshake passes by and is judged.
         case verifying(VerifiedTunnel)
-        case relaying(Relay)
+        case relaying(Relay, Relayed)
         case closed
     }
 
     let worker: Worker
     let peer: SocketAddress
+    /// Its socket is the one that was accepted, and counts under `limits.clients`.
+    let isCounted: Bool
     private(set) lazy var server = HTTP1Server(
         stream: stream, session: worker.session, settings: worker.serverSettings, owner: self)
     private let stream: ByteStream
     var state = State.open
     /// Where the exchange under way goes.
     private var exchangeRoute: Route?
+    /// Who asked for what this connection has become; nil if nobody had to say.
+    private(set) var user: KnownUser?
     /// An upstream connection for the next request: made for CONNECT, or bound to this client.
     private var kept: UpstreamConnection?
     /// The client's SNI isn't the authority of CONNECT: its first request is answered 421.
@@ -46,10 +50,11 @@ final class ClientConnection {
     private var judged: Snapshot?
     private var wasAllowed = false
 
-    init(worker: Worker, stream: ByteStream, peer: SocketAddress) {
+    init(worker: Worker, stream: ByteStream, peer: SocketAddress, isCounted: Bool) {
         self.worker = worker
         self.stream = stream
         self.peer = peer
+        self.isCounted = isCounted
     }
 
     func start() {
@@ -64,7 +69,7 @@ final class ClientConnection {
     }
 
     /// Whether the configuration in force lets this client in.
-    private var isAllowed: Bool {
+    var isAllowed: Bool {
         if judged !== worker.snapshot {
             judged = worker.snapshot
             wasAllowed = worker.snapshot.proxy.allowClients.contains { $0.contains(peer.ip.bytes) }
@@ -76,6 +81,7 @@ final class ClientConnection {
 
     private func requestToProxy() {
         guard isAllowed else { return server.refuseRequest(.clientNotAllowed(peer.ip.description)) }
+        user = nil
         guard let users = worker.users else { return performRequest() }
         guard let credentials = server.readRequest({ users.credentials(in: $0.head, $0.bytes) })
         else { return server.refuseRequest(.credentialsMissing) }
@@ -85,7 +91,10 @@ final class ClientConnection {
             guard let self, case .authenticating = state else { return }
             state = .open
             server.clearDeadline()
-            if isGood { performRequest() } else { server.refuseRequest(.credentialsWrong) }
+            user = isGood ? users.user(named: credentials.user) : nil
+            // A reload may have come meanwhile.
+            let isKnown = isGood && worker.users?.knows(user) != false
+            if isKnown { performRequest() } else { server.refuseRequest(.credentialsWrong) }
         }
     }
 
@@ -118,7 +127,7 @@ final class ClientConnection {
         var route = settled
         record.authority = route.authority
         if route.snapshot !== worker.snapshot {
-            guard isAllowed else { return fail("after a reload this client is no longer allowed") }
+            if let withdrawal { return fail(withdrawal) }
             guard case .relay(let fresh) = worker.decide(route.authority, for: .secure) else {
                 return fail("after a reload this host may no longer be intercepted")
             }
@@ -182,7 +191,7 @@ final class ClientConnection {
     /// Ends the connection whatever is under way.
     func stop() {
         let cause = "the proxy was stopped"
-        if case .relaying(let relay) = state { relay.cancel() } else { server.stop(cause) }
+        if case .relaying(let relay, _) = state { relay.cancel(because: cause) } else { server.stop(cause) }
     }
 
     /// Lets go of what the state holds.
@@ -211,8 +220,11 @@ extension ClientConnection: HTTP1ServerOwner {
     }
 
     func switched(to upstream: UpstreamConnection, by server: HTTP1Server) {
+        guard let exchangeRoute else { return server.abort() }
         record.kind = .upgrade
-        relay(with: upstream, received: server.requests.takeBuffer(), answered: upstream.responses.takeBuffer())
+        relay(
+            with: upstream, as: Relayed(route: exchangeRoute, verdict: upstream.verdict), received: server.requests.takeBuffer(),
+            answered: upstream.responses.takeBuffer())
     }
 
     func keep(_ upstream: UpstreamConnection) { hold(upstream) }

@@ -24,6 +24,8 @@ package struct EventLineWriter: Sendable {
     package let format: LogFormat
     /// The lines so far, each with its line feed.
     package private(set) var bytes: [UInt8] = []
+    /// How many lines these are.
+    private var lines = 0
     /// What follows the line that is being written.
     private var paragraphs: [UInt8] = []
     private var timestamp = TimestampWriter()
@@ -36,9 +38,10 @@ package struct EventLineWriter: Sendable {
     /// How many bytes wait to be flushed.
     package var count: Int { bytes.count }
 
-    /// Writes the lines so far at once and forgets them, but keeps the room.
+    /// Hands the lines so far over and forgets them, but keeps the room.
     package mutating func flush(to output: LogOutput) {
-        output.write(bytes)
+        output.write(bytes, count: lines)
+        lines = 0
         bytes.removeAll(keepingCapacity: true)
     }
 
@@ -123,6 +126,7 @@ package struct EventLineWriter: Sendable {
         bytes.append(contentsOf: paragraphs)
         paragraphs.removeAll(keepingCapacity: true)
         append("\n")
+        lines += 1
     }
 
     private mutating func append(name: String) {

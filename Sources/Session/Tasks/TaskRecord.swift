@@ -162,7 +162,7 @@ package struct TaskRecord {
         case .downstreamFailed(let error): failure = "client: \(error)"
         case .upstreamFailed(let error): failure = "origin: \(error)"
         case .timedOut: failure = "one side had ended and the other fell silent"
-        case .cancelled: failure = "the proxy was stopped"
+        case .cancelled(let cause): failure = cause
         }
     }
 

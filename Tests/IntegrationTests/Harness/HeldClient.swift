@@ -3,12 +3,16 @@
 struct HeldClient: Sendable {
     private let control: RawConnection
 
-    init(in shared: SharedBed) async throws {
+    /// - Parameters:
+    ///   - trust: the certificates that it trusts; nil: the proxy's authority.
+    ///   - user: `name:password` for the proxy.
+    init(in shared: SharedBed, trust: String? = nil, user: String? = nil) async throws {
         let peer = try await PythonPeer(
             in: shared.bed, script: "held_client.py",
             [
-                "--proxy", "\(shared.proxy.port)", "--authority", shared.authority, "--ca", shared.proxy.authority,
-            ])
+                "--proxy", "\(shared.proxy.port)", "--authority", shared.authority, "--ca",
+                trust ?? shared.proxy.authority,
+            ] + (user.map { ["--user", $0] } ?? []))
         control = try RawConnection(port: peer.port)
     }
 
@@ -20,6 +24,12 @@ struct HeldClient: Sendable {
 
     /// The status of a request within it; `closed` if the connection has ended.
     func get(_ path: String = "/echo") async throws -> String { try await ask("get \(path)") }
+
+    /// The status of a request to change to the origin's echo protocol.
+    func upgrade() async throws -> String { try await ask("upgrade") }
+
+    /// What the origin echoes; `closed` if the connection has ended.
+    func echo(_ word: String) async throws -> String { try await ask("echo \(word)") }
 
     private func ask(_ command: String) async throws -> String {
         try await control.send(command + "\n")

@@ -19,20 +19,25 @@ final class ProxyProcess: Sendable {
     ///   - pins: the text of `pins.yaml`.
     ///   - trust: a PEM file of roots, or nil for the system's.
     ///   - hosts: names under `.test` and their addresses.
+    ///   - launcher: a program with arguments that executes the proxy in its place.
+    ///   - log: takes the log, which is then not read any further than to the proxy's being ready.
     init(
         in bed: TestBed, folder: String = "proxy", pins: String = "hosts: []\n", trust: String?,
-        hosts: [String: String] = [:], sections: Sections = [:], environment: [String: String] = [:]
+        hosts: [String: String] = [:], sections: Sections = [:], environment: [String: String] = [:],
+        launcher: [String] = [], log: StalledPipe? = nil
     ) async throws {
         self.bed = bed
         self.folder = folder
         try Self.write(to: bed, folder: folder, pins: pins, trust: trust, sections: sections)
         try bed.file("\(folder)/hosts", hosts.map { "\($0.value) \($0.key)\n" }.joined())
         process = try await bed.start(
-            [Self.executable, "run", "--config", bed.path("\(folder)/pinproxy.yaml")],
+            launcher + (log == nil ? [] : StalledPipe.launcher)
+                + [Self.executable, "run", "--config", bed.path("\(folder)/pinproxy.yaml")],
             environment: Self.environment(in: bed, folder: folder).merging(environment) { $1 },
-            mergingErrors: true)
-        events = EventLog(lines: process.output)
-        let ready = try await events.first("proxy.ready")
+            inherited: log.map { [$0.writing] } ?? [], mergingErrors: true)
+        log?.handOver()
+        events = EventLog(lines: log?.lines ?? process.output)
+        let ready = if let log { try await log.read(upTo: "proxy.ready") } else { try await events.first("proxy.ready") }
         let listen = ready["listen"] ?? ""
         let first = listen.split(separator: ",").first.map(String.init) ?? listen
         guard let colon = first.lastIndex(of: ":"), let port = UInt16(first[first.index(after: colon)...]) else {

@@ -1,15 +1,20 @@
 """A client that holds its connection to the proxy between one word of the test and the next.
 
-    held_client.py --proxy PORT --authority HOST:PORT --ca FILE
+    held_client.py --proxy PORT --authority HOST:PORT --ca FILE [--user NAME:PASSWORD]
 
 Takes commands as lines on one connection to the port that it announces, and answers each with a line:
 
     connect      a new CONNECT; its status
     secure       TLS within it, resuming the last session if there is one: "new" or "resumed"
     get PATH     a request on it; its status
+    upgrade      a request to change to the origin's echo protocol; its status
+    echo WORD    what the origin echoes
+
+What finds the connection ended or reset answers "closed".
 """
 
 import argparse
+import base64
 import json
 import socket
 import ssl
@@ -41,7 +46,11 @@ class Client:
     def connect(self):
         self.connection = socket.create_connection(("127.0.0.1", self.options.proxy), timeout=30)
         authority = self.options.authority
-        self.connection.sendall(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode())
+        credentials = ""
+        if self.options.user:
+            encoded = base64.b64encode(self.options.user.encode()).decode()
+            credentials = f"Proxy-Authorization: Basic {encoded}\r\n"
+        self.connection.sendall(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{credentials}\r\n".encode())
         return self.status()
 
     def secure(self):
@@ -56,12 +65,29 @@ class Client:
         self.session = self.connection.session or self.session
         return status
 
+    def upgrade(self):
+        self.connection.sendall(
+            f"GET /upgrade HTTP/1.1\r\nHost: {self.options.authority}\r\n"
+            "Connection: Upgrade\r\nUpgrade: echo\r\n\r\n".encode())
+        return self.status()
+
+    def echo(self, word):
+        self.connection.sendall(word.encode())
+        received = b""
+        while len(received) < len(word):
+            data = self.connection.recv(65536)
+            if not data:
+                return "closed"
+            received += data
+        return received.decode()
+
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--proxy", type=int, required=True)
     parser.add_argument("--authority", required=True)
     parser.add_argument("--ca", required=True)
+    parser.add_argument("--user")
     client = Client(parser.parse_args())
     listener = socket.create_server(("127.0.0.1", 0))
     print(json.dumps({"event": "ready", "port": listener.getsockname()[1]}), flush=True)
@@ -71,6 +97,8 @@ def main():
             command, *arguments = line.split()
             try:
                 answer = getattr(client, command)(*arguments)
+            except (ConnectionError, ssl.SSLEOFError):
+                answer = "closed"
             except OSError as error:
                 answer = f"{type(error).__name__}: {error}"
             lines.write(answer + "\n")

@@ -1,0 +1,67 @@
+import Dispatch
+import EventLoop
+import Foundation
+import Synchronization
+
+/// An object, and the thread with the loop that it lives on, as seen from other threads.
+final class LoopThread<Object>: Sendable {
+    private let handle: EventLoop.Handle
+    private let object: LoopBound<Object>
+
+    private init(handle: EventLoop.Handle, object: LoopBound<Object>) {
+        self.handle = handle
+        self.object = object
+    }
+
+    /// Starts the thread and returns when the object is made.
+    /// - Parameters:
+    ///   - name: for debuggers; at most 15 bytes of it are seen.
+    ///   - make: called once, on the thread; an error is thrown here, and the thread ends.
+    static func start(
+        _ name: String, stackSize: Int, make: @escaping @Sendable (EventLoop) throws -> Object
+    ) throws -> LoopThread {
+        let started = Started()
+        let thread = Thread {
+            let loop: EventLoop
+            do {
+                loop = try EventLoop()
+                let object = try make(loop)
+                started.report(.success(LoopThread(handle: loop.handle, object: LoopBound(object, on: loop))))
+            } catch {
+                return started.report(.failure(error))
+            }
+            loop.run()
+        }
+        thread.name = name
+        thread.stackSize = stackSize
+        thread.start()
+        return try started.wait()
+    }
+
+    /// Runs `work` on the thread. False if its loop has ended: then `work` never runs.
+    @discardableResult
+    func perform(_ work: @escaping @Sendable (Object) -> Void) -> Bool {
+        let object = object
+        return handle.post { loop in work(object.value(on: loop)) }
+    }
+
+    /// Lets the thread end.
+    func stop() {
+        handle.post { loop in loop.stop() }
+    }
+
+    private final class Started: Sendable {
+        private let made = Mutex<Result<LoopThread, any Error>?>(nil)
+        private let isMade = DispatchSemaphore(value: 0)
+
+        func report(_ result: Result<LoopThread, any Error>) {
+            made.withLock { $0 = result }
+            isMade.signal()
+        }
+
+        func wait() throws -> LoopThread {
+            isMade.wait()
+            return try made.withLock { try $0!.get() }
+        }
+    }
+}
