@@ -81,15 +81,17 @@ package final class ProxyDaemon {
         Descriptor.raiseLimit()
         warn(of: snapshot)
         let configuration = try ActiveConfiguration(snapshot, authority: authority)
+        let listeners = OwnListeners()
         let upkeep = try PinUpkeep(
-            loop: loop, configuration: configuration, logger: logger, unixTime: unixTime,
+            loop: loop, configuration: configuration, listeners: listeners, logger: logger, unixTime: unixTime,
             listsChanged: { [unowned self] in reloadRevocationLists() })
         let workerCount = snapshot.proxy.workers ?? Self.availableProcessors
         let context = try ProxyContext(
             authority: authority, leafLifetime: snapshot.authority.leafLifetime, pins: upkeep.watch,
-            logger: logger, logOutput: output, freeMemory: freeMemory,
+            listeners: listeners, logger: logger, logOutput: output, freeMemory: freeMemory,
             idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount), unixTime: unixTime)
         let sockets = try listen()
+        listeners.replace(with: sockets.map(\.address))
         let vacancy = Vacancy()
         for number in 1...workerCount {
             workers.append(
@@ -104,9 +106,7 @@ package final class ProxyDaemon {
     private static var availableProcessors: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 
     private func listen() throws(ListenError) -> [ListeningSocket] {
-        let wanted = snapshot.proxy.listen.compactMap { address in
-            IPAddress(address.ip).map { SocketAddress(ip: $0, port: address.port) }
-        }
+        let wanted = snapshot.proxy.listen.compactMap(SocketAddress.init)
         return try ListeningSocket.open(on: wanted, namedIn: snapshot.files.first ?? "")
     }
 
@@ -252,5 +252,12 @@ package final class ProxyDaemon {
         for worker in workers { worker.stop() }
         acceptor?.stop()
         loop.stop()
+    }
+}
+
+extension SocketAddress {
+    init?(_ address: ListenAddress) {
+        guard let ip = IPAddress(address.ip) else { return nil }
+        self.init(ip: ip, port: address.port)
     }
 }

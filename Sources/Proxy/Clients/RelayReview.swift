@@ -47,7 +47,7 @@ extension ClientConnection {
         let old = relayed.route.target.layer
         let purpose: Purpose = if case .plain = old { .plain } else { .secure }
         let fresh: Route
-        switch worker.decide(host, for: purpose) {
+        switch worker.decide(host, for: purpose, client: relayed.route.client) {
         case .refuse(let error): return .failure(Objection(cause: "after a reload: \(error.cause)"))
         case .relay(let route), .tunnel(let route): fresh = route
         }
