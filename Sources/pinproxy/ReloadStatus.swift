@@ -56,9 +56,10 @@ struct ReloadStatus: Codable, Equatable {
 final class ReloadStatusMemory {
     private let descriptor: Int32
 
-    init() throws {
+    /// nil if the system refuses it; `errno` says why.
+    init?() {
         descriptor = memfd_create(ReloadStatus.fileName, shim_MFD_CLOEXEC)
-        guard descriptor >= 0 else { throw CommandFailure("no memory for the status of reloads: \(systemReason())") }
+        guard descriptor >= 0 else { return nil }
     }
 
     deinit { close(descriptor) }

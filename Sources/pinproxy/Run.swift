@@ -47,7 +47,7 @@ struct Run: ParsableCommand {
         }
         do {
             let daemon = try ProxyDaemon(
-                snapshot: snapshot, logger: logger, output: output, notices: try notices(file),
+                snapshot: snapshot, logger: logger, output: output, notices: notices(file, logger),
                 load: { () throws(ConfigurationProblems) in
                     try Snapshot.load(file, stateDirectory: snapshot.stateDirectory)
                 })
@@ -58,21 +58,24 @@ struct Run: ParsableCommand {
         withExtendedLifetime(lock) {}
     }
 
-    private func notices(_ file: String) throws -> ProxyDaemon.Notices {
-        let memory = try ReloadStatusMemory()
+    private func notices(_ file: String, _ logger: Logger) -> ProxyDaemon.Notices {
+        let memory = ReloadStatusMemory()
+        if memory == nil {
+            logger.warning("reload.status", metadata: ["cause": "\(systemReason())", "effect": "pinproxy reload can't ask"])
+        }
         var status = ReloadStatus(process: getpid(), configuration: URL(fileURLWithPath: file).path)
-        memory.write(status)
+        memory?.write(status)
         var notices = ProxyDaemon.Notices()
         notices.ready = ServiceNotifier.ready
         notices.reloading = {
             status.begin()
-            memory.write(status)
+            memory?.write(status)
             ServiceNotifier.reloading()
         }
         notices.stopping = ServiceNotifier.stopping
         notices.reloaded = { problems in
             status.end(problems.map { .refused($0.description) } ?? .accepted)
-            memory.write(status)
+            memory?.write(status)
         }
         return notices
     }

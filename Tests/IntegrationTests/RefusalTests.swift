@@ -50,7 +50,7 @@ struct RefusalTests {
     }
 
     @Test(arguments: [
-        ("https://user:password@origin.test/x?secret", ["\\\"https://***@origin.test/x\\\" came", "origin.test:443"]),
+        ("https://user:password@origin.test/x?secret", ["\\\"https://***:***@origin.test/x?***\\\" came", "origin.test:443"]),
         ("http://origin.test:81/", ["http://origin.test:81", "origin.test:81"]), ("*", ["*", "host:port"]),
         ("origin.test", ["origin.test", "origin.test:443", "port is missing"]), ("/x?secret", ["/x", "host:port"]),
         ("user:password@origin.test:443", ["user information", "host:port"]),

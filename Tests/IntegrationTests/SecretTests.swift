@@ -29,6 +29,7 @@ struct SecretTests {
         Case("userinfo of http", get("http://ada:\(secret)@a.test/")),
         Case("userinfo of https", get("https://ada:\(secret)@a.test/")),
         Case("userinfo of another scheme", get("ftp://ada:\(secret)@a.test/x")),
+        Case("userinfo of http with a slash", get("http://ada:x/\(secret)@a.test/x")),
         Case("userinfo with a slash", get("ftp://ada:x/\(secret)@a.test/x")),
         Case("userinfo with a question mark", get("ftp://\(secret):x?y@a.test/x")),
         Case("userinfo with an at", get("ftp://ada:\(secret)@x@a.test/x")),

@@ -285,6 +285,7 @@ struct VerifiedTunnelRefusalTests {
                 [
                     "timeout", "30", "openssl", "s_client", "-proxy", "\(proxy.address):\(proxy.port)", "-connect",
                     authority, "-servername", name, "-CAfile", bed.path("roots.pem"), "-verify_return_error", "-ign_eof",
+                    "-alpn", "h2,http/1.1",
                 ], input: Array("GET / HTTP/1.0\r\n\r\n".utf8))
             #expect(run.output.contains("HTTP/1.0 200 ok") == agrees, "\(run)")
             let line = try await proxy.tunnelLine()

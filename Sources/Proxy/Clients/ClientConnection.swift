@@ -96,9 +96,13 @@ final class ClientConnection {
     private func performRequest() {
         switch server.readRequest({ RequestDestination.of($0.head, $0.bytes) }) {
         case .proxyItself: server.refuseRequest(.askedForProxyItself(url: server.url))
-        case .malformed(let error): server.refuseRequest(.badAuthority(error))
+        case .malformed(let error):
+            record.forgetPath()
+            server.refuseRequest(.badAuthority(error))
         case .malformedTunnel(let defect): server.refuseRequest(.badConnectTarget(defect))
-        case .unsupportedScheme(let scheme): server.refuseRequest(.unsupportedScheme(scheme))
+        case .unsupportedScheme(let url):
+            record.forgetPath()
+            server.refuseRequest(.unsupportedScheme(url))
         case .tunnel(let authority):
             record.authority = authority
             switch worker.decide(authority, for: .secure) {
