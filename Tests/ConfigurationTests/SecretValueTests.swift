@@ -40,6 +40,10 @@ import Testing
         "pinning: certificate, pins: [\"%\"]", "position: \"%\"",
         "enforcement: \"%\"", "expires: \"%\"", "on_expiry: \"%\"", "allow_invalid_certificates: \"%\"",
         "client_certificate: \"%\"", "report_uri: \"% y\"", "report_uri: [\"%\"]", "report: \"%\"",
+        "session: \"%\"", "session: {timeout: \"%\"}", "session: {base_url: \"% y\"}", "session: {credentials: \"%\"}",
+        "request: \"%\"", "request: {headers: {\"%\": a}}", "request: {accept_language: \"%\"}",
+        "request: {authorization: \"%\"}", "response: \"%\"", "response: {status: \"%\"}", "rules: \"%\"",
+        "rules: [{path: \"%\"}]", "rules: [{methods: [\"%\"]}]",
     ].map { "hosts: [{match: a.test, \($0)}]\n" }
     private static let pinPaths = [
         "pinning: public-key, pins: [{file: \"%\"}]", "crl_files: [\"%\"]", "ct_log_list: \"%\"",
@@ -70,19 +74,16 @@ import Testing
     }
 
     /// In the place of the file that holds it.
-    @Test func aPasswordForAFileNameIsNotQuoted() throws {
-        let bed = try ConfigurationBed(
-            pins: """
-                hosts:
-                  - match: a.test
-                    client_certificate: {pkcs12: certs/ca.pem, password_file: \(Self.secret)}
-
-                """)
-        let problems = bed.problems()
-        #expect(
-            problems == [
-                "pins/hosts.yaml:3:63: error: password_file: it names a file that can't be used: No such file or directory"
-            ])
+    @Test(arguments: [
+        "client_certificate: {pkcs12: certs/ca.pem, password_file: \(secret)}",
+        "session: {credentials: {user: ada, password_file: \(secret)}}",
+        "session: {credentials: {user: 'ada:\(secret)', password_file: certs/ca.pem}}",
+        "request: {headers: {'X-Key: \(secret)@x': a}}", "request: {headers: {Authorization: \(secret)}}",
+        "session: {base_url: 'https://ada:\(secret)@a.test/'}", "session: {base_url: 'https://a.test/?\(secret)'}",
+    ])
+    func aPasswordInTheWrongPlaceIsNotQuoted(_ line: String) throws {
+        let text = "hosts:\n  - match: a.test\n    \(line)\n"
+        expectSilence(try ConfigurationBed(pins: text), text)
     }
 
     @Test func theReasonIsThatOfTheWholeValue() throws {

@@ -46,9 +46,7 @@ struct IdentityReader {
         switch contents(path).flatMap(parse) {
         case .success(let value): return value
         case .failure(let reason):
-            // Where a file's name belongs, people write the password.
-            let name = key == "password_file" ? "it names a file that can't be used" : path
-            section.error(value, "\(key): \(name): \(reason.text)")
+            section.error(value, ofFile: path, key, reason)
             return nil
         }
     }
