@@ -62,7 +62,7 @@ let package = Package(
         .executableTarget(
             name: "pinproxy",
             dependencies: [
-                "Proxy", "Configuration", "Session", "Serialization", "Security", "TLS", "CSystemd",
+                "Proxy", "Configuration", "Session", "Serialization", "Security", "TLS", "CShims", "CSystemd",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],

@@ -189,11 +189,15 @@ extension Authority {
         return false
     }
 
-    /// Whether a host name, e.g. of SNI, is this authority's host.
+    /// Whether a name of SNI is this authority's host. An address is none by RFC 6066 section 3, and real clients
+    /// send it all the same, without brackets.
     package func isNamed(_ name: String) -> Bool {
         // A server looks the name up as it is: with a port it may well show another host's certificate.
-        guard kind == .name, !name.contains(":"), case .success(let other) = Self.parse(name, defaultPort: port) else { return false }
-        return other.host == host
+        let text = isIPv6 ? (name.hasSuffix("]") ? name : "[\(name)]") : name
+        guard isIPv6 || !name.contains(":"), case .success(let other) = Self.parse(text, defaultPort: port) else {
+            return false
+        }
+        return other.host == host && other.kind == kind
     }
 
     private func matchesParsed(_ field: Span<UInt8>, defaultPort: UInt16) -> Bool {

@@ -1,4 +1,5 @@
 import Configuration
+import Logging
 import Security
 import Session
 import TLS
@@ -14,7 +15,7 @@ final class ActiveConfiguration: Sendable {
     /// Who may use the proxy; nil: everyone who can reach it.
     let users: UserVerifier?
 
-    init(_ snapshot: Snapshot, authority: LocalAuthority) throws {
+    init(_ snapshot: Snapshot, authority: LocalAuthority, logger: Logger) throws {
         self.snapshot = snapshot
         var upstream = snapshot.upstream
         upstream.anchors = authority.anchorsWithoutSelf(upstream.anchors)
@@ -24,6 +25,6 @@ final class ActiveConfiguration: Sendable {
             options.identity = identity
             return try TLSServerContext(options: options)
         }
-        users = try snapshot.proxy.users.map { try UserVerifier(file: $0) }
+        users = try snapshot.proxy.users.map { try UserVerifier(file: $0, logger: logger) }
     }
 }

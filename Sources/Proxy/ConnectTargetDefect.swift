@@ -3,28 +3,17 @@ import HTTPWire
 /// Why the target of a CONNECT is not `host:port` (RFC 9110 section 9.3.6), in words that say what came and
 /// what to write. Neither user information nor a query is repeated.
 struct ConnectTargetDefect: Sendable, CustomStringConvertible {
-    /// Longer targets are cut.
-    private static let longest = 200
-
     let description: String
 
     init(_ target: ByteRange, _ bytes: Span<UInt8>, _ error: HTTPWire.AuthorityError) {
-        let came = String(Self.withoutSecrets(target.text(in: bytes)).prefix(Self.longest))
+        let came = ShownText(target.text(in: bytes))
         let url = AbsoluteTarget.split(target, in: bytes)
         let wanted = url.flatMap { Self.authority(of: $0, bytes) } ?? Self.withPort(target, bytes, error)
         let reason = url == nil ? error.description : "that is a URL"
         description = "CONNECT takes host:port, such as \(wanted ?? "example.com:443"), but \"\(came)\" came: \(reason)"
     }
 
-    private static func withoutSecrets(_ target: String) -> String {
-        let target = String(target.prefix { $0 != "?" })
-        let start = target.firstRange(of: "://")?.upperBound ?? target.startIndex
-        let authority = target[start...].prefix { $0 != "/" }
-        guard let at = authority.lastIndex(of: "@") else { return target }
-        return target[..<start] + "***" + target[at...]
-    }
-
-    /// What the URL means by `host:port`.
+    /// What the URL means by `host:port`; nil if that may be a part of its user information.
     private static func authority(of url: AbsoluteTarget, _ bytes: Span<UInt8>) -> String? {
         let port: UInt16
         switch url.scheme {
@@ -32,6 +21,7 @@ struct ConnectTargetDefect: Sendable, CustomStringConvertible {
         case .https: port = 443
         case .other: return nil
         }
+        guard !url.pathAndQuery.text(in: bytes).contains("@") else { return nil }
         let text = url.authority.text(in: bytes)
         let hostAndPort = text[(text.lastIndex(of: "@").map(text.index(after:)) ?? text.startIndex)...]
         return try? Authority.parse(String(hostAndPort), defaultPort: port).get().description

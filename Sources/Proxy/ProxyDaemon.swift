@@ -75,12 +75,12 @@ package final class ProxyDaemon {
         let unixTime: @Sendable () -> Int64 = { WallClock.milliseconds() / 1000 }
         let files = AuthorityFiles(
             certificate: snapshot.authority.certificatePath, key: snapshot.authority.privateKeyPath)
-        let (authority, isNew) = try files.loadOrCreate(at: unixTime())
-        if isNew { logger.notice("authority.created", metadata: ["certificate": "\(files.certificate)"]) }
+        let (authority, provenance) = try files.loadOrCreate(at: unixTime())
+        say(provenance, files)
         self.authority = authority
         Descriptor.raiseLimit()
         warn(of: snapshot)
-        let configuration = try ActiveConfiguration(snapshot, authority: authority)
+        let configuration = try ActiveConfiguration(snapshot, authority: authority, logger: logger)
         let listeners = OwnListeners()
         let upkeep = try PinUpkeep(
             loop: loop, configuration: configuration, listeners: listeners, logger: logger, unixTime: unixTime,
@@ -100,6 +100,23 @@ package final class ProxyDaemon {
         upkeep.start()
         self.upkeep = upkeep
         try accept(from: sockets, vacancy)
+    }
+
+    private func say(_ provenance: AuthorityFiles.Provenance, _ files: AuthorityFiles) {
+        switch provenance {
+        case .found: break
+        case .created: logger.notice("authority.created", metadata: ["certificate": "\(files.certificate)"])
+        case .completed:
+            logger.warning(
+                "authority.created",
+                metadata: [
+                    "certificate": "\(files.certificate)",
+                    "cause": """
+                        \(files.key) was there without its certificate, as a first start that was cut short leaves it; \
+                        a new certificate was issued for that key, and clients have to trust it
+                        """,
+                ])
+        }
     }
 
     /// Processors that this process may run on.
@@ -135,7 +152,11 @@ package final class ProxyDaemon {
     // MARK: Signals
 
     func reload() {
-        guard !isStopping, let authority else { return }
+        guard !isStopping, let authority else {
+            let place = Place(file: snapshot.files.first ?? "")
+            return notices.reloaded(
+                ConfigurationProblems([Problem(.error, at: place, "the proxy is stopping, and reads no configuration")]))
+        }
         notices.reloading()
         defer { notices.ready() }
         // Whoever asks for a reload may want to read what was counted until then.
@@ -144,7 +165,7 @@ package final class ProxyDaemon {
             let fresh = try load()
             let configuration: ActiveConfiguration
             do {
-                configuration = try ActiveConfiguration(fresh, authority: authority)
+                configuration = try ActiveConfiguration(fresh, authority: authority, logger: logger)
             } catch {
                 let place = Place(file: fresh.files.first ?? "")
                 throw ConfigurationProblems([Problem(.error, at: place, "can't be put into force: \(error)")])

@@ -17,14 +17,16 @@ enum ProxyError {
     case requestStalled(after: Duration)
     /// - Parameter url: the proxy's own, as this client reaches it.
     case askedForProxyItself(url: String)
-    case unsupportedScheme(String)
+    case unsupportedScheme(ShownText)
     case cannotTunnelURL(String)
     /// The request has passed this proxy before.
     case loop(String)
-    case misdirected(asked: String, connected: String)
+    case misdirected(Misdirection, connected: Authority)
     case clientNotAllowed(String)
     case credentialsMissing
     case credentialsWrong
+    /// So many passwords are being compared already.
+    case credentialsNotCompared(limit: Int)
     // The policy's.
     case denied(host: String, entry: String?)
     case plainToPinnedHost(String, entry: String)
@@ -41,7 +43,7 @@ enum ProxyError {
     /// Whether the client may go on with another request on the same connection.
     var keepsConnection: Bool {
         switch self {
-        case .credentialsMissing, .credentialsWrong, .denied, .plainToPinnedHost, .upstream: true
+        case .credentialsMissing, .credentialsWrong, .credentialsNotCompared, .denied, .plainToPinnedHost, .upstream: true
         default: false
         }
     }
@@ -122,10 +124,10 @@ enum ProxyError {
                 508, "Loop detected for \(host)", "proxy_loop_detected",
                 "the request has passed this proxy before, as its Via field says: a proxy or server on the way to \(host) "
                     + "(upstream.parent?) sends it back here")
-        case .misdirected(let asked, let connected):
+        case .misdirected(let misdirection, let connected):
             Self.clientError(
-                421, "Misdirected request for \(asked)", "http_request_error",
-                "this connection was made for \(connected) by CONNECT, but SNI or Host names \(asked)")
+                421, misdirection.asked.map { "Misdirected request for \($0)" } ?? "Misdirected request",
+                "http_request_error", misdirection.cause(connected: connected))
         case .clientNotAllowed(let address):
             Self.clientError(
                 403, "Client \(address) not allowed", "http_request_denied",
@@ -134,6 +136,8 @@ enum ProxyError {
             Self.credentials("Proxy authentication required", "this proxy wants a user name and a password")
         case .credentialsWrong:
             Self.credentials("Proxy authentication failed", "the user name or the password is wrong")
+        case .credentialsNotCompared(let limit):
+            Self.notCompared(limit)
         case .denied(let host, let entry):
             Self.policy(
                 "\(host) denied by policy", "action: deny",
@@ -172,6 +176,18 @@ enum ProxyError {
         report.extraFields = [("Proxy-Authenticate", "Basic realm=\"pinproxy\", charset=\"UTF-8\"")]
         return report
     }
+
+    /// The credentials may be right: it is no 407, after which clients ask for others or give up.
+    private static func notCompared(_ limit: Int) -> RefusalReport {
+        var report = clientError(
+            503, "Too many passwords are being checked", "proxy_internal_response",
+            "\(limit) passwords are waiting to be compared, and no more can wait; ask again in a moment")
+        report.extraFields = [("Retry-After", "\(retrySeconds)")]
+        return report
+    }
+
+    /// What a client should wait that found no room.
+    private static let retrySeconds = 5
 
     private static func policy(_ title: String, _ details: String, host: String, advice: String) -> RefusalReport {
         RefusalReport(

@@ -8,7 +8,7 @@ enum RequestDestination {
     case url(Authority, Purpose)
     /// `GET /…`: someone takes the proxy for a web server.
     case proxyItself
-    case unsupportedScheme(String)
+    case unsupportedScheme(ShownText)
     case malformed(AuthorityError)
     case malformedTunnel(ConnectTargetDefect)
 
@@ -25,7 +25,7 @@ enum RequestDestination {
             switch target.scheme {
             case .http: purpose = .plain
             case .https: purpose = .secure
-            case .other: return .unsupportedScheme(request.target.text(in: bytes))
+            case .other: return .unsupportedScheme(ShownText(request.target.text(in: bytes)))
             }
             switch Authority.parse(
                 bytes.extracting(target.authority.offsets), defaultPort: purpose == .plain ? 80 : 443)
@@ -46,20 +46,21 @@ enum RequestDestination {
         return ConnectTargetDefect(request.target, bytes, defect)
     }
 
-    /// Whether a request behind a CONNECT is for the authority that CONNECT named, by its Host and, if
-    /// it has one, by the URL of its target (architecture rule 4).
-    static func agrees(
-        _ request: RequestHead, _ bytes: borrowing Span<UInt8>, with authority: Authority
-    ) -> Bool {
+    /// What of a request inside a CONNECT is not for the authority that CONNECT named: its Host, or the URL of its
+    /// target if it has one (architecture rule 4). nil: all of it is.
+    static func disagreement(
+        of request: RequestHead, _ bytes: borrowing Span<UInt8>, with authority: Authority
+    ) -> Misdirection.Source? {
         if let host = request.host, !authority.matches(bytes.extracting(host.offsets), defaultPort: 443) {
-            return false
+            return .host(host)
         }
         switch request.targetForm {
-        case .origin, .asterisk: return true
-        case .authority: return false
+        case .origin, .asterisk: return nil
+        case .authority: return .connect
         case .absolute(let target):
-            return target.scheme == .https
-                && authority.matches(bytes.extracting(target.authority.offsets), defaultPort: 443)
+            guard target.scheme == .https else { return .scheme }
+            let agrees = authority.matches(bytes.extracting(target.authority.offsets), defaultPort: 443)
+            return agrees ? nil : .url(target.authority)
         }
     }
 }

@@ -2,6 +2,7 @@ import Configuration
 import Dispatch
 import EventLoop
 import HTTPWire
+import Logging
 import Synchronization
 import TLS
 
@@ -12,13 +13,22 @@ import TLS
 /// were right are remembered, as a digest under a random key and only as long as this verifier, which a
 /// reload replaces: a client pays for bcrypt once, and not with every connection.
 final class UserVerifier: Sendable {
-    /// Comparisons that may wait; whoever comes on top is refused.
-    private static let longestQueue = 64
+    enum Ruling {
+        case right
+        case wrong
+        /// Too many wait for theirs: it isn't known.
+        case notCompared
+    }
+
+    /// Comparisons that may wait; whoever comes on top is asked to come again.
+    static let longestQueue = 64
     /// Credentials remembered at most.
     private static let mostRemembered = 1024
 
     private struct State {
         var waiting = 0
+        /// Who wasn't compared since the queue was full.
+        var notCompared = 0
         var remembered: Set<SHA256Digest> = []
     }
 
@@ -27,10 +37,17 @@ final class UserVerifier: Sendable {
     private let decoy: BcryptHash?
     private let key: [UInt8]
     private let state = Mutex(State())
-    private let queue = DispatchQueue(label: "pinproxy.users")
+    private let queue: DispatchQueue
+    private let logger: Logger
 
-    /// - Parameter file: its lines were checked, and its problems reported by line, when it was read.
-    init(file: UserFile) throws(UserFileError) {
+    /// - Parameters:
+    ///   - file: its lines were checked, and its problems reported by line, when it was read.
+    ///   - queue: a serial one.
+    init(
+        file: UserFile, logger: Logger, queue: DispatchQueue = DispatchQueue(label: "pinproxy.users")
+    ) throws(UserFileError) {
+        self.logger = logger
+        self.queue = queue
         var users: [[UInt8]: BcryptHash] = [:]
         for line in file.lines {
             guard let colon = line.firstIndex(of: ":"), let hash = BcryptHash(line[line.index(after: colon)...]) else {
@@ -62,21 +79,28 @@ final class UserVerifier: Sendable {
     /// Calls `answer` once, on the loop's thread: before this returns if the credentials are remembered or
     /// there are too many to compare, else later; never if the loop ends before. It should hold its
     /// objects weakly, since it may be released on another thread.
-    func verify(_ credentials: Credentials, on loop: EventLoop, _ answer: @escaping (Bool) -> Void) {
+    func verify(_ credentials: Credentials, on loop: EventLoop, _ answer: @escaping (Ruling) -> Void) {
         let digest = digest(of: credentials)
-        let isQueued: Bool? = state.withLock { state in
-            if state.remembered.contains(digest) { return nil }
-            guard state.waiting < Self.longestQueue else { return false }
+        let (ruling, isFirst): (Ruling?, Bool) = state.withLock { state in
+            if state.remembered.contains(digest) { return (.right, false) }
+            guard state.waiting < Self.longestQueue else {
+                state.notCompared += 1
+                return (.notCompared, state.notCompared == 1)
+            }
             state.waiting += 1
-            return true
+            return (nil, false)
         }
-        guard let isQueued else { return answer(true) }
-        guard isQueued else { return answer(false) }
+        if isFirst {
+            logger.warning(
+                "users.limit",
+                metadata: ["limit": "\(Self.longestQueue)", "effect": "passwords beyond are not compared: 503"])
+        }
+        if let ruling { return answer(ruling) }
         let answer = LoopBound(answer, on: loop)
         let handle = loop.handle
         queue.async { [self] in
             let isGood = compare(credentials, digest)
-            handle.post { answer.value(on: $0)(isGood) }
+            handle.post { answer.value(on: $0)(isGood ? .right : .wrong) }
         }
     }
 
@@ -84,11 +108,20 @@ final class UserVerifier: Sendable {
         // A client that opens many connections at once asks the same many times: the first answer is for all.
         let isKnown = state.withLock { $0.remembered.contains(digest) }
         let isGood = isKnown || isRight(credentials)
-        state.withLock { state in
+        let turnedAway: Int = state.withLock { state in
             state.waiting -= 1
-            guard isGood else { return }
-            if state.remembered.count >= Self.mostRemembered { state.remembered.removeAll() }
-            state.remembered.insert(digest)
+            if isGood {
+                if state.remembered.count >= Self.mostRemembered { state.remembered.removeAll() }
+                state.remembered.insert(digest)
+            }
+            // Not at the first place that is free: the line would come again and again.
+            guard state.waiting <= Self.longestQueue / 2 else { return 0 }
+            defer { state.notCompared = 0 }
+            return state.notCompared
+        }
+        if turnedAway > 0 {
+            logger.notice(
+                "users.limit", metadata: ["effect": "passwords are compared again", "not_compared": "\(turnedAway)"])
         }
         return isGood
     }

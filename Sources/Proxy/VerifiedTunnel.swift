@@ -156,8 +156,7 @@ final class VerifiedTunnel: ByteStreamOwner {
         downstream.wantsRead = false
         if let name = hello.serverName, !route.authority.isNamed(name) {
             return refuse(
-                .unrecognizedName, "this connection was made for \(route.authority) by CONNECT, but SNI names \(name)",
-                "http_request_error")
+                .unrecognizedName, Misdirection(serverName: name).cause(connected: route.authority), "http_request_error")
         }
         if let first = self.hello,
             first.serverName != hello.serverName || first.applicationProtocols != hello.applicationProtocols

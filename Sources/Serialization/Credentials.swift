@@ -18,7 +18,8 @@ package struct Credentials: Sendable, Hashable {
     package init(user: String, password: Secret) throws(InvalidValue) {
         guard !user.isEmpty else { throw InvalidValue("the user is empty") }
         guard !user.utf8.contains(UInt8(ascii: ":")) else {
-            throw InvalidValue("\"\(user)\" contains a colon, which would end the name (RFC 7617)")
+            // What follows the colon may be the password.
+            throw InvalidValue("the user contains a colon, which would end the name (RFC 7617)")
         }
         guard !user.utf8.contains(where: \.isControl) else {
             throw InvalidValue("\(user.debugDescription) contains a control character")

@@ -35,12 +35,16 @@ extension CA {
                 certificate: snapshot.authority.certificatePath, key: snapshot.authority.privateKeyPath)
             try StateFiles(directory: snapshot.stateDirectory).create()
             let authority: LocalAuthority
+            let provenance: AuthorityFiles.Provenance
             do {
-                authority = try files.create(at: Int64(time(nil)))
+                (authority, provenance) = try files.create(at: Int64(time(nil)))
             } catch {
                 throw CommandFailure("\(error)")
             }
             giveToOwner(of: snapshot.stateDirectory, [files.certificate, files.key])
+            if case .completed = provenance {
+                Standard.error("pinproxy: \(files.key) was there without its certificate; a new one was issued for it")
+            }
             Standard.output(
                 AuthorityDescription(
                     certificate: authority.certificate, paths: files, store: SystemTrustStore()

@@ -6,6 +6,7 @@ internal import Foundation
 @main
 enum Main {
     static func main() {
+        StandardDescriptors.ensureOpen()
         do {
             var command = try Pinproxy.parseAsRoot()
             try command.run()

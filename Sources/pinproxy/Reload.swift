@@ -5,54 +5,59 @@ struct Reload: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Make the running proxy read its files again.",
         discussion: """
-            The proxy reads the files that it was started with. If they are wrong it keeps the \
-            configuration that it has, and the problems are printed here as check would; the exit \
+            The proxy reads the files that it was started with, and this prints which. If they are wrong it \
+            keeps the configuration that it has, and the problems are printed here as check would; the exit \
             code is then 78. Exchanges in flight are not disturbed.
 
-            The proxy is found by pinproxy.pid in its state directory.
+            The proxy is found by pinproxy.pid in its state directory. Run this as the user that runs the \
+            proxy, or as root.
 
             Examples:
               pinproxy reload
               pinproxy reload --state-directory /var/lib/pinproxy
             """)
 
+    /// How long an answer is waited for: reading 100,000 hosts takes seconds.
+    private static let patience: Duration = .seconds(90)
+
     @OptionGroup var options: ConfigurationOptions
 
     func run() throws {
         let files = StateFiles(directory: try options.stateDirectory(for: try? options.file()))
-        guard let process = ProcessLock.holder(files.processID) else {
+        guard let proxy = try RunningProxy.find(files) else {
             throw CommandFailure(
                 "no proxy is running with the state directory \(files.directory); "
                     + "start it with pinproxy run, or name its directory with --state-directory")
         }
-        let before = ReloadStatus.read(files.reloadStatus).flatMap { $0.process == process ? $0.count : nil } ?? 0
-        guard kill(process, SIGHUP) == 0 else {
-            throw CommandFailure("process \(process) can't be signalled: \(systemReason())")
+        guard let before = proxy.reloadStatus() else {
+            throw CommandFailure(
+                "process \(proxy.process) doesn't say what becomes of a reload (it is just starting, or of another "
+                    + "version), so nothing was asked of it")
         }
-        switch try answer(of: process, after: before, in: files) {
-        case .accepted: Standard.output("reloaded")
+        try proxy.send(SIGHUP)
+        switch try answer(of: proxy, after: before) {
+        case .accepted: Standard.output("reloaded: process \(proxy.process) has read \(before.configuration) again")
         case .refused(let problems):
             Standard.error(problems)
             throw CommandFailure(
                 code: CommandFailure.configuration,
-                message: "the proxy has refused the new configuration and goes on with the one that it has")
+                message: "process \(proxy.process) refused the new \(before.configuration) and goes on with the "
+                    + "configuration that it has")
         }
     }
 
     /// Waits until the proxy has said what became of it.
-    private func answer(
-        of process: pid_t, after count: Int, in files: StateFiles
-    ) throws -> ReloadStatus.Outcome {
-        let deadline = ContinuousClock.now + .seconds(15)
+    private func answer(of proxy: RunningProxy, after before: ReloadStatus) throws -> ReloadStatus.Outcome {
+        let deadline = ContinuousClock.now + Self.patience
         while ContinuousClock.now < deadline {
-            if let status = ReloadStatus.read(files.reloadStatus), status.process == process, status.count > count {
-                return status.outcome
-            }
-            guard kill(process, 0) == 0 || errno == EPERM else {
-                throw CommandFailure("the proxy has ended")
+            if let outcome = proxy.reloadStatus()?.outcome(after: before) { return outcome }
+            guard proxy.isRunning else {
+                throw CommandFailure("process \(proxy.process) ended before it answered; its log says more")
             }
             usleep(10_000)
         }
-        throw CommandFailure("process \(process) was told, but hasn't answered within 15 seconds; its log says more")
+        throw CommandFailure(
+            "process \(proxy.process) was told to read \(before.configuration) again, and hasn't said within "
+                + "\(Self.patience) what became of it: it may still accept it; its log says more")
     }
 }

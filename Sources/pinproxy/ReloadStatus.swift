@@ -1,55 +1,72 @@
-internal import Configuration
+internal import CShims
 internal import Foundation
 
-/// What became of the last time that the running proxy read its files: written by it, read by
-/// `pinproxy reload`.
+/// What the running proxy says of the times that it has read its files, for `pinproxy reload` and `pinproxy status`.
 ///
-/// ```
-/// 4711 3
-/// refused
-/// /etc/pinproxy/pins.yaml:12:7: error: unknown key "pin" …
-/// ```
-/// The first line is the process and how often it has read its files, the rest the outcome.
-struct ReloadStatus: Equatable {
-    enum Outcome: Equatable {
+/// It stands in memory of the proxy's own (``ReloadStatusMemory``), as JSON: a part of it is no JSON, so that who reads
+/// while it is written takes nothing from it.
+struct ReloadStatus: Codable, Equatable {
+    static let fileName = "pinproxy-reload"
+
+    enum Outcome: Codable, Equatable {
         case accepted
         /// The old configuration is still in force. One problem a line.
         case refused(String)
     }
 
-    var process: pid_t
-    var count: Int
-    var outcome: Outcome
+    let process: pid_t
+    /// The file that it reads, as an absolute path.
+    let configuration: String
+    /// Reloads that have begun, and those of them that are over.
+    private(set) var begun = 0
+    private(set) var ended = 0
+    /// Of the last that is over.
+    private(set) var outcome: Outcome?
 
-    init(process: pid_t, count: Int, outcome: Outcome) {
+    init(process: pid_t, configuration: String) {
         self.process = process
-        self.count = count
+        self.configuration = configuration
+    }
+
+    init?(_ json: Data) {
+        guard let status = try? JSONDecoder().decode(ReloadStatus.self, from: json) else { return nil }
+        self = status
+    }
+
+    var json: Data { (try? JSONEncoder().encode(self)) ?? Data() }
+
+    mutating func begin() { begun += 1 }
+
+    mutating func end(_ outcome: Outcome) {
+        // One that is refused at once has not begun.
+        if begun == ended { begun += 1 }
+        ended = begun
         self.outcome = outcome
     }
 
-    init?(_ text: String) {
-        let lines = text.split(separator: "\n", maxSplits: 2, omittingEmptySubsequences: false)
-        guard lines.count >= 2 else { return nil }
-        let numbers = lines[0].split(separator: " ").compactMap { Int($0) }
-        guard numbers.count == 2, let process = pid_t(exactly: numbers[0]) else { return nil }
-        self.process = process
-        count = numbers[1]
-        switch lines[1] {
-        case "accepted": outcome = .accepted
-        case "refused":
-            outcome = .refused((lines.count > 2 ? String(lines[2]) : "").trimmingCharacters(in: .newlines))
-        default: return nil
-        }
+    /// The outcome of a reload that began after `earlier` was read, if one is over. One that was under way then may
+    /// have read the files as they were before.
+    func outcome(after earlier: ReloadStatus) -> Outcome? {
+        ended > earlier.begun ? outcome : nil
+    }
+}
+
+/// A file that is in no directory (memfd_create(2)): it can always be written, ends with its process, and is never
+/// taken for another's. Others find it among the descriptors of the process.
+final class ReloadStatusMemory {
+    private let descriptor: Int32
+
+    /// nil if the system refuses it; `errno` says why.
+    init?() {
+        descriptor = memfd_create(ReloadStatus.fileName, shim_MFD_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
     }
 
-    var text: String {
-        switch outcome {
-        case .accepted: "\(process) \(count)\naccepted\n"
-        case .refused(let problems): "\(process) \(count)\nrefused\n\(problems)\n"
-        }
-    }
+    deinit { close(descriptor) }
 
-    static func read(_ path: String) -> ReloadStatus? {
-        (try? String(contentsOfFile: path, encoding: .utf8)).flatMap { ReloadStatus($0) }
+    func write(_ status: ReloadStatus) {
+        let bytes = [UInt8](status.json)
+        ftruncate(descriptor, 0)
+        pwrite(descriptor, bytes, bytes.count, 0)
     }
 }

@@ -3,6 +3,7 @@ internal import Configuration
 internal import Foundation
 internal import Logging
 internal import Proxy
+internal import Security
 
 struct Run: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -33,13 +34,21 @@ struct Run: ParsableCommand {
         sigaddset(&early, SIGUSR1)
         pthread_sigmask(SIG_BLOCK, &early, nil)
         let lock = try ProcessLock(state.processID)
+        let leftovers = NewFile.removeLeftovers(of: state.files + snapshot.authority.files(in: state.directory))
         let log = snapshot.log
         let output = LogOutput.standardError(format: log.format.format)
         defer { output.finish() }
         let logger = Logger(label: "pinproxy") { _ in EventLogHandler(output: output, level: log.level.level) }
+        if !leftovers.isEmpty {
+            logger.notice(
+                "state.leftovers",
+                metadata: [
+                    "files": "\(leftovers.joined(separator: ", "))", "effect": "removed: their writer was killed",
+                ])
+        }
         do {
             let daemon = try ProxyDaemon(
-                snapshot: snapshot, logger: logger, output: output, notices: notices(state),
+                snapshot: snapshot, logger: logger, output: output, notices: notices(file, logger),
                 load: { () throws(ConfigurationProblems) in
                     try Snapshot.load(file, stateDirectory: snapshot.stateDirectory)
                 })
@@ -50,19 +59,33 @@ struct Run: ParsableCommand {
         withExtendedLifetime(lock) {}
     }
 
-    private func notices(_ state: StateFiles) -> ProxyDaemon.Notices {
-        var count = 0
+    private func notices(_ file: String, _ logger: Logger) -> ProxyDaemon.Notices {
+        let memory = ReloadStatusMemory()
+        if memory == nil {
+            logger.warning("reload.status", metadata: ["cause": "\(systemReason())", "effect": "pinproxy reload can't ask"])
+        }
+        var status = ReloadStatus(process: getpid(), configuration: URL(fileURLWithPath: file).path)
+        memory?.write(status)
         var notices = ProxyDaemon.Notices()
         notices.ready = ServiceNotifier.ready
-        notices.reloading = ServiceNotifier.reloading
+        notices.reloading = {
+            status.begin()
+            memory?.write(status)
+            ServiceNotifier.reloading()
+        }
         notices.stopping = ServiceNotifier.stopping
         notices.reloaded = { problems in
-            count += 1
-            let outcome = problems.map { ReloadStatus.Outcome.refused($0.description) } ?? .accepted
-            let status = ReloadStatus(process: getpid(), count: count, outcome: outcome)
-            _ = StateFiles.replace(state.reloadStatus, with: Array(status.text.utf8))
+            status.end(problems.map { .refused($0.description) } ?? .accepted)
+            memory?.write(status)
         }
         return notices
+    }
+}
+
+extension AuthoritySettings {
+    /// Its files, as far as they are in that directory.
+    fileprivate func files(in directory: String) -> [String] {
+        [certificatePath, privateKeyPath].filter { ($0 as NSString).deletingLastPathComponent == directory }
     }
 }
 

@@ -1,12 +1,21 @@
 internal import Foundation
+internal import Proxy
+internal import Security
 
 /// The files that the running proxy leaves in the state directory for the other commands.
 struct StateFiles {
     let directory: String
 
     var processID: String { directory + "/pinproxy.pid" }
-    var reloadStatus: String { directory + "/reload.status" }
     var trustBundle: String { directory + "/ca-bundle.pem" }
+
+    /// Those that are written beside their place and moved there.
+    var files: [String] {
+        [
+            trustBundle, LearnOrder.file(in: directory).path, LearnOrder.chains(in: directory).path,
+            StateFile<PinHistory>(PinHistory.fileName, in: directory).path,
+        ]
+    }
 
     /// Makes the directory if it isn't there. Others may read in it (the authority's certificate
     /// is for everybody); its key has permissions of its own.
@@ -17,20 +26,6 @@ struct StateFiles {
         } catch {
             throw CommandFailure("the state directory \(directory) can't be made: \(systemReason())")
         }
-    }
-
-    /// Replaces a file at once: who reads it sees the old one or the new one.
-    static func replace(_ path: String, with bytes: [UInt8], mode: mode_t = 0o644) -> Bool {
-        let temporary = "\(path).\(getpid())"
-        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
-        guard descriptor >= 0 else { return false }
-        let written = bytes.isEmpty ? 0 : write(descriptor, bytes, bytes.count)
-        let reason = errno
-        close(descriptor)
-        if written == bytes.count, rename(temporary, path) == 0 { return true }
-        unlink(temporary)
-        errno = reason
-        return false
     }
 }
 
@@ -69,6 +64,6 @@ final class ProcessLock {
         let count = read(descriptor, &text, text.count)
         guard count > 0 else { return nil }
         let digits = String(decoding: text[..<count], as: UTF8.self).prefix { $0.isNumber }
-        return pid_t(digits).flatMap { $0 > 1 ? $0 : nil }
+        return pid_t(digits).flatMap { $0 > 0 ? $0 : nil }
     }
 }

@@ -13,7 +13,8 @@ struct Status: ParsableCommand {
             pin counts for every pin of the entry that its chain meets, backups included; one that met none is a \
             miss, refused or (enforcement: report) let through. pinproxy lint says what the counts mean.
 
-            --json prints one object: running, process, state_directory, last_reload (accepted or refused); \
+            --json prints one object: running, process, state_directory, last_reload (accepted or refused; for the \
+            user that runs the proxy, and root); \
             entries, a list with entry, accepted, misses, last_miss, configured and pins, a list with pin, \
             matches, first, last, configured; times in Unix seconds.
 
@@ -30,6 +31,8 @@ struct Status: ParsableCommand {
     func run() throws {
         let files = StateFiles(directory: try options.stateDirectory(for: try? options.file()))
         let process = ProcessLock.holder(files.processID)
+        // Who may not look at the process sees the rest all the same.
+        let proxy = try? RunningProxy.find(files)
         let history: PinHistory
         do throws(StateFileProblem) {
             history = try StateFile<PinHistory>(PinHistory.fileName, in: files.directory).read() ?? PinHistory()
@@ -38,7 +41,7 @@ struct Status: ParsableCommand {
         }
         let report = StatusReport(
             process: process, directory: files.directory,
-            reload: ReloadStatus.read(files.reloadStatus).flatMap { $0.process == process ? $0.outcome : nil },
+            reload: proxy?.reloadStatus()?.outcome,
             history: history)
         Standard.output(json ? JSONText.of(report) : report.text)
         if process == nil { throw CommandFailure(code: 1) }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Security
 internal import TLS
 
 /// The machine's trust store, as Debian's ca-certificates keeps it: files in a directory, from which
@@ -28,7 +29,12 @@ struct SystemTrustStore {
             guard access(directory, F_OK) == 0 else {
                 throw CommandFailure("\(directory) doesn't exist: install the package ca-certificates")
             }
-            guard StateFiles.replace(path, with: bytes) else { throw failure(path) }
+            do {
+                try NewFile.write(bytes, to: path, mode: 0o644)
+            } catch {
+                if case .unwritable(_, .system(let reason)) = error { errno = reason }
+                throw failure(path)
+            }
         }
         try update()
         return !isThere

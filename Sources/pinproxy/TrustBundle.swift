@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Security
 internal import TLS
 
 /// One file with the system's roots and the proxy's authority, for programs that trust either the
@@ -18,16 +19,22 @@ struct TrustBundle {
                     + "pinproxy run makes it on its first start, pinproxy ca create at once")
         }
         let contents = combine(systemRoots(), own)
+        var problems: [String] = []
         for directory in directories {
             let path = directory.trustBundle
             if let present = try? Data(contentsOf: URL(fileURLWithPath: path)), present.elementsEqual(contents) {
                 return path
             }
-            guard (try? directory.create()) != nil else { continue }
-            if StateFiles.replace(path, with: contents) { return path }
+            do {
+                try directory.create()
+                try NewFile.write(contents, to: path, mode: 0o644)
+                return path
+            } catch {
+                problems.append((error as? CommandFailure)?.message ?? "\(error)")
+            }
         }
-        let tried = directories.map(\.directory).joined(separator: " or ")
-        throw CommandFailure("the trust bundle can't be written to \(tried): \(systemReason())")
+        throw CommandFailure(
+            "the trust bundle can't be written: \(problems.joined(separator: "; "))")
     }
 
     private static func systemRoots() -> [UInt8] {

@@ -35,15 +35,54 @@ import Testing
         _ = try ProcessLock(path)
     }
 
-    @Test(arguments: [
-        ReloadStatus(process: 7, count: 2, outcome: .accepted),
-        ReloadStatus(process: 7, count: 2, outcome: .refused("a:1:1: error: x\nb: error: y")),
-        ReloadStatus(process: 7, count: 2, outcome: .refused("")),
-    ]) func statusSurvivesTheFile(_ status: ReloadStatus) {
-        #expect(ReloadStatus(status.text) == status)
+    /// One that was under way may have read a file as it was before.
+    @Test func countsTheReloadsThatBeganAfterItAsked() {
+        var status = ReloadStatus(process: 7, configuration: "/a.yaml")
+        status.begin()
+        status.end(.accepted)
+        status.begin()
+        let asked = status
+        #expect(status.outcome(after: asked) == nil)
+        status.end(.accepted)
+        #expect(status.outcome(after: asked) == nil)
+        status.begin()
+        #expect(status.outcome(after: asked) == nil)
+        status.end(.refused("a:1:1: error: x"))
+        #expect(status.outcome(after: asked) == .refused("a:1:1: error: x"))
+        // A proxy that is stopping refuses at once.
+        let later = status
+        status.end(.refused("stopping"))
+        #expect(status.outcome(after: later) == .refused("stopping"))
     }
 
-    @Test(arguments: ["", "7", "7 2", "7 2\nmaybe\n", "x 2\naccepted\n"]) func refusesABrokenStatus(_ text: String) {
-        #expect(ReloadStatus(text) == nil)
+    @Test func aPartOfAStatusIsNone() {
+        var status = ReloadStatus(process: 7, configuration: "/a.yaml")
+        status.end(.refused("a:1:1: error: x\nb: error: y"))
+        let json = status.json
+        #expect(ReloadStatus(json) == status)
+        for count in 0..<json.count { #expect(ReloadStatus(json.prefix(count)) == nil) }
+    }
+
+    /// The lock is held, but its file names somebody else: the number of a process in another container, or
+    /// what an editor left. A signal would be somebody else's end.
+    @Test func asksNoProcessThatIsNotTheProxy() throws {
+        let bed = try CommandBed()
+        try FileManager.default.createDirectory(atPath: bed.path("state/pinproxy"), withIntermediateDirectories: true)
+        let lock = try ProcessLock(bed.path("state/pinproxy/pinproxy.pid"))
+        let bystander = Process()
+        bystander.executableURL = URL(fileURLWithPath: "/bin/sleep")
+        bystander.arguments = ["60"]
+        try bystander.run()
+        defer {
+            kill(bystander.processIdentifier, SIGKILL)
+            bystander.waitUntilExit()
+        }
+        try bed.write("state/pinproxy/pinproxy.pid", "\(bystander.processIdentifier)\n")
+        let outcome = try bed.configured("reload")
+        #expect(outcome.code == 1)
+        #expect(outcome.errors.contains("process \(bystander.processIdentifier)"), "\(outcome)")
+        #expect(outcome.errors.contains("nothing was asked of it"), "\(outcome)")
+        #expect(bystander.isRunning)
+        withExtendedLifetime(lock) {}
     }
 }

@@ -8,9 +8,13 @@ import Testing
         let process = Process()
         private let log = Pipe()
 
-        init(_ bed: CommandBed) throws {
-            process.executableURL = URL(fileURLWithPath: CommandBed.executable)
-            process.arguments = ["run", "--config", bed.path("pinproxy.yaml")]
+        /// - Parameter before: commands of the shell's, each ended by `;`.
+        init(_ bed: CommandBed, before: String = "") throws {
+            // The shell becomes the proxy: what it does before, it does under the proxy's number.
+            process.executableURL = URL(fileURLWithPath: "/bin/sh")
+            process.arguments = [
+                "-c", "\(before)exec \"$0\" run --config \"$1\"", CommandBed.executable, bed.path("pinproxy.yaml"),
+            ]
             process.environment = bed.environment
             process.standardError = log
             try process.run()
@@ -44,7 +48,12 @@ import Testing
         let bed = try bed()
         let daemon = try Daemon(bed)
         for _ in 1...2 {
-            #expect(try bed.configured("reload") == .init(code: 0, output: "reloaded\n", errors: ""))
+            #expect(
+                try bed.configured("reload")
+                    == .init(
+                        code: 0,
+                        output: "reloaded: process \(daemon.process.processIdentifier) has read "
+                            + "\(bed.path("pinproxy.yaml")) again\n", errors: ""))
         }
         try bed.write("pins.yaml", "hosts: [{match: a.test, pinnig: none}]\n")
         let refused = try bed.configured("reload")
@@ -53,13 +62,61 @@ import Testing
         #expect(
             refused.errors == """
                 \(bed.path("pins.yaml")):1:25: error: unknown key "pinnig" in "hosts"; did you mean "pinning"?
-                pinproxy: the proxy has refused the new configuration and goes on with the one that it has
+                pinproxy: process \(daemon.process.processIdentifier) refused the new \(bed.path("pinproxy.yaml")) and \
+                goes on with the configuration that it has
 
                 """)
         try bed.write("pins.yaml", "hosts: [{match: a.test, pinning: none}]\n")
         #expect(try bed.configured("reload").code == 0)
         #expect(daemon.end(by: SIGTERM) == 0)
         #expect(try bed.configured("reload").code == 1)
+    }
+
+    /// Nothing on the disk stands between the proxy and whoever asks it: no file that can't be written, and none
+    /// that an earlier process of the same number has left.
+    @Test(arguments: [
+        "mkdir -p $XDG_STATE_HOME/pinproxy/reload.status;",
+        "mkdir -p $XDG_STATE_HOME/pinproxy/reload.status/x; touch $XDG_STATE_HOME/pinproxy/reload.status.$$;",
+        "mkdir -p $XDG_STATE_HOME/pinproxy; printf '%s 99\\naccepted\\n' $$ > $XDG_STATE_HOME/pinproxy/reload.status;",
+        "mkdir -p $XDG_STATE_HOME/pinproxy; touch $XDG_STATE_HOME/pinproxy/reload.status.$$;",
+    ])
+    func tellsTheTruthWhateverIsInTheStateDirectory(_ before: String) throws {
+        let bed = try bed()
+        let daemon = try Daemon(bed, before: before)
+        #expect(try bed.configured("reload").code == 0)
+        try bed.write("pins.yaml", "hosts: 7\n")
+        #expect(try bed.configured("reload").code == 78)
+        let status = try bed.configured("status", "--json")
+        #expect(status.output.contains("\"last_reload\" : \"refused\""), "\(status)")
+        #expect(daemon.end(by: SIGTERM) == 0)
+    }
+
+    @Test func saysThatTheProxyEndedBeforeItAnswered() throws {
+        let bed = try bed()
+        let daemon = try Daemon(bed)
+        let identifier = daemon.process.processIdentifier
+        kill(identifier, SIGSTOP)
+        // The command asks, and waits; then the proxy ends without an answer.
+        let command = [CommandBed.executable, "reload", "--config", bed.path("pinproxy.yaml")]
+        let (directory, environment) = (bed.directory, bed.environment)
+        let asked = Thread.inBackground { try CommandBed.run(command, in: directory, environment: environment) }
+        try waitForSignal(SIGHUP, pendingAt: identifier)
+        kill(identifier, SIGKILL)
+        let outcome = try asked.get()
+        #expect(outcome.code == 1)
+        #expect(outcome.errors.contains("process \(identifier) ended before it answered"), "\(outcome)")
+    }
+
+    /// The kernel's word that a signal waits to be taken.
+    private func waitForSignal(_ signal: Int32, pendingAt process: pid_t) throws {
+        let end = Date.now + 30
+        while Date.now < end {
+            let status = try String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
+            let pending = status.split(separator: "\n").first { $0.hasPrefix("ShdPnd:") }?.split(separator: "\t").last
+            if let mask = pending.flatMap({ UInt64($0, radix: 16) }), mask & (1 << UInt64(signal - 1)) != 0 { return }
+            usleep(5000)
+        }
+        Issue.record("no signal \(signal) came to process \(process)")
     }
 
     @Test func refusesASecondOneInTheSameStateDirectory() throws {
@@ -89,5 +146,31 @@ import Testing
         let outcome = try bed.configured("run")
         #expect(outcome.code == 1)
         #expect(outcome.errors.contains("authority.key is open to other users (mode 644)"))
+    }
+}
+
+/// What a thread of its own came to.
+private final class Background<Value: Sendable>: @unchecked Sendable {
+    private let done = DispatchSemaphore(value: 0)
+    private var result: Result<Value, any Error>?
+
+    func finish(_ result: Result<Value, any Error>) {
+        self.result = result
+        done.signal()
+    }
+
+    func get() throws -> Value {
+        done.wait()
+        return try #require(result).get()
+    }
+}
+
+extension Thread {
+    fileprivate static func inBackground<Value: Sendable>(
+        _ work: @escaping @Sendable () throws -> Value
+    ) -> Background<Value> {
+        let background = Background<Value>()
+        detachNewThread { background.finish(Result { try work() }) }
+        return background
     }
 }

@@ -175,9 +175,9 @@ import Testing
         ("upstream: {parent: https://p:1}\n", "1:20: error: parent: TLS to the parent proxy is not understood; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
         ("upstream: {parent: p:1}\n", "1:20: error: parent: it is no http:// URL; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
         ("upstream: {parent: http://p}\n", "1:20: error: parent: the port is missing; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
-        ("upstream: {parent: http://p:0}\n", "1:20: error: parent: \"0\" is not a port; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
+        ("upstream: {parent: http://p:0}\n", "1:20: error: parent: what follows the last colon is not a port; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
         ("upstream: {parent: \"http://[x]:1\"}\n", "1:20: error: parent: \"x\" is not an IPv6 address"),
-        ("upstream: {parent: http://a b:1}\n", "1:20: error: parent: \"a b\" is not a host name; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
+        ("upstream: {parent: http://a b:1}\n", "1:20: error: parent: what stands before the port is not a host name; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
         ("upstream: {parent: http://u%0a:x@p:1}\n", "1:20: error: parent: the credentials are not USER:PASSWORD (with %XX for special characters)"),
         ("upstream: {block_addresses: [linklocal]}\n", "1:30: error: block_addresses: unknown value \"linklocal\"; did you mean \"link-local\"?"),
         ("upstream: {block_addresses: [everything]}\n", "1:30: error: block_addresses: unknown value \"everything\"; write loopback, link-local, private, cgnat, multicast, metadata, or an address or range"),
@@ -200,7 +200,7 @@ import Testing
             "proxy: {listen: 0.0.0.0:80, allow_clients: [0.0.0.0/0]}\n",
             "1:44: warning: everybody who can reach the port may use this proxy; name the networks, or set users"
         ),
-        ("", " warning: the file is empty; every setting has its default"),
+        ("", "1:1: warning: the file is empty; every setting has its default"),
         ("proxy: {tls: {certificate: a.pem}}\n", "1:14: error: tls: \"private_key\" is missing"),
         ("proxy: {users: none}\n", "1:16: error: users: none: No such file or directory"),
     ]) func explainsProblems(_ text: String, _ problem: String) throws {

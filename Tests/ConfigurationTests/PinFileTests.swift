@@ -75,8 +75,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", ": error: the file is empty; write \"hosts: []\" if nothing is to be pinned"),
-        ("# only a comment\n", ": error: the file is empty; write \"hosts: []\" if nothing is to be pinned"),
+        ("", ":1:1: error: the file is empty; write \"hosts: []\" if nothing is to be pinned"),
+        ("# only a comment\n", ":1:1: error: the file is empty; write \"hosts: []\" if nothing is to be pinned"),
         ("hosts: {a: b}\n", ":1:8: error: \"hosts\" takes a list of entries (\"- match: …\"), not a mapping"),
         ("host: []\n", ":1:1: error: unknown key \"host\"; did you mean \"hosts\"?"),
         ("defaults: {action: allow}\n", ":1:20: error: action: unknown value \"allow\"; write intercept, tunnel, verify-tunnel or deny"),

@@ -103,4 +103,17 @@ import Testing
             #expect(!authority.isNamed(name))
         }
     }
+
+    @Test(arguments: [
+        ("127.0.0.1:443", ["127.0.0.1"], ["127.0.0.2", "127.0.0.1:443", "127.1", "127.0.0.1.test", "[127.0.0.1]", "::1"]),
+        (
+            "[2001:db8::1]:443", ["2001:db8::1", "2001:DB8:0:0::1", "[2001:db8::1]"],
+            ["2001:db8::2", "[2001:db8::1]:443", "2001:db8::1%eth0", "127.0.0.1", "a.test", ""]
+        ),
+    ])
+    func anAddressIsNamedByItsOwnSpellings(_ authority: String, _ good: [String], _ bad: [String]) throws {
+        let authority = try Authority.parse(authority, defaultPort: nil).get()
+        for name in good { #expect(authority.isNamed(name), "\(name)") }
+        for name in bad { #expect(!authority.isNamed(name), "\(name)") }
+    }
 }

@@ -57,6 +57,52 @@ struct AuthenticationTests {
     }
 }
 
+/// More passwords than the proxy can compare at a time.
+@Suite(.timeLimit(.minutes(1)))
+struct CrowdedAuthenticationTests {
+    /// The password may be right: whoever can't be asked to wait is told so, and not that it is wrong.
+    @Test func whoCannotBeComparedIsToldToComeAgain() async throws {
+        try await withTestBed { bed in
+            // Each comparison takes seconds; the test ends the proxy before the second one is over.
+            try bed.file("proxy/users", "ada:$2b$16$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e\n")
+            let proxy = try await ProxyProcess(in: bed, trust: nil, sections: ["proxy": ["users: users"]])
+            let credentials = "Proxy-Authorization: Basic \(Data("ada:secret".utf8).base64EncodedString())\r\n"
+            let head = "CONNECT origin.test:443 HTTP/1.1\r\nHost: origin.test:443\r\n\(credentials)\r\n"
+            var waiting: [RawConnection] = []
+            for _ in 0..<64 {
+                let connection = try RawConnection(to: proxy)
+                try await connection.send(head)
+                waiting.append(connection)
+            }
+            // Workers take connections in any order: which one is too many isn't known, only that one is.
+            for _ in 0..<2 {
+                let connection = try RawConnection(to: proxy)
+                try await connection.send(head)
+                waiting.append(connection)
+            }
+            let refused = try await proxy.events.first("exchange")
+            #expect(refused["status"] == "503", "\(refused)")
+            #expect(refused["cause"]?.contains("64 passwords") == true, "\(refused)")
+            let answer = try await Self.first(of: waiting)
+            #expect(answer.status == 503, "\(answer)")
+            #expect(Int(answer["Retry-After"] ?? "") ?? 0 > 0, "\(answer)")
+            #expect(answer["Proxy-Authenticate"] == nil)
+            #expect(!answer.description.contains("wrong"), "\(answer)")
+            let said = try await proxy.events.first("users.limit")
+            #expect(said["limit"] == "64", "\(said)")
+        }
+    }
+
+    /// The first answer that any of them gets.
+    private static func first(of connections: [RawConnection]) async throws -> RawResponse {
+        let first = Once<RawResponse>()
+        for connection in connections {
+            Task { if let response = try? await connection.response() { first.settle(response) } }
+        }
+        return try await first.value(within: .seconds(30), awaiting: "an answer")
+    }
+}
+
 enum AuthenticationBed {
     /// A htpasswd file `users` with ada, whose password is "secret".
     static func usersFile(in bed: TestBed, folder: String) async throws {

@@ -50,7 +50,7 @@ struct RefusalTests {
     }
 
     @Test(arguments: [
-        ("https://user:password@origin.test/x?secret", ["\\\"https://***@origin.test/x\\\" came", "origin.test:443"]),
+        ("https://user:password@origin.test/x?secret", ["\\\"https://***:***@origin.test/x?***\\\" came", "origin.test:443"]),
         ("http://origin.test:81/", ["http://origin.test:81", "origin.test:81"]), ("*", ["*", "host:port"]),
         ("origin.test", ["origin.test", "origin.test:443", "port is missing"]), ("/x?secret", ["/x", "host:port"]),
         ("user:password@origin.test:443", ["user information", "host:port"]),
@@ -89,6 +89,69 @@ struct RefusalTests {
         #expect(otherPort.output.hasPrefix("HTTP/1.1 421 "), "\(otherPort)")
         let otherName = try await ask("other.test:\(shared.originPort)", "-servername", "other.test")
         #expect(otherName.output.hasPrefix("HTTP/1.1 421 "), "\(otherName)")
+    }
+
+    /// An address as SNI is against RFC 6066, but real clients send it, and it says what CONNECT said.
+    @Test(arguments: [("127.0.0.1", "127.0.0.1", 200), ("127.0.0.1", "127.0.0.2", 421), ("127.0.0.1", "origin.test", 421)])
+    func anAddressAsNameAgreesWithItself(_ host: String, _ name: String, _ status: Int) async throws {
+        try await withTestBed { bed in
+            let roots = try TestRoots()
+            let origin = try await PythonPeer.origin(in: bed, chain: roots.chain("127.0.0.1"))
+            let proxy = try await ProxyProcess(in: bed, trust: roots.write(to: bed))
+            let authority = "\(host):\(origin.port)"
+            let run = try await bed.run(
+                [
+                    "timeout", "30", "openssl", "s_client", "-quiet", "-proxy", "\(proxy.address):\(proxy.port)",
+                    "-connect", authority, "-servername", name,
+                ], input: Array("GET /echo HTTP/1.1\r\nHost: \(authority)\r\nConnection: close\r\n\r\n".utf8))
+            #expect(run.output.hasPrefix("HTTP/1.1 \(status) "), "\(run)")
+            guard status == 421 else { return }
+            #expect(run.output.contains("for \(authority) by CONNECT, but its SNI names \(name)"), "\(run)")
+        }
+    }
+
+    @Test func aMisdirectedRequestIsToldWhichNameDisagrees() async throws {
+        func ask(_ line: String, _ host: String) async throws -> String {
+            try await shared.bed.secureExchange(
+                via: shared.proxy, to: shared.authority,
+                "\(line) HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n").output
+        }
+        let start = "for \(shared.authority) by CONNECT, but its"
+        let host = try await ask("GET /", "other.test")
+        #expect(host.contains("\(start) Host names other.test:443"), "\(host)")
+        let url = try await ask("GET https://other.test/", shared.authority)
+        #expect(url.contains("\(start) URL names other.test:443"), "\(url)")
+        let plain = try await ask("GET http://\(shared.authority)/", shared.authority)
+        #expect(plain.contains("\(start) URL is not https"), "\(plain)")
+        let odd = try await ask("GET https://user:password@origin.test/", shared.authority)
+        #expect(odd.contains("\(start) URL names what is not a host"), "\(odd)")
+        #expect(!odd.contains("password"), "\(odd)")
+    }
+
+    /// A client that resets while its origin is dialled leaves one line, with the reason.
+    @Test func aClientThatGoesWhileItsOriginIsDialledIsLogged() async throws {
+        try await withTestBed { bed in
+            let proxy = try await ProxyProcess(in: bed, trust: nil, hosts: ["slow.test": "127.0.0.1"])
+            // It takes the connection, and never answers the ClientHello.
+            let origin = try ListeningSocket()
+            let authority = "slow.test:\(origin.port)"
+            do {
+                let client = try RawConnection(to: proxy)
+                try await client.resetOnClose()
+                try await client.send("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
+                let dialled = accept(origin.descriptor, nil, nil)
+                try #require(dialled >= 0)
+                close(dialled)
+                _ = consume client
+            }
+            let line = try await proxy.events.first("exchange")
+            #expect(line["method"] == "CONNECT" && line["host"] == "slow.test", "\(line)")
+            #expect(line["cause"]?.contains("client: Connection reset by peer") == true, "\(line)")
+            // The next line is another exchange's.
+            _ = try await proxy.connect(to: "nowhere.test:1")
+            _ = try await proxy.events.first("exchange") { $0["host"] == "nowhere.test" }
+            #expect(proxy.events.all("exchange").count == 2, "\(proxy.events.all("exchange"))")
+        }
     }
 
     @Test func theProxyDoesTLSForAURLWithHTTPS() async throws {

@@ -263,6 +263,37 @@ struct VerifiedTunnelRefusalTests {
         }
     }
 
+    @Test(arguments: [("127.0.0.1", true), ("127.0.0.2", false)])
+    func anAddressAsNameAgreesWithItself(_ name: String, _ agrees: Bool) async throws {
+        try await withTestBed { bed in
+            let roots = try TestRoots()
+            let leaf = try roots.leaf("127.0.0.1")
+            let server = try await OpenSSLServer(in: bed, chain: ServedChain(leaf), ["-www"])
+            let proxy = try await ProxyProcess(
+                in: bed,
+                pins: """
+                    hosts:
+                      - match: 127.0.0.1
+                        action: verify-tunnel
+                        pinning: public-key
+                        pins: [\(try await leaf.pin(bed))]
+
+                    """,
+                trust: roots.write(to: bed))
+            let authority = "127.0.0.1:\(server.port)"
+            let run = try await bed.run(
+                [
+                    "timeout", "30", "openssl", "s_client", "-proxy", "\(proxy.address):\(proxy.port)", "-connect",
+                    authority, "-servername", name, "-CAfile", bed.path("roots.pem"), "-verify_return_error", "-ign_eof",
+                    "-alpn", "h2,http/1.1",
+                ], input: Array("GET / HTTP/1.0\r\n\r\n".utf8))
+            #expect(run.output.contains("HTTP/1.0 200 ok") == agrees, "\(run)")
+            let line = try await proxy.tunnelLine()
+            let cause = agrees ? nil : "this connection was made for \(authority) by CONNECT, but its SNI names \(name)"
+            #expect(line["cause"] == cause, "\(line)")
+        }
+    }
+
     @Test func aNameIsComparedWithoutItsCase() async throws {
         try await withTestBed { bed in
             let tunnels = try await VerifiedTunnelBed(bed)

@@ -43,6 +43,8 @@ private struct Answer {
         }
     }
 
+    private static let connected = try! Authority.parse("a.test:443", defaultPort: nil).get()
+
     static let cases = [
         Case(.badRequest(WireError(.bareLineFeed, at: 3)), 400, "http_request_error"),
         Case(.badAuthority(.notASCII), 400, "http_request_error"),
@@ -51,12 +53,13 @@ private struct Answer {
         Case(.tooManyRequestFields, 431, "http_request_error"),
         Case(.tooManyResponseFields(host: "a.test"), 502, "http_response_header_section_size"),
         Case(.requestStalled(after: .seconds(75)), 408, "http_request_error"),
-        Case(.unsupportedScheme("ftp://a.test/"), 400, "http_request_error"),
+        Case(.unsupportedScheme(ShownText("ftp://a.test/")), 400, "http_request_error"),
         Case(.cannotTunnelURL("a.test:443"), 403, "http_request_denied"),
-        Case(.misdirected(asked: "b.test", connected: "a.test:443"), 421, "http_request_error"),
+        Case(.misdirected(Misdirection(serverName: "b.test"), connected: connected), 421, "http_request_error"),
         Case(.clientNotAllowed("192.0.2.1"), 403, "http_request_denied"),
         Case(.credentialsMissing, 407, "http_request_denied"),
         Case(.credentialsWrong, 407, "http_request_denied"),
+        Case(.credentialsNotCompared(limit: 64), 503, "proxy_internal_response"),
         Case(.denied(host: "a.test", entry: nil), 403, "http_request_denied"),
         Case(.plainToPinnedHost("a.test", entry: "pins.yaml:3"), 403, "http_request_denied"),
         Case(.upstreamClosed("closed", host: "a.test"), 502, "connection_terminated"),
@@ -82,6 +85,7 @@ private struct Answer {
                 #expect(answer.fields["Content-Length"] == "\(whole.body.count)")
                 #expect(answer.body == (method == .head ? [] : whole.body))
                 #expect((answer.fields["Proxy-Authenticate"] != nil) == (example.status == 407))
+                #expect((answer.fields["Retry-After"] != nil) == (example.status == 503))
                 #expect(
                     answer.fields["Content-Type"]
                         == (acceptsHTML ? "text/html; charset=utf-8" : "application/problem+json"))

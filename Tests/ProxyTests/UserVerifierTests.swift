@@ -2,6 +2,8 @@
 import EventLoop
 import Foundation
 import HTTPWire
+import Logging
+import Synchronization
 import Testing
 
 @testable import Proxy
@@ -13,6 +15,32 @@ import Testing
             "ann:$2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e",
             "bob:$2b$04$Zbcdefghijklmnopqrstuu7l1RuZ0j0kNQ8HllgcvKJOUX1ZYSEEq",
         ])
+
+    private static let logger = Logger(label: "none") { _ in SwiftLogNoOpLogHandler() }
+
+    /// Comparisons wait in a queue that doesn't move: what comes on top isn't told that it is wrong.
+    @Test func whatCannotWaitIsNotCompared() throws {
+        let lines = LoggedEvents()
+        let queue = DispatchQueue(label: "comparisons", attributes: .initiallyInactive)
+        let verifier = try UserVerifier(
+            file: Self.file, logger: Logger(label: "log") { _ in lines.handler }, queue: queue)
+        let loop = try EventLoop()
+        var answers: [UserVerifier.Ruling] = []
+        for number in 0..<UserVerifier.longestQueue + 3 {
+            verifier.verify(try #require(basic("ann:\(number == 0 ? "correct horse" : "wrong \(number)")")), on: loop) {
+                answers.append($0)
+                if answers.count == UserVerifier.longestQueue + 3 { loop.stop() }
+            }
+        }
+        #expect(answers == [.notCompared, .notCompared, .notCompared])
+        #expect(lines.all == ["warning users.limit"])
+        queue.activate()
+        loop.run()
+        #expect(answers.count { $0 == .right } == 1)
+        #expect(answers.count { $0 == .wrong } == UserVerifier.longestQueue - 1)
+        // Said once that it is over, with how many it concerned.
+        #expect(lines.all == ["warning users.limit", "notice users.limit 3"])
+    }
 
     private func credentials(_ fields: String) -> Credentials? {
         let bytes = Array("CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\(fields)\r\n".utf8)
@@ -27,16 +55,16 @@ import Testing
     }
 
     /// The answer, and whether it came before `verify` returned.
-    private func ask(_ verifier: UserVerifier, _ text: String) throws -> (isGood: Bool, atOnce: Bool) {
+    private func ask(_ verifier: UserVerifier, _ text: String) throws -> (ruling: UserVerifier.Ruling, atOnce: Bool) {
         let loop = try EventLoop()
-        var answer: Bool?
+        var answer: UserVerifier.Ruling?
         verifier.verify(try #require(basic(text)), on: loop) {
             answer = $0
             loop.stop()
         }
         let atOnce = answer != nil
         if !atOnce { loop.run() }
-        return (try #require(answer as Bool?), atOnce)
+        return (try #require(answer as UserVerifier.Ruling?), atOnce)
     }
 
     @Test(arguments: [
@@ -44,15 +72,15 @@ import Testing
         ("bob:correct horse", false), ("eve:correct horse", false), ("ann:correct horse\u{0}x", false),
     ])
     func onlyTheRightPasswordIsGood(_ text: String, _ isGood: Bool) throws {
-        #expect(try ask(UserVerifier(file: Self.file), text).isGood == isGood)
+        #expect(try ask(UserVerifier(file: Self.file, logger: Self.logger), text).ruling == (isGood ? .right : .wrong))
     }
 
     @Test func whatWasRightIsAnsweredAtOnce() throws {
-        let verifier = try UserVerifier(file: Self.file)
-        #expect(try ask(verifier, "ann:correct horse") == (true, false))
-        #expect(try ask(verifier, "ann:correct horse") == (true, true))
-        #expect(try ask(verifier, "ann:wrong") == (false, false))
-        #expect(try ask(verifier, "ann:wrong") == (false, false))
+        let verifier = try UserVerifier(file: Self.file, logger: Self.logger)
+        #expect(try ask(verifier, "ann:correct horse") == (.right, false))
+        #expect(try ask(verifier, "ann:correct horse") == (.right, true))
+        #expect(try ask(verifier, "ann:wrong") == (.wrong, false))
+        #expect(try ask(verifier, "ann:wrong") == (.wrong, false))
     }
 
     @Test(arguments: [
@@ -81,6 +109,32 @@ import Testing
 
     @Test(arguments: ["ann:$1$abc$def", "ann", "ann:{SHA}x", "ann:$2x$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e"])
     func otherHashesAreRefused(_ line: String) {
-        #expect(throws: UserFileError.self) { try UserVerifier(file: UserFile(path: "users", lines: [line])) }
+        #expect(throws: UserFileError.self) { try UserVerifier(file: UserFile(path: "users", lines: [line]), logger: Self.logger) }
+    }
+}
+
+/// The events of one logger, each with its level and, where it has one, its count.
+private final class LoggedEvents: Sendable {
+    private let events = Mutex<[String]>([])
+    var all: [String] { events.withLock { $0 } }
+    var handler: Handler { Handler(log: self) }
+
+    struct Handler: LogHandler {
+        let log: LoggedEvents
+        var logLevel = Logger.Level.trace
+        var metadata: Logger.Metadata = [:]
+        var metadataProvider: Logger.MetadataProvider?
+
+        init(log: LoggedEvents) { self.log = log }
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: Logging.LogEvent) {
+            let count = event.metadata?["not_compared"].map { " \($0)" } ?? ""
+            log.events.withLock { $0.append("\(event.level) \(event.message)\(count)") }
+        }
     }
 }

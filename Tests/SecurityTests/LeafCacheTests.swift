@@ -12,7 +12,7 @@ import Testing
 
     let authority: LocalAuthority
 
-    init() throws { (authority, _) = try LocalAuthority.generate(machine: "test", at: Self.now) }
+    init() throws { authority = try LocalAuthority.issue(for: LocalAuthority.generateKey(), machine: "test", at: Self.now) }
 
     @Test func aHostIsIssuedForOnce() throws {
         let cache = LeafCache(authority: authority, lifetime: 30 * Self.day)

@@ -10,7 +10,7 @@ import Testing
 
     let authority: LocalAuthority
 
-    init() throws { (authority, _) = try LocalAuthority.generate(machine: "test", at: Self.now) }
+    init() throws { authority = try LocalAuthority.issue(for: LocalAuthority.generateKey(), machine: "test", at: Self.now) }
 
     private func leaf(_ host: String, at time: Int64 = now, lifetime: Int64 = 30 * day) throws -> Certificate {
         try authority.mint(for: ServerName(host: host), at: time, lifetime: lifetime).leaf

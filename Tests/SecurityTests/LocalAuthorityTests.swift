@@ -43,15 +43,15 @@ final class TemporaryDirectory {
     }
 
     @Test func aNewAuthorityIsWrittenForItsOwnerAloneAndLoadedAgain() throws {
-        let (created, isNew) = try files.loadOrCreate(at: Self.now)
-        #expect(isNew)
+        let (created, provenance) = try files.loadOrCreate(at: Self.now)
+        #expect(provenance == .created)
         #expect(try directory.mode("state") == 0o700)
         #expect(try directory.mode("state/authority.key") == 0o600)
         #expect(try directory.mode("state/authority.pem") == 0o644)
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path + "/state").count == 2)
 
-        let (loaded, isStillNew) = try files.loadOrCreate(at: Self.now)
-        #expect(!isStillNew)
+        let (loaded, later) = try files.loadOrCreate(at: Self.now)
+        #expect(later == .found)
         #expect(loaded.certificate == created.certificate)
         let certificate = loaded.certificate
         #expect(certificate.isAuthority && certificate.isSelfIssued)
@@ -65,17 +65,17 @@ final class TemporaryDirectory {
 
     @Test func startsAtTheSameTimeAgreeOnOneAuthority() async throws {
         let files = files
-        let made = try await withThrowingTaskGroup(of: (Certificate, Bool).self) { group in
+        let made = try await withThrowingTaskGroup(of: (Certificate, AuthorityFiles.Provenance).self) { group in
             for _ in 0..<8 {
                 group.addTask {
-                    let (authority, isNew) = try files.loadOrCreate(at: Self.now)
-                    return (authority.certificate, isNew)
+                    let (authority, provenance) = try files.loadOrCreate(at: Self.now)
+                    return (authority.certificate, provenance)
                 }
             }
             return try await group.reduce(into: []) { $0.append($1) }
         }
         #expect(Set(made.map(\.0)).count == 1)
-        #expect(made.filter(\.1).count == 1)
+        #expect(made.filter { $0.1 == .created }.count == 1)
     }
 
     @Test(arguments: [
@@ -110,11 +110,39 @@ final class TemporaryDirectory {
         #expect(loadFailure()?.contains("belongs to user 12345") == true)
     }
 
-    @Test func halfAPairIsNamedAndNeverReplaced() throws {
-        _ = try files.create(at: Self.now)
+    /// As a start leaves it that was cut short, since the key is written first.
+    @Test(arguments: [false, true]) func aKeyWithoutItsCertificateIsCompletedAndKept(_ byCommand: Bool) throws {
+        let first = try files.create(at: Self.now).authority
+        let key = try String(contentsOfFile: files.key, encoding: .utf8)
         try FileManager.default.removeItem(atPath: files.certificate)
+        let (authority, provenance) =
+            byCommand ? try files.create(at: Self.now) : try files.loadOrCreate(at: Self.now)
+        #expect(provenance == .completed)
+        #expect(try String(contentsOfFile: files.key, encoding: .utf8) == key)
+        #expect(authority.certificate.subjectKeyIdentifier == first.certificate.subjectKeyIdentifier)
+        #expect(try files.loadOrCreate(at: Self.now).authority.certificate == authority.certificate)
+        #expect(try files.loadOrCreate(at: Self.now).provenance == .found)
+    }
+
+    /// Not every key that lies there can be an authority's.
+    @Test(arguments: [("weak", 0o600, "can't serve"), ("text", 0o600, "authority.key"), ("open", 0o644, "open to other users")])
+    func aLoneKeyIsHeldToWhatAnAuthoritysMustBe(_ kind: String, _ mode: Int, _ problem: String) throws {
+        let weak = try HeldCertificate.selfSigned(.root("R").with { $0.key = .rsa(1024) }).keyPEM
+        let good = try HeldCertificate.root().keyPEM
+        _ = try directory.write("", "nothing")
+        try FileManager.default.createDirectory(atPath: directory.path + "/state", withIntermediateDirectories: true)
+        _ = try directory.write(kind == "weak" ? weak : kind == "text" ? "text" : good, "state/authority.key", mode: mode)
+        let error = #expect(throws: AuthorityError.self) { try files.loadOrCreate(at: Self.now) }
+        #expect(error?.description.contains(problem) == true, "\(error?.description ?? "")")
+        #expect(!FileManager.default.fileExists(atPath: files.certificate))
+    }
+
+    @Test func aCertificateWithoutItsKeyIsNamedAndNeverReplaced() throws {
+        _ = try files.create(at: Self.now)
+        try FileManager.default.removeItem(atPath: files.key)
         let text = #expect(throws: AuthorityError.self) { try files.loadOrCreate(at: Self.now) }?.description
-        #expect(text?.hasPrefix("\(files.key) is there, but \(files.certificate) is not") == true)
+        #expect(text?.hasPrefix("\(files.certificate) is there, but its key \(files.key) is not") == true)
+        #expect(throws: AuthorityError.self) { try files.create(at: Self.now) }
     }
 
     @Test func nothingThereIsNamed() {
@@ -185,7 +213,7 @@ final class TemporaryDirectory {
     }
 
     @Test func theAuthorityIsNoAnchorForUpstreams() throws {
-        let authority = try files.create(at: Self.now)
+        let authority = try files.create(at: Self.now).authority
         let other = try HeldCertificate.root().parsed
         let anchors = authority.anchorsWithoutSelf(TrustAnchors([authority.certificate, other]))
         #expect(anchors.certificates == [other])

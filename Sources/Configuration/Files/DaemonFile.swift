@@ -30,7 +30,7 @@ struct DaemonFile {
         let value = YAMLDocument.compose(bytes, file: file, findings: findings)
         if value == nil || value?.isNull == true {
             if findings.hasErrors { return nil }
-            findings.warning(Place(file: file), "the file is empty; every setting has its default")
+            findings.warning(Place(file: file, line: 1, column: 1), "the file is empty; every setting has its default")
         }
         let root = Section("", value, file: file, findings: findings)
         let reader = DaemonFileReader(file: file, stateDirectory: stateDirectory, unixTime: unixTime)
@@ -146,6 +146,7 @@ extension Form where Value == String {
     static var path: Form {
         Form { text in
             if text.isEmpty { return .failure(Reason("the path is empty")) }
+            if text.contains("://") { return .failure(Reason("\"\(text)\" is a URL, not a path")) }
             if text.hasPrefix("~") { return .failure(Reason("\"~\" is not expanded; write the whole path")) }
             return .success(text)
         }

@@ -46,7 +46,7 @@ struct IdentityReader {
         switch contents(path).flatMap(parse) {
         case .success(let value): return value
         case .failure(let reason):
-            section.error(value, "\(key): \(path): \(reason.text)")
+            section.error(value, ofFile: path, key, reason)
             return nil
         }
     }

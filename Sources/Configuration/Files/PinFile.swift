@@ -24,7 +24,8 @@ struct PinFile {
         guard let value, !value.isNull else {
             // It may have been read while somebody was writing it: never "nothing is pinned".
             if findings.errorCount == errors {
-                findings.error(Place(file: file), "the file is empty; write \"hosts: []\" if nothing is to be pinned")
+                findings.error(
+                    Place(file: file, line: 1, column: 1), "the file is empty; write \"hosts: []\" if nothing is to be pinned")
             }
             return nil
         }

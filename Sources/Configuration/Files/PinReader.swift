@@ -22,8 +22,12 @@ extension PinEntryReader {
 
     private func pin(_ value: YAMLValue, _ mode: PinningMode) -> Pin? {
         switch value.content {
-        case .scalar(let text):
-            return report(value) { () throws(PinError) in try Pin(text: text, for: mode) }
+        case .scalar:
+            return section.scalar(
+                value, "pins",
+                Form { text in
+                    Result { () throws(PinError) in try Pin(text: text, for: mode) }.mapError { Reason("\($0)") }
+                })
         case .mapping:
             let fields = section.element("pins", value)
             defer { fields.finish() }

@@ -44,7 +44,7 @@ private struct RequestValues {
         guard let pairs = section.pairs(value, key) else { return nil }
         var fields: [HeaderField] = []
         for pair in pairs {
-            switch Form.checked(HeaderName.init).read(pair.key) {
+            switch Form.checked(HeaderName.init).readShowably(pair.key) {
             case .failure(let reason): section.error(section.place(of: pair), "\(key): \(reason.text)")
             case .success(let name):
                 if fields.contains(where: { $0.name == name }) {

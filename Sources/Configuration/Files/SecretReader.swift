@@ -1,3 +1,4 @@
+internal import Glibc
 internal import Serialization
 
 extension FileContents {
@@ -44,13 +45,22 @@ struct SecretReader {
         switch FileContents.secret(path) {
         case .success(let text): return text
         case .failure(let reason):
-            section.error(value, "\(key): \(path): \(reason.text)")
+            section.error(value, ofFile: path, key, reason)
             return nil
         }
     }
 }
 
 extension Section {
+    /// A file that this section names can't be used. Where the name of a password's file belongs, people write the
+    /// password: it isn't repeated.
+    func error(_ value: YAMLValue, ofFile path: String, _ key: String, _ reason: Reason) {
+        if key == "password_file", access(path, F_OK) != 0 {
+            return error(value, "\(key): there is no such file; write the name of a file that holds the password, not the password")
+        }
+        error(value, "\(key): \(path): \(reason.text)")
+    }
+
     /// The value of a key that must be there; nil with an error without it.
     /// - Parameter parent: the section's own value, to be blamed.
     func required<Value>(_ key: String, of parent: YAMLValue, _ name: String, _ read: (YAMLValue) -> Value?) -> Value? {

@@ -134,7 +134,8 @@ extension DaemonFileReader {
             return .failure(Reason("the port is missing; \(example)"))
         }
         guard let port = UInt16(rest[rest.index(after: colon)...]), port > 0 else {
-            return .failure(Reason("\"\(rest[rest.index(after: colon)...])\" is not a port; \(example)"))
+            // Without its host, what stands here is the password.
+            return .failure(Reason("what follows the last colon is not a port; \(example)"))
         }
         var host = String(rest[..<colon])
         if host.hasPrefix("["), host.hasSuffix("]") {
@@ -145,7 +146,7 @@ extension DaemonFileReader {
             return .success(ParentProxy(host: address.description, port: port, authorization: authorization))
         }
         guard host.wholeMatch(of: /[A-Za-z0-9]([A-Za-z0-9._\-]{0,252})/) != nil else {
-            return .failure(Reason("\"\(host)\" is not a host name; \(example)"))
+            return .failure(Reason("what stands before the port is not a host name; \(example)"))
         }
         return .success(ParentProxy(host: host.lowercased(), port: port, authorization: authorization))
     }

@@ -1,6 +1,23 @@
+internal import HTTPWire
+
 /// How the text of a scalar is read into a value.
 struct Form<Value> {
     let read: (String) -> Result<Value, Reason>
+}
+
+extension Form {
+    /// Reads the text, or gives a reason that may be shown to anybody.
+    ///
+    /// A URL that has a mistake, or stands in the wrong place, may hold a password. What a reason quotes, in whole or
+    /// in part, is therefore quoted of the text without it.
+    func readShowably(_ text: String) -> Result<Value, Reason> {
+        let result = read(text)
+        let shown = ShownText.hidingSecrets(in: text)
+        guard case .failure(let reason) = result, shown != text else { return result }
+        if case .failure(let reason) = read(shown) { return .failure(reason) }
+        // The mistake is in what is hidden.
+        return reason.text.contains("\"") ? .failure(Reason("\"\(ShownText(text))\" is not valid here")) : result
+    }
 }
 
 extension Form where Value == Bool {

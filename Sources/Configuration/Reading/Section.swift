@@ -1,3 +1,5 @@
+internal import HTTPWire
+
 /// A mapping of a file that is being read. Every key that is asked for becomes a known one; what
 /// is left at the end is reported as unknown. A class, because reading it is what changes it.
 final class Section {
@@ -82,7 +84,7 @@ final class Section {
         case .sequence, .mapping:
             error(value, "\"\(key)\" takes a single value, not \(value.kind)")
         case .scalar(let text):
-            switch form.read(text) {
+            switch form.readShowably(text) {
             case .success(let value): return value
             case .failure(let reason): error(value, "\(key): \(reason.text)")
             }
@@ -157,7 +159,7 @@ final class Section {
                 ?? "known here: \(names.joined(separator: ", "))"
             findings.error(
                 Place(file: file, line: pair.line, column: pair.column),
-                "unknown key \"\(pair.key)\"\(whereabouts); \(hint)")
+                "unknown key \"\(ShownText(pair.key))\"\(whereabouts); \(hint)")
         }
     }
 }

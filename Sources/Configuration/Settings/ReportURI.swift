@@ -1,4 +1,5 @@
 internal import Foundation
+internal import HTTPWire
 
 /// Where reports of pins that don't match are sent (`report_uri`): an http:// or https:// URL.
 package struct ReportURI: Sendable, Hashable, CustomStringConvertible {
@@ -8,7 +9,7 @@ package struct ReportURI: Sendable, Hashable, CustomStringConvertible {
     package let port: UInt16
     /// Path and query, as a request to the host has them; begins with a slash.
     package let target: String
-    /// As it was written.
+    /// For people: without its query, which may hold the collector's token.
     package let description: String
 
     static func parse(_ text: String) -> Result<ReportURI, Reason> {
@@ -33,6 +34,6 @@ package struct ReportURI: Sendable, Hashable, CustomStringConvertible {
         return .success(
             ReportURI(
                 isSecure: scheme == "https", host: host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host,
-                port: port, target: path + (parts.percentEncodedQuery.map { "?\($0)" } ?? ""), description: text))
+                port: port, target: path + (parts.percentEncodedQuery.map { "?\($0)" } ?? ""), description: ShownText(text).description))
     }
 }

@@ -1,3 +1,4 @@
+internal import HTTPWire
 internal import Yams
 
 /// Turns the bytes of a file into one YAMLValue, or says why not. Bounded for any input: Yams
@@ -52,7 +53,7 @@ struct YAMLDocument {
                 if isMarked { continue }
                 findings.error(
                     Place(file: file, line: line, column: column),
-                    "key \"\(text.restored(names.first ?? ""))\" is written more than once in the same mapping")
+                    "key \"\(ShownText(text.restored(names.first ?? "")))\" is written more than once in the same mapping")
                 return nil
             } catch let error as YamlError {
                 let (place, message) = Self.explain(error, in: text)
@@ -124,7 +125,7 @@ struct YAMLDocument {
             let name = text.restoredKey(scalar.string)
             // Yams has refused all that aren't marked.
             if text.duplicates > 0, let first = places.updateValue(line, forKey: name) {
-                findings.error(place, "key \"\(name)\" is already written in line \(first)")
+                findings.error(place, "key \"\(ShownText(name))\" is already written in line \(first)")
                 places[name] = first
                 continue
             }

@@ -1,3 +1,5 @@
+internal import HTTPWire
+
 /// One value of a YAML file with the place where it was written. Aliases are followed and merge
 /// keys applied; the type of a scalar is decided by who reads it, not by its spelling, so that
 /// `no` can be a name and `0755` a string.
@@ -21,7 +23,7 @@ struct YAMLValue {
     var kind: String {
         switch content {
         case .null: "nothing"
-        case .scalar(let text): text.utf8.count > 80 ? "a long text" : "\"\(text)\""
+        case .scalar(let text): text.utf8.count > 80 ? "a long text" : "\"\(ShownText(text))\""
         case .sequence: "a list"
         case .mapping: "a mapping"
         }

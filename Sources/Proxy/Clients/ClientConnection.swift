@@ -91,23 +91,31 @@ final class ClientConnection {
         else { return server.refuseRequest(.credentialsMissing) }
         state = .authenticating
         server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
-        users.verify(credentials, on: worker.loop) { [weak self] isGood in
+        users.verify(credentials, on: worker.loop) { [weak self] ruling in
             guard let self, case .authenticating = state else { return }
             state = .open
             server.clearDeadline()
-            user = isGood ? users.user(named: credentials.user) : nil
-            // A reload may have come meanwhile.
-            let isKnown = isGood && worker.users?.knows(user) != false
-            if isKnown { performRequest() } else { server.refuseRequest(.credentialsWrong) }
+            switch ruling {
+            case .right:
+                user = users.user(named: credentials.user)
+                // A reload may have come meanwhile.
+                if worker.users?.knows(user) != false { performRequest() } else { server.refuseRequest(.credentialsWrong) }
+            case .wrong: server.refuseRequest(.credentialsWrong)
+            case .notCompared: server.refuseRequest(.credentialsNotCompared(limit: UserVerifier.longestQueue))
+            }
         }
     }
 
     private func performRequest() {
         switch server.readRequest({ RequestDestination.of($0.head, $0.bytes) }) {
         case .proxyItself: server.refuseRequest(.askedForProxyItself(url: server.url))
-        case .malformed(let error): server.refuseRequest(.badAuthority(error))
+        case .malformed(let error):
+            record.forgetPath()
+            server.refuseRequest(.badAuthority(error))
         case .malformedTunnel(let defect): server.refuseRequest(.badConnectTarget(defect))
-        case .unsupportedScheme(let scheme): server.refuseRequest(.unsupportedScheme(scheme))
+        case .unsupportedScheme(let url):
+            record.forgetPath()
+            server.refuseRequest(.unsupportedScheme(url))
         case .tunnel(let authority):
             asked = authority
             switch decide(authority.canonical, for: .secure) {
@@ -151,15 +159,16 @@ final class ClientConnection {
         }
         let connected = asked ?? route.authority
         if let misdirectedName {
-            return server.refuseRequest(.misdirected(asked: misdirectedName, connected: connected.description))
+            return server.refuseRequest(
+                .misdirected(Misdirection(serverName: misdirectedName), connected: connected))
         }
-        let strange: String? = server.readRequest { view in
-            if RequestDestination.agrees(view.head, view.bytes, with: connected) { return nil }
-            return view.head.host?.text(in: view.bytes) ?? ""
+        let misdirection: Misdirection? = server.readRequest { view in
+            guard let source = RequestDestination.disagreement(of: view.head, view.bytes, with: connected) else {
+                return nil
+            }
+            return Misdirection(source, view.bytes)
         }
-        if let strange {
-            return server.refuseRequest(.misdirected(asked: strange, connected: connected.description))
-        }
+        if let misdirection { return server.refuseRequest(.misdirected(misdirection, connected: connected)) }
         if hasPassed(route.authority) { return server.refuseRequest(.loop(route.authority.description)) }
         beginExchange(route)
     }
@@ -210,7 +219,23 @@ final class ClientConnection {
     /// Ends the connection whatever is under way.
     func stop() {
         let cause = "the proxy was stopped"
+        if isUnanswered { record.failed(cause) }
         if case .relaying(let relay, _) = state { relay.cancel(because: cause) } else { server.stop(cause) }
+    }
+
+    /// Whether a request has begun of which nobody has told yet what became of it.
+    private var isUnanswered: Bool {
+        switch state {
+        case .authenticating, .connecting, .promised, .securing: record.ended == nil
+        case .open, .inside, .verifying, .relaying, .closed: false
+        }
+    }
+
+    /// A request that its client doesn't wait for to the end leaves its line all the same.
+    private func completeUnanswered() {
+        guard isUnanswered else { return }
+        if record.failure == nil { record.failed("the client's connection broke before it was answered") }
+        worker.session.complete(&record)
     }
 
     /// Lets go of what the state holds.
@@ -262,13 +287,24 @@ extension ClientConnection: HTTP1ServerOwner {
     }
 
     func timedOut(_ server: HTTP1Server) {
-        if case .verifying = state { return fail("the TLS handshake in the tunnel took too long") }
+        let timeouts = worker.snapshot.timeouts
+        switch state {
+        case .verifying: return fail("the TLS handshake in the tunnel took too long")
+        case .securing: record.failed("the client's TLS handshake took longer than \(timeouts.tlsHandshake)")
+        case .authenticating: record.failed("its password was not compared within \(timeouts.idleClient)")
+        case .open, .connecting, .promised, .inside, .relaying, .closed: break
+        }
         server.abort()
     }
 
-    func clientHasGone(_ why: String) { server.abort() }
+    func clientHasGone(_ why: String) {
+        let isAuthenticating = if case .authenticating = state { true } else { false }
+        record.failed("client: \(why), while its \(isAuthenticating ? "password was compared" : "origin was connected to")")
+        server.abort()
+    }
 
     func closed(_ server: HTTP1Server) {
+        completeUnanswered()
         release()
         state = .closed
         worker.remove(self)

@@ -4,8 +4,8 @@ package import TLS
 package enum AuthorityError: Error, Sendable, CustomStringConvertible {
     case unreadable(path: String, FileProblem)
     case unwritable(path: String, FileProblem)
-    /// One of the pair is there without the other.
-    case incomplete(present: String, missing: String)
+    /// The certificate is there without its key.
+    case keyMissing(certificate: String, key: String)
     /// `create` found the file in its way.
     case exists(path: String)
     /// The key's file can be read, or written, by others than its owner.
@@ -27,9 +27,9 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
         switch self {
         case .unreadable(let path, let problem): "\(path): \(problem)"
         case .unwritable(let path, let problem): "\(path) can't be written: \(problem)"
-        case .incomplete(let present, let missing):
-            "\(present) is there, but \(missing) is not; restore it from a copy, or remove \(present) to have "
-                + "a new authority made (clients then have to trust the new one)"
+        case .keyMissing(let certificate, let key):
+            "\(certificate) is there, but its key \(key) is not; restore the key from a copy, or remove "
+                + "\(certificate) to have a new authority made (clients then have to trust the new one)"
         case .exists(let path): "\(path) exists already; remove it first if a new authority is wanted"
         case .exposedKey(let path, let mode):
             "\(path) is open to other users (mode \(String(mode & 0o777, radix: 8))); whoever read it can be any "

@@ -11,26 +11,38 @@ package struct AuthorityFiles: Sendable, Hashable {
         self.key = key
     }
 
-    /// What is there is loaded; where nothing is, an authority is made. For the start of the daemon.
-    /// - Returns: the authority, and whether it is new, so that people can be told to trust it.
-    package func loadOrCreate(at unixTime: UnixTime) throws(AuthorityError) -> (authority: LocalAuthority, isNew: Bool) {
+    /// How an authority came about; of one that isn't ``found`` people must be told, so that they trust it.
+    package enum Provenance: Sendable {
+        case found
+        case created
+        /// Its key was there alone, and has a new certificate.
+        case completed
+    }
+
+    /// What is there is loaded; where nothing is, an authority is made, and for a key without a certificate, that.
+    /// For the start of the daemon.
+    package func loadOrCreate(
+        at unixTime: UnixTime
+    ) throws(AuthorityError) -> (authority: LocalAuthority, provenance: Provenance) {
         // The certificate is written last: where both are, both are whole.
-        if Self.exists(certificate), Self.exists(key) { return (try load(at: unixTime), false) }
+        if Self.exists(certificate), Self.exists(key) { return (try load(at: unixTime), .found) }
         return try whileLocked { () throws(AuthorityError) in
-            if Self.exists(certificate) || Self.exists(key) { return (try load(at: unixTime), false) }
-            return (try make(at: unixTime, machine: Self.machineName()), true)
+            if Self.exists(certificate) { return (try load(at: unixTime), .found) }
+            return try make(at: unixTime, machine: Self.machineName())
         }
     }
 
-    /// Makes an authority and writes it; never over another one.
+    /// Makes an authority and writes it; never over another one. A key without a certificate is completed.
     ///
     /// The directories are made where they are missing (0700). Each file appears whole under its name or
     /// not at all: it is written and synced under another one first. Two that create at once are told
     /// apart by a lock on the key's directory: the second finds the files of the first.
     /// - Parameter machine: the host's name for the subject; this machine's if nil.
-    package func create(at unixTime: UnixTime, machine: String? = nil) throws(AuthorityError) -> LocalAuthority {
+    package func create(
+        at unixTime: UnixTime, machine: String? = nil
+    ) throws(AuthorityError) -> (authority: LocalAuthority, provenance: Provenance) {
         try whileLocked { () throws(AuthorityError) in
-            for path in [certificate, key] where Self.exists(path) { throw .exists(path: path) }
+            if Self.exists(certificate) { throw .exists(path: certificate) }
             return try make(at: unixTime, machine: machine ?? Self.machineName())
         }
     }
@@ -43,11 +55,21 @@ package struct AuthorityFiles: Sendable, Hashable {
         return try work()
     }
 
-    private func make(at unixTime: UnixTime, machine: String) throws(AuthorityError) -> LocalAuthority {
-        let (authority, privateKey) = try LocalAuthority.generate(machine: machine, at: unixTime)
-        try NewFile.write(Array(privateKey.pem.utf8), to: key, mode: 0o600)
+    /// The key first, then the certificate: a crash between the two leaves the key alone, which is no loss, since no
+    /// client trusts it yet. Whatever it is that has left it so, no other key is made beside it.
+    private func make(
+        at unixTime: UnixTime, machine: String
+    ) throws(AuthorityError) -> (LocalAuthority, Provenance) {
+        let isCompletion = Self.exists(key)
+        let privateKey = isCompletion ? try loadKey() : try LocalAuthority.generateKey()
+        let authority = try LocalAuthority.issue(for: privateKey, machine: machine, at: unixTime)
+        if isCompletion {
+            try prove(authority, at: unixTime)
+        } else {
+            try NewFile.write(Array(privateKey.pem.utf8), to: key, mode: 0o600)
+        }
         try NewFile.write(Array(authority.certificate.pem.utf8), to: certificate, mode: 0o644)
-        return authority
+        return (authority, isCompletion ? .completed : .created)
     }
 
     /// Loads the authority and checks all that would make clients refuse its leaves later.
@@ -55,10 +77,7 @@ package struct AuthorityFiles: Sendable, Hashable {
     /// The certificate's file may go on with the authorities above it, for one that a company's root has
     /// issued; they are sent along with each leaf.
     package func load(at unixTime: UnixTime) throws(AuthorityError) -> LocalAuthority {
-        for (present, missing) in [(certificate, key), (key, certificate)]
-        where Self.exists(present) && !Self.exists(missing) {
-            throw .incomplete(present: present, missing: missing)
-        }
+        if Self.exists(certificate), !Self.exists(key) { throw .keyMissing(certificate: certificate, key: key) }
         let chain = try loadCertificates()
         let privateKey = try loadKey()
         guard let own = chain.first, privateKey.matches(own) else {

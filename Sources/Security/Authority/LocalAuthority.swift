@@ -40,16 +40,21 @@ package final class LocalAuthority: Sendable {
         ]
     }
 
-    /// A new authority with a new P-256 key, in memory only.
+    /// A new P-256 key, in memory only.
+    static func generateKey() throws(AuthorityError) -> PrivateKey {
+        do { return try PrivateKey.generateP256() } catch { throw .signing(error) }
+    }
+
+    /// A new authority with that key, in memory only.
     /// - Parameters:
     ///   - machine: the host's name; it becomes part of the subject, so that people who find the
     ///     authority in a trust store know whose it is.
     ///   - unixTime: the instant from which it is valid, give or take ``backdating``.
-    static func generate(machine: String, at unixTime: UnixTime) throws(AuthorityError) -> (LocalAuthority, PrivateKey) {
-        let key: PrivateKey
+    static func issue(
+        for key: PrivateKey, machine: String, at unixTime: UnixTime
+    ) throws(AuthorityError) -> LocalAuthority {
         let certificate: Certificate
         do {
-            key = try PrivateKey.generateP256()
             let contents = CertificateContents(
                 serialNumber: randomSerial(), commonName: commonName(machine: machine, at: unixTime),
                 notBefore: unixTime - backdating, notAfter: unixTime + lifetime,
@@ -61,9 +66,7 @@ package final class LocalAuthority: Sendable {
         } catch {
             throw .signing(error)
         }
-        let authority = try LocalAuthority(
-            certificate: certificate, keyIdentifier: key.keyIdentifier, issuers: [], key: key)
-        return (authority, key)
+        return try LocalAuthority(certificate: certificate, keyIdentifier: key.keyIdentifier, issuers: [], key: key)
     }
 
     /// Issues a leaf for a host.

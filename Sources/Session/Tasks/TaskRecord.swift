@@ -95,6 +95,9 @@ package struct TaskRecord {
         path.removeAll(keepingCapacity: true)
     }
 
+    /// The target can't be understood: what reads as its path may be the end of its user information.
+    package mutating func forgetPath() { path.removeAll(keepingCapacity: true) }
+
     private static func copy(_ bytes: borrowing Span<UInt8>, _ range: Range<Int>, to field: inout [UInt8]) {
         for index in range.prefix(longestPath) {
             if bytes[index] == UInt8(ascii: "?") { return }

@@ -46,7 +46,7 @@ struct Learn: ParsableCommand {
 
     func run() throws {
         let snapshot = try options.load()
-        let proxy = LearningProxy(directory: snapshot.stateDirectory)
+        let proxy = try LearningProxy(directory: snapshot.stateDirectory)
         do {
             if let time, let duration = Duration(written: time) {
                 try learn(for: duration, proxy)
@@ -60,7 +60,7 @@ struct Learn: ParsableCommand {
                 return Standard.error(
                     forget ? "forgotten\(stop && wasLearning ? ", and learning has ended" : "")"
                         : "learning has ended; pinproxy learn prints what was learned")
-            } else if proxy.process != nil {
+            } else if proxy.isRunning {
                 // To have what it has seen by now written.
                 try proxy.order(until: try proxy.learnsUntil(now: Clock.now))
             }
@@ -71,7 +71,7 @@ struct Learn: ParsableCommand {
     }
 
     private func learn(for duration: Duration, _ proxy: LearningProxy) throws {
-        guard proxy.process != nil else {
+        guard proxy.isRunning else {
             throw CommandFailure(
                 "no proxy is running with the state directory \(proxy.directory); "
                     + "start it with pinproxy run, or name its directory with --state-directory")
@@ -89,8 +89,8 @@ struct Learn: ParsableCommand {
             }
         }
         // It may have been started anew meanwhile, or have ended.
-        let now = LearningProxy(directory: proxy.directory)
-        if now.process != nil { try now.order(until: try now.learnsUntil(now: Clock.now)) }
+        let now = try LearningProxy(directory: proxy.directory)
+        if now.isRunning { try now.order(until: try now.learnsUntil(now: Clock.now)) }
     }
 
     private func instant(_ time: UnixTime) -> String {

@@ -6,14 +6,15 @@ internal import TLS
 /// The proxy that a state directory belongs to, running or not, as the learn command sees it.
 struct LearningProxy {
     let directory: String
+    var isRunning: Bool { proxy != nil }
     /// Nil if it isn't running.
-    let process: pid_t?
+    private let proxy: RunningProxy?
     private let orders: StateFile<LearnOrder>
     private let chains: StateFile<ChainHistory>
 
-    init(directory: String) {
+    init(directory: String) throws {
         self.directory = directory
-        process = ProcessLock.holder(StateFiles(directory: directory).processID)
+        proxy = try RunningProxy.find(StateFiles(directory: directory))
         orders = LearnOrder.file(in: directory)
         chains = LearnOrder.chains(in: directory)
     }
@@ -27,20 +28,19 @@ struct LearningProxy {
     func order(until: UnixTime?, forgetting: Bool = false) throws {
         let order = LearnOrder(id: UUID().uuidString, until: until, forgets: forgetting)
         try orders.write(order)
-        guard let process else {
+        guard let proxy else {
             if forgetting { unlink(chains.path) }
             return
         }
-        guard kill(process, SIGUSR1) == 0 else {
-            throw CommandFailure("process \(process) can't be signalled: \(systemReason())")
-        }
+        try proxy.send(SIGUSR1)
         let deadline = ContinuousClock.now + .seconds(15)
         while ContinuousClock.now < deadline {
             if try chains.read()?.obeyed == order.id { return }
-            guard kill(process, 0) == 0 || errno == EPERM else { throw CommandFailure("the proxy has ended") }
+            guard proxy.isRunning else { throw CommandFailure("process \(proxy.process) ended before it answered") }
             usleep(10_000)
         }
-        throw CommandFailure("process \(process) was told, but hasn't answered within 15 seconds; its log says more")
+        throw CommandFailure(
+            "process \(proxy.process) was told, but hasn't answered within 15 seconds; its log says more")
     }
 
     /// All that was recorded. What a running proxy has seen until now is in it after an ``order(until:forgetting:)``.

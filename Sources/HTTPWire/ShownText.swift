@@ -1,0 +1,57 @@
+/// A text that a peer sent, or somebody wrote, as people may see it: in errors, answers and the log.
+///
+/// It may be a URL, and that may hold secrets. User information, query and fragment become `***`; where it isn't
+/// clear where they end (`http://user:p?ss@host`), more than that does. It stays on one line, and within
+/// ``longest`` scalars.
+///
+/// ```
+/// ftp://ada:secret@a.test/x?token=1   →  ftp://***:***@a.test/x?***
+/// ```
+package struct ShownText: Sendable, Hashable, CustomStringConvertible {
+    /// Scalars that are shown at most.
+    package static let longest = 200
+
+    package let description: String
+
+    package init(_ text: String) {
+        description = Self.onOneLine(Self.hidingSecrets(in: text))
+    }
+
+    /// The whole text with `***` in the place of what may be secret. It has the shape of the original, so that who
+    /// finds a fault in the one finds it in the other.
+    package static func hidingSecrets(in text: String) -> String {
+        let scheme = text.prefixMatch(of: /[A-Za-z][A-Za-z0-9+.\-]*:\/\//).map { text[$0.range] } ?? ""
+        let rest = text[scheme.endIndex...]
+        let end = rest.firstIndex { $0 == "?" || ($0 == "#" && !scheme.isEmpty) } ?? rest.endIndex
+        let (front, back) = (rest[..<end], rest[end...])
+        let tail = back.isEmpty ? "" : "\(back.prefix(1))***"
+        // An @ after a ? may end user information that holds the ?.
+        if back.contains("@") { return scheme + "***" + tail }
+        guard let at = front.lastIndex(of: "@") else {
+            return scheme + (scheme.isEmpty ? String(front) : hidingPassword(in: front)) + tail
+        }
+        let user = front[..<at].contains(":") ? "***:***" : "***"
+        return scheme + user + front[at...] + tail
+    }
+
+    /// Of a URL that ends before its host (`http://user:password`), what is not a port.
+    private static func hidingPassword(in rest: Substring) -> String {
+        let authority = rest.prefix { $0 != "/" }
+        guard let colon = authority.lastIndex(of: ":") else { return String(rest) }
+        let port = authority[authority.index(after: colon)...]
+        guard port.contains(where: { !$0.isNumber }), !port.hasSuffix("]") else { return String(rest) }
+        return authority[...colon] + "***" + rest[authority.endIndex...]
+    }
+
+    private static func onOneLine(_ text: String) -> String {
+        var line = ""
+        for scalar in text.unicodeScalars.prefix(longest) {
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned:
+                line += "\\u{\(String(scalar.value, radix: 16))}"
+            default: line.unicodeScalars.append(scalar)
+            }
+        }
+        return text.unicodeScalars.count > longest ? line + "…" : line
+    }
+}

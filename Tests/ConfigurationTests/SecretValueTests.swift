@@ -1,0 +1,94 @@
+import Testing
+
+@testable import Configuration
+
+/// Whatever stands in a file, and wherever: what a URL holds in confidence is in no problem.
+@Suite struct SecretValueTests {
+    private static let secret = "hunter2hunter2"
+
+    /// What people paste: a proxy's URL, with its mistakes, and a collector's.
+    private static let urls = [
+        "http://ada:\(secret)@p.test:1/?\(secret)", "http://ada:\(secret)@p.test:x", "ftp://\(secret)@p.test/",
+        "http://ada:\(secret)%0a@p.test:1", "https://p.test/x y?token=\(secret)", "https://p.test/?m=a@b&token=\(secret)",
+        "http://ada:\(secret) x@p.test:3128", "http://ada:\(secret)",
+    ]
+    /// A file may be called so.
+    private static let pairs = ["ada:\(secret)@p.test:3128"]
+
+    private static let daemon = [
+        "\"%\": 1\n", "proxy: \"%\"\n", "proxy: [\"%\"]\n", "proxy: {\"%\": 1}\n", "\"%\": 1\n\"%\": 2\n",
+        "proxy: {listen: \"%\"}\n", "proxy: {listen: [127.0.0.1:1, \"%\"]}\n", "proxy: {tls: \"%\"}\n",
+        "proxy: {workers: \"%\"}\n", "proxy: {allow_clients: [\"%\"]}\n", "proxy: {via: \"%\"}\n", "admin: \"%\"\n",
+        "admin: {listen: \"%\"}\n", "authority: \"%\"\n", "authority: {leaf_lifetime: \"%\"}\n", "upstream: \"%\"\n",
+        "upstream: {parent: \"%:y\"}\n", "upstream: {parent: [\"%\"]}\n", "upstream: {parnet: \"%\"}\n",
+        "upstream: {block_addresses: [\"%\"]}\n", "timeouts: \"%\"\n", "timeouts: {connect: \"%\"}\n",
+        "limits: {clients: \"%\"}\n", "limits: {request_head: \"%\"}\n", "log: {level: \"%\"}\n",
+        "log: {format: \"%\"}\n", "log: {access: \"%\"}\n", "proxy: {listen: \"%\"\n", "proxy: \"%\" x\n",
+        "upstream: parent: \"%\"\n",
+    ]
+    private static let paths = [
+        "proxy: {users: \"%\"}\n", "proxy: {tls: {certificate: \"%\", private_key: \"%\"}}\n",
+        "authority: {certificate: \"%\"}\n", "authority: {private_key: \"%\"}\n", "upstream: {trust: [\"%\"]}\n",
+        "pins: \"%\"\n",
+    ]
+    private static let pins = [
+        "hosts: \"%\"\n", "hosts: [\"%\"]\n", "hosts: [{\"%\": 1}]\n", "hosts: [{match: \"%\"}]\n",
+        "defaults: \"%\"\n", "defaults: {action: \"%\"}\n", "defaults: {min_tls: \"%\"}\n",
+        "defaults: {report_uri: \"% y\"}\n", "defaults: {max_leaf_lifetime: \"%\"}\n",
+    ] + [
+        "action: \"%\"", "pinning: \"%\"", "pinning: public-key, pins: \"%\"", "pinning: public-key, pins: [\"%\"]",
+        "pinning: certificate, pins: [\"%\"]", "position: \"%\"",
+        "enforcement: \"%\"", "expires: \"%\"", "on_expiry: \"%\"", "allow_invalid_certificates: \"%\"",
+        "client_certificate: \"%\"", "report_uri: \"% y\"", "report_uri: [\"%\"]", "report: \"%\"",
+        "session: \"%\"", "session: {timeout: \"%\"}", "session: {base_url: \"% y\"}", "session: {credentials: \"%\"}",
+        "request: \"%\"", "request: {headers: {\"%\": a}}", "request: {accept_language: \"%\"}",
+        "request: {authorization: \"%\"}", "response: \"%\"", "response: {status: \"%\"}", "rules: \"%\"",
+        "rules: [{path: \"%\"}]", "rules: [{methods: [\"%\"]}]",
+    ].map { "hosts: [{match: a.test, \($0)}]\n" }
+    private static let pinPaths = [
+        "pinning: public-key, pins: [{file: \"%\"}]", "crl_files: [\"%\"]", "ct_log_list: \"%\"",
+        "client_certificate: {certificate: \"%\", private_key: \"%\"}",
+    ].map { "hosts: [{match: a.test, \($0)}]\n" }
+
+    private func expectSilence(_ bed: ConfigurationBed, _ text: String) {
+        let problems = bed.problems()
+        // A collector's URL may have a query.
+        #expect(!problems.isEmpty || text.contains("report_uri"), "\(text)")
+        #expect(!problems.contains { $0.contains(Self.secret) }, "\(text)\(problems)")
+    }
+
+    @Test(arguments: urls + pairs) func noProblemOfTheDaemonsFileQuotesIt(_ value: String) throws {
+        for template in Self.daemon + (Self.urls.contains(value) ? Self.paths : []) {
+            // The system's anchors would be read each time.
+            let anchors = template.hasPrefix("upstream") ? "" : "upstream: {trust: ca.pem}\n"
+            let text = anchors + template.replacing("%", with: value)
+            expectSilence(try ConfigurationBed(pins: "hosts: []\n", ["pinproxy.yaml": text]), text)
+        }
+    }
+
+    @Test(arguments: urls + pairs) func noProblemOfThePinFileQuotesIt(_ value: String) throws {
+        for template in Self.pins + (Self.urls.contains(value) ? Self.pinPaths : []) {
+            let text = template.replacing("%", with: value)
+            expectSilence(try ConfigurationBed(pins: text), text)
+        }
+    }
+
+    /// In the place of the file that holds it.
+    @Test(arguments: [
+        "client_certificate: {pkcs12: certs/ca.pem, password_file: \(secret)}",
+        "session: {credentials: {user: ada, password_file: \(secret)}}",
+        "session: {credentials: {user: 'ada:\(secret)', password_file: certs/ca.pem}}",
+        "request: {headers: {'X-Key: \(secret)@x': a}}", "request: {headers: {Authorization: \(secret)}}",
+        "session: {base_url: 'https://ada:\(secret)@a.test/'}", "session: {base_url: 'https://a.test/?\(secret)'}",
+    ])
+    func aPasswordInTheWrongPlaceIsNotQuoted(_ line: String) throws {
+        let text = "hosts:\n  - match: a.test\n    \(line)\n"
+        expectSilence(try ConfigurationBed(pins: text), text)
+    }
+
+    @Test func theReasonIsThatOfTheWholeValue() throws {
+        let problems = try ConfigurationBed(["pinproxy.yaml": "upstream: {parent: \"http://ada:x@[p]:1\"}\npins: null\n"])
+            .problems()
+        #expect(problems == ["pinproxy.yaml:1:20: error: parent: \"p\" is not an IPv6 address"])
+    }
+}

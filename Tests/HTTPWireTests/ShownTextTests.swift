@@ -1,0 +1,25 @@
+import Testing
+
+@testable import HTTPWire
+
+@Suite struct ShownTextTests {
+    @Test(arguments: [
+        ("http://a.test/x", "http://a.test/x"), ("ftp://ada:secret@a.test/x?token=1", "ftp://***:***@a.test/x?***"),
+        ("ftp://ada@a.test", "ftp://***@a.test"), ("ftp://a.test#part", "ftp://a.test#***"),
+        ("ftp://ada:x@secret@a.test", "ftp://***:***@a.test"), ("ftp://ada:sec/ret@a.test", "ftp://***:***@a.test"),
+        ("ftp://ada:sec?ret@a.test", "ftp://***?***"), ("ftp://ada:s@x?ret@a.test", "ftp://***?***"),
+        ("ftp://a.test?m=a@b.test", "ftp://***?***"), ("ada:secret@a.test:1", "***:***@a.test:1"),
+        ("http://ada:secret", "http://ada:***"), ("http://ada:secret/x", "http://ada:***/x"),
+        ("http://a.test:80/b:c", "http://a.test:80/b:c"), ("http://[::1]:80/", "http://[::1]:80/"),
+        ("http://[2001:db8::1]/", "http://[2001:db8::1]/"), ("/path?secret", "/path?***"), ("", ""), ("a.test", "a.test"), ("# a comment", "# a comment"), ("@", "***@"),
+        ("a\u{1b}[2J\nb\u{202e}", "a\\u{1b}[2J\\u{a}b\\u{202e}"),
+    ])
+    func whatMayBeSecretIsHidden(_ text: String, _ shown: String) {
+        #expect(ShownText(text).description == shown)
+    }
+
+    @Test func isNeverLongerThanALine() {
+        let shown = ShownText(String(repeating: "x", count: 100_000)).description
+        #expect(shown == String(repeating: "x", count: ShownText.longest) + "…")
+    }
+}
