@@ -12,6 +12,8 @@ package enum ResolutionError: Error, Hashable, Sendable, CustomStringConvertible
     case timedOut(String)
     /// A server refused, failed or answered nonsense; `reason` is c-ares' text.
     case serverFailure(name: String, reason: String)
+    /// The process has no file descriptor left to ask with.
+    case noDescriptors(String)
     /// The resolver went away meanwhile.
     case cancelled
 
@@ -23,6 +25,7 @@ package enum ResolutionError: Error, Hashable, Sendable, CustomStringConvertible
         case .noAddresses(let name): "\(name): the host has no address"
         case .timedOut(let name): "\(name): the name servers didn't answer in time"
         case .serverFailure(let name, let reason): "\(name): name resolution failed: \(reason)"
+        case .noDescriptors(let name): "\(name): out of file descriptors: no name server can be asked"
         case .cancelled: "name resolution was cancelled"
         }
     }
@@ -32,7 +35,7 @@ package enum ResolutionError: Error, Hashable, Sendable, CustomStringConvertible
     var isAboutName: Bool {
         switch self {
         case .notFound, .noAddresses: true
-        case .invalidName, .timedOut, .serverFailure, .cancelled: false
+        case .invalidName, .timedOut, .serverFailure, .noDescriptors, .cancelled: false
         }
     }
 

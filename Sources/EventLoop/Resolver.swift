@@ -1,6 +1,9 @@
 /// Looks up the addresses of host names: hosts file, then DNS with the system's servers and search list, over TCP
 /// where an answer doesn't fit into UDP.
 ///
+/// `localhost` and the names below it are this machine's loopback, and nobody is asked about them (RFC 6761
+/// section 6.3).
+///
 /// One for each loop; the cache is shared. A name that is being looked up isn't asked for again: the second
 /// caller waits for the same answer.
 package final class Resolver {
@@ -29,17 +32,22 @@ package final class Resolver {
         for channel in retired + [channel] { channel.close() }
     }
 
-    /// Looks up the IPv4 and IPv6 addresses of `name`, the better ones first (RFC 6724), at least one.
+    /// Looks up the IPv6 and IPv4 addresses of `name`, in this order, at least one; within a family the better ones
+    /// first (RFC 6724).
     ///
     /// `completion` is called once on the loop's thread, unless the resolution is cancelled before: for IP literals
     /// and names in the cache or the hosts file even before this returns, otherwise later. Letting the
     /// `Resolution` go doesn't cancel it. There is no time limit but that of the servers (some 14 s each): the
     /// caller has a deadline of its own.
+    ///
+    /// `begin` is for who needn't wait for both families (RFC 8305 section 3): called at most once and before
+    /// `completion`, which then brings these addresses again, and those of the other family if there are any.
     @discardableResult
     package func resolve(
-        _ name: String, completion: @escaping (Result<[IPAddress], ResolutionError>) -> Void
+        _ name: String, begin: (([IPAddress]) -> Void)? = nil,
+        completion: @escaping (Result<[IPAddress], ResolutionError>) -> Void
     ) -> Resolution {
-        let resolution = Resolution(completion)
+        let resolution = Resolution(begin, completion)
         if let address = IPAddress(name) {
             resolution.complete(.success([address]))
             return resolution
@@ -48,11 +56,16 @@ package final class Resolver {
             resolution.complete(.failure(.invalidName(name)))
             return resolution
         }
+        if Self.isLocalhost(name) {
+            resolution.complete(.success(Self.loopback))
+            return resolution
+        }
         let key = name.lowercased()
         if let answer = cache.answer(for: key, at: loop.now) {
             resolution.complete(answer)
         } else if let lookup = lookups[key] {
             lookup.waiting.append(resolution)
+            if let addresses = lookup.begun { resolution.begin(with: addresses) }
         } else {
             start(key, for: resolution)
         }
@@ -77,10 +90,30 @@ package final class Resolver {
         lookups[key] = lookup
         let epoch = cache.epoch
         // The look-up may outlive the resolver: the answer still goes to those who wait.
-        channel.lookUp(key) { [weak self] answer, timeToLive in
-            self?.finished(lookup, key, answer, timeToLive, epoch)
+        channel.lookUp(key) { addresses in
+            lookup.begun = addresses
+            for resolution in lookup.waiting { resolution.begin(with: addresses) }
+        } answered: { [weak self] reply in
+            let answer: Result<[IPAddress], ResolutionError>
+            var lifetime = 0
+            switch reply {
+            case .addresses(let addresses, let timeToLive): (answer, lifetime) = (.success(addresses), timeToLive)
+            case .failed(let error): answer = .failure(error)
+            }
+            self?.finished(lookup, key, answer, lifetime, epoch)
             for resolution in lookup.waiting { resolution.complete(answer) }
         }
+    }
+
+    private static let loopback = ["::1", "127.0.0.1"].compactMap { IPAddress($0) }
+
+    /// Whether the name is `localhost`, or one below it.
+    package static func isLocalhost(_ name: String) -> Bool {
+        var name = name.utf8[...]
+        if name.last == UInt8(ascii: ".") { name.removeLast() }
+        let local = "localhost".utf8
+        guard name.count == local.count || name.dropLast(local.count).last == UInt8(ascii: ".") else { return false }
+        return zip(name.reversed(), local.reversed()).allSatisfy { $0 | 0x20 == $1 } && name.count >= local.count
     }
 
     private func finished(
@@ -110,9 +143,11 @@ package final class Resolver {
         return total > 0 && (label == 0 ? total - 1 : total) <= 253
     }
 
-    /// One question to c-ares, and who waits for its answer.
+    /// One name that is being looked up, and who waits for its answer.
     private final class Lookup {
         var waiting: [Resolution]
+        /// Good to begin with already.
+        var begun: [IPAddress]?
 
         init(first: Resolution) {
             waiting = [first]
@@ -122,20 +157,31 @@ package final class Resolver {
 
 /// A resolution that somebody waits for.
 package final class Resolution {
+    private var beginning: (([IPAddress]) -> Void)?
     private var completion: ((Result<[IPAddress], ResolutionError>) -> Void)?
 
-    fileprivate init(_ completion: @escaping (Result<[IPAddress], ResolutionError>) -> Void) {
+    fileprivate init(
+        _ beginning: (([IPAddress]) -> Void)?, _ completion: @escaping (Result<[IPAddress], ResolutionError>) -> Void
+    ) {
+        self.beginning = beginning
         self.completion = completion
     }
 
-    /// The completion won't be called, and is let go. The question stays on its way for others, and for the cache.
+    /// Nothing is called any more, and all is let go. The question stays on its way for others, and for the cache.
     package func cancel() {
+        beginning = nil
         completion = nil
+    }
+
+    fileprivate func begin(with addresses: [IPAddress]) {
+        let beginning = self.beginning
+        self.beginning = nil
+        beginning?(addresses)
     }
 
     fileprivate func complete(_ answer: Result<[IPAddress], ResolutionError>) {
         let completion = self.completion
-        self.completion = nil
+        cancel()
         completion?(answer)
     }
 }

@@ -13,44 +13,53 @@ final class ResolverChannel {
         /// For the first attempt; c-ares doubles it each time it has been through all servers.
         var attemptMilliseconds: CInt = 2000
         var attempts: CInt = 3
+        var openSocket = ResolverSockets.system
     }
 
-    typealias Answered = (Result<[IPAddress], ResolutionError>, _ timeToLive: Int) -> Void
-
     private let loop: EventLoop
+    private let settings: Settings
+    private let hosts: HostsFile
     private var channel: ares_channel?
     private var sockets: [CInt: ResolverSocket] = [:]
     private var timeout: Deadline?
     private var depth = 0
-    private var queries = 0
+    private var lookUps = 0
     private var isClosing = false
     private var closesWhenIdle = false
     private var finished: [() -> Void] = []
+    /// The last socket that c-ares asked for could not be had.
+    fileprivate private(set) var lacksDescriptors = false
 
     /// c-ares reads /etc/resolv.conf here, blocking, like every program does when it starts.
     init(loop: EventLoop, settings: Settings) throws(ResolutionError) {
         self.loop = loop
+        self.settings = settings
         try Self.prepareLibrary()
+        hosts = try HostsFile()
         var options = ares_options()
         options.timeout = settings.attemptMilliseconds
         options.tries = settings.attempts
+        // No search list: both families are asked for under one name, whichever of them it has.
+        options.ndomains = 0
         options.sock_state_cb = { context, descriptor, readable, writable in
             guard let context else { return }
             Unmanaged<ResolverChannel>.fromOpaque(context).takeUnretainedValue()
                 .watch(descriptor, read: readable != 0, write: writable != 0)
         }
         // Unretained: the channel calls back no later than in ares_destroy, which comes before our end.
-        options.sock_state_cb_data = Unmanaged.passUnretained(self).toOpaque()
-        let mask = ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB | ARES_OPT_LOOKUPS
-        // Hosts file, then DNS, whatever nsswitch.conf says: c-ares knows no other sources, and a line that names
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        options.sock_state_cb_data = context
+        let mask = ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_DOMAINS | ARES_OPT_SOCK_STATE_CB | ARES_OPT_LOOKUPS
+        // DNS after the hosts file, whatever nsswitch.conf says: c-ares knows no other sources, and a line that names
         // only "resolve" would leave it none.
-        let status = "fb".withCString { lookups in
+        let status = "b".withCString { lookups in
             options.lookups = UnsafeMutablePointer(mutating: lookups)
             return ares_init_options(&channel, &options, mask)
         }
         guard status == ARES_SUCCESS, let channel else {
             throw ResolutionError(status: status, name: "resolver")
         }
+        ares_set_socket_functions(channel, ResolverSockets.functions, context)
         if let servers = settings.servers {
             let status = ares_set_servers_ports_csv(channel, servers)
             guard status == ARES_SUCCESS else { throw ResolutionError(status: status, name: servers) }
@@ -65,26 +74,26 @@ final class ResolverChannel {
         if let channel { ares_destroy(channel) }
     }
 
-    /// Asks for A and AAAA; `answered` is called once, never while c-ares is at work, but perhaps before this returns.
-    func lookUp(_ name: String, answered: @escaping Answered) {
-        guard let channel, !isClosing else { return answered(.failure(.cancelled), 0) }
-        let query = Query(name: name, channel: self, answered: answered)
-        queries += 1
-        var hints = ares_addrinfo_hints()
-        hints.ai_family = AF_UNSPEC
-        hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
-        // ENVHOSTS: the variable CARES_HOSTS may name another hosts file. Sorted by RFC 6724, since NOSORT isn't set.
-        hints.ai_flags = ARES_AI_ENVHOSTS
-        whileWorking {
-            // Released in the callback, which c-ares calls exactly once for each query, if need be in ares_destroy.
-            let context = Unmanaged.passRetained(query).toOpaque()
-            ares_getaddrinfo(
-                channel, name, nil, &hints,
-                { context, status, _, info in
-                    guard let context else { return }
-                    Unmanaged<Query>.fromOpaque(context).takeRetainedValue().finish(status: status, info: info)
-                }, context)
-        }
+    /// Looks the name up in the hosts file, then in DNS.
+    /// - Parameters:
+    ///   - begun: called at most once, before `answered`, with addresses that are good to begin with.
+    ///   - answered: called once. Neither is called while c-ares is at work, but perhaps before this returns.
+    func lookUp(
+        _ name: String, begun: @escaping ([IPAddress]) -> Void, answered: @escaping (NameLookup.Reply) -> Void
+    ) {
+        guard channel != nil, !isClosing else { return answered(.failed(.cancelled)) }
+        let known = hosts.addresses(of: name)
+        guard known.isEmpty else { return answered(.addresses(known, timeToLive: 0)) }
+        lookUps += 1
+        LookUp(name, candidates: hosts.candidates(for: name), channel: self, loop: loop, begun: begun) { reply in
+            self.ended()
+            answered(reply)
+        }.start()
+    }
+
+    private func ended() {
+        lookUps -= 1
+        if lookUps == 0, closesWhenIdle { close() }
     }
 
     var isClosed: Bool { channel == nil }
@@ -95,10 +104,30 @@ final class ResolverChannel {
         whileWorking {}
     }
 
-    /// Closes when the last query in progress has its answer.
+    /// Closes when the last look-up in progress has its answer.
     func closeWhenIdle() {
         closesWhenIdle = true
-        if queries == 0 { close() }
+        if lookUps == 0 { close() }
+    }
+
+    /// Asks DNS for one family of exactly this name; `answered` is called once, never while c-ares is at work.
+    fileprivate func ask(_ name: String, _ family: NameLookup.Family, answered: @escaping (NameLookup.Reply) -> Void) {
+        guard let channel, !isClosing else { return answered(.failed(.cancelled)) }
+        let query = Query(name: name, channel: self, answered: answered)
+        var hints = ares_addrinfo_hints()
+        hints.ai_family = family == .ipv6 ? AF_INET6 : AF_INET
+        hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
+        whileWorking {
+            // Released in the callback, which c-ares calls exactly once for each query, if need be in ares_destroy.
+            // Sorted by RFC 6724, since NOSORT isn't set.
+            let context = Unmanaged.passRetained(query).toOpaque()
+            ares_getaddrinfo(
+                channel, name, nil, &hints,
+                { context, status, _, info in
+                    guard let context else { return }
+                    Unmanaged<Query>.fromOpaque(context).takeRetainedValue().finish(status: status, info: info)
+                }, context)
+        }
     }
 
     fileprivate func process(read: CInt, write: CInt) {
@@ -138,6 +167,16 @@ final class ResolverChannel {
         }
     }
 
+    // MARK: Sockets
+
+    /// c-ares wants a socket: -1 and errno, as of socket(2), if there is none to be had.
+    func openSocket(_ family: CInt, _ type: CInt, _ proto: CInt) -> CInt {
+        let flags = CInt(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        let descriptor = settings.openSocket(family, type | flags, proto)
+        lacksDescriptors = descriptor < 0 && SystemError.last("socket").isLackOfDescriptors
+        return descriptor
+    }
+
     /// c-ares wants to hear about a socket, or (neither) is about to close it.
     private func watch(_ descriptor: CInt, read: Bool, write: Bool) {
         guard read || write else {
@@ -156,58 +195,31 @@ final class ResolverChannel {
         socket.source?.wantsWrite = write
     }
 
-    /// One look-up in c-ares' hands.
+    /// One question in c-ares' hands.
     private final class Query {
         private let name: String
         private let channel: ResolverChannel
-        private let answered: Answered
+        private let answered: (NameLookup.Reply) -> Void
 
-        init(name: String, channel: ResolverChannel, answered: @escaping Answered) {
+        init(name: String, channel: ResolverChannel, answered: @escaping (NameLookup.Reply) -> Void) {
             self.name = name
             self.channel = channel
             self.answered = answered
         }
 
         func finish(status: CInt, info: UnsafeMutablePointer<ares_addrinfo>?) {
-            let answered = self.answered
-            let answer = status == ARES_SUCCESS ? Self.read(info, name: name) : .failure(.init(status: status, name: name))
-            let timeToLive = Self.timeToLive(of: info)
+            let reply = reply(status, info)
             ares_freeaddrinfo(info)
-            channel.queries -= 1
-            if channel.queries == 0, channel.closesWhenIdle { channel.isClosing = true }
-            channel.finished.append { answered(answer, timeToLive) }
+            let answered = self.answered
+            channel.finished.append { answered(reply) }
         }
 
-        private static func read(
-            _ info: UnsafeMutablePointer<ares_addrinfo>?, name: String
-        ) -> Result<[IPAddress], ResolutionError> {
-            var addresses: [IPAddress] = []
-            var node = info?.pointee.nodes
-            while let current = node {
-                if let address = current.pointee.ai_addr.flatMap({ SocketAddress($0) })?.ip,
-                    !addresses.contains(address)
-                {
-                    addresses.append(address)
-                }
-                node = current.pointee.ai_next
-            }
-            return addresses.isEmpty ? .failure(.noAddresses(name)) : .success(addresses)
-        }
-
-        /// Seconds: the shortest of all records that led to the addresses, aliases included.
-        private static func timeToLive(of info: UnsafeMutablePointer<ares_addrinfo>?) -> Int {
-            var shortest = CInt.max
-            var node = info?.pointee.nodes
-            while let current = node {
-                shortest = min(shortest, current.pointee.ai_ttl)
-                node = current.pointee.ai_next
-            }
-            var alias = info?.pointee.cnames
-            while let current = alias {
-                shortest = min(shortest, current.pointee.ttl)
-                alias = current.pointee.next
-            }
-            return Int(shortest)
+        private func reply(_ status: CInt, _ info: UnsafeMutablePointer<ares_addrinfo>?) -> NameLookup.Reply {
+            if status == ARES_ECONNREFUSED, channel.lacksDescriptors { return .failed(.noDescriptors(name)) }
+            guard status == ARES_SUCCESS else { return .failed(ResolutionError(status: status, name: name)) }
+            let addresses = AddressInfo.addresses(info)
+            if addresses.isEmpty { return .failed(.noAddresses(name)) }
+            return .addresses(addresses, timeToLive: AddressInfo.timeToLive(of: info))
         }
     }
 
@@ -216,6 +228,64 @@ final class ResolverChannel {
 
     private static func prepareLibrary() throws(ResolutionError) {
         guard libraryStatus == ARES_SUCCESS else { throw ResolutionError(status: libraryStatus, name: "resolver") }
+    }
+}
+
+/// Drives a ``NameLookup``. Held by the questions that it has asked, and by its delay.
+private final class LookUp {
+    private var state: NameLookup
+    private let channel: ResolverChannel
+    private var begun: (([IPAddress]) -> Void)?
+    private var answered: ((NameLookup.Reply) -> Void)?
+    private let loop: EventLoop
+    private var delay: Timer?
+    /// How many names have been asked for: answers about earlier ones are of no use.
+    private var asked = 0
+
+    init(
+        _ name: String, candidates: [String], channel: ResolverChannel, loop: EventLoop,
+        begun: @escaping ([IPAddress]) -> Void, answered: @escaping (NameLookup.Reply) -> Void
+    ) {
+        state = NameLookup(name, candidates: candidates)
+        self.channel = channel
+        self.loop = loop
+        self.begun = begun
+        self.answered = answered
+    }
+
+    func start() { perform(state.start()) }
+
+    private func perform(_ action: NameLookup.Action) {
+        switch action {
+        case .wait: break
+        case .ask(let name): ask(name)
+        case .startDelay:
+            delay = Timer(loop: loop, afterNanoseconds: NameLookup.resolutionDelayNanoseconds) { [self] in
+                delay = nil
+                perform(state.delayPassed())
+            }
+        case .begin(let addresses):
+            delay = nil
+            begun?(addresses)
+            begun = nil
+        case .end(let reply):
+            delay = nil
+            begun = nil
+            let answered = self.answered
+            self.answered = nil
+            answered?(reply)
+        }
+    }
+
+    private func ask(_ name: String) {
+        asked += 1
+        let number = asked
+        for family in [NameLookup.Family.ipv6, .ipv4] where number == asked {
+            channel.ask(name, family) { [self] reply in
+                guard number == asked, answered != nil else { return }
+                perform(state.received(reply, family))
+            }
+        }
     }
 }
 

@@ -77,6 +77,16 @@ package enum Socket {
         return socket
     }
 
+    /// Whether the address is one of this machine's, as bind(2) has it: also those of 127.0.0.0/8 and of local routes that
+    /// no interface lists. False if there is no descriptor to ask with.
+    package static func isLocal(_ ip: IPAddress) -> Bool {
+        let type = CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue)
+        let raw = socket(ip.isIPv6 ? AF_INET6 : AF_INET, type, 0)
+        guard raw >= 0 else { return false }
+        let descriptor = Descriptor(owning: raw)
+        return SocketAddress(ip: ip, port: 0).withSockaddr { bind(descriptor.raw, $0, $1) } == 0
+    }
+
     /// The error that waits on the socket (SO_ERROR), 0 if none; reading it clears it.
     package static func pendingError(_ descriptor: CInt) -> CInt {
         var code: CInt = 0

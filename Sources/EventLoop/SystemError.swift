@@ -17,6 +17,9 @@ package struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
         SystemError(code: errno, call: call)
     }
 
+    /// The process, or the whole machine, has no file descriptor left (EMFILE, ENFILE).
+    package var isLackOfDescriptors: Bool { code == EMFILE || code == ENFILE }
+
     /// What the code alone means: `Connection refused`.
     package var reason: String {
         // strerror_r instead of strerror: several loops may describe errors at once.

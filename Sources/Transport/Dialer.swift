@@ -27,6 +27,9 @@ package struct DialError: Error, CustomStringConvertible {
     /// In the order in which they failed; empty if there was no address to try.
     package let attempts: [Attempt]
 
+    /// At least one address was not even tried, because the process has no file descriptor left.
+    package var isLackOfDescriptors: Bool { attempts.contains { $0.error.isLackOfDescriptors } }
+
     /// `192.0.2.1:443: Connection refused; [2001:db8::1]:443: Network is unreachable`
     package var description: String {
         attempts.isEmpty
@@ -48,17 +51,19 @@ package final class Dialer {
     private var completion: ((Result<DialedSocket, DialError>) -> Void)?
 
     /// `addresses` in the resolver's order; the families are interleaved here. `attemptDelayNanoseconds` is how long an
-    /// attempt is alone before the next one joins (RFC 8305: 250 ms).
+    /// attempt is alone before the next one joins (RFC 8305: 250 ms). `moreToCome` as long as ``add(_:moreToCome:)`` will
+    /// bring others.
     ///
     /// `completion` is called once on the loop's thread, after `start` has returned, never after `cancel`.
     package init(
-        loop: EventLoop, addresses: [SocketAddress], attemptDelayNanoseconds: UInt64 = 250_000_000,
+        loop: EventLoop, addresses: [SocketAddress], moreToCome: Bool = false,
+        attemptDelayNanoseconds: UInt64 = 250_000_000,
         completion: @escaping (Result<DialedSocket, DialError>) -> Void
     ) {
         self.loop = loop
         self.attemptDelay = attemptDelayNanoseconds
         self.completion = completion
-        algorithm = HappyEyeballs(addresses: addresses)
+        algorithm = HappyEyeballs(addresses: addresses, moreToCome: moreToCome)
     }
 
     /// Starts dialing; to be called once. The dialer has to be held until it completes: letting it go cancels.
@@ -73,6 +78,12 @@ package final class Dialer {
         } else {
             perform(action)
         }
+    }
+
+    /// Tries these too. To be told after `start`, from outside of it.
+    package func add(_ addresses: [SocketAddress], moreToCome: Bool) {
+        guard completion != nil else { return }
+        perform(algorithm.add(addresses, moreToCome: moreToCome))
     }
 
     /// Closes the sockets in progress. The completion isn't called any more, and is let go.

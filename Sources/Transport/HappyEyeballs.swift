@@ -26,16 +26,33 @@ package struct HappyEyeballs: Sendable {
         case ended
     }
 
-    /// The addresses in the order in which they are tried.
-    package let order: [SocketAddress]
+    /// The addresses in the order in which they are tried. What was tried keeps its index.
+    package private(set) var order: [SocketAddress]
     private var state = State.idle
     private var next = 0
     private var pending: Set<Int> = []
+    /// The name server still owes some.
+    private var moreToCome: Bool
+    /// The next attempt needn't wait for anything but an address.
+    private var isDue = false
 
     /// `addresses` as the resolver sorted them (RFC 6724). The families take turns, starting with that of the
     /// first one (RFC 8305 section 4, with a First Address Family Count of 1); repeated addresses are tried once.
-    package init(addresses: [SocketAddress]) {
-        order = Self.interleaved(addresses)
+    /// - Parameter moreToCome: others will be told to ``add(_:moreToCome:)``; as long as there may be, it hasn't failed.
+    package init(addresses: [SocketAddress], moreToCome: Bool = false) {
+        order = Self.interleaved(addresses, after: nil)
+        self.moreToCome = moreToCome
+    }
+
+    /// More addresses have been found; those that are there already don't count.
+    package mutating func add(_ addresses: [SocketAddress], moreToCome: Bool) -> Action {
+        let waiting = Array(order[next...])
+        order.removeSubrange(next...)
+        let fresh = addresses.filter { !order.contains($0) }
+        order += Self.interleaved(waiting + fresh, after: order.last)
+        self.moreToCome = moreToCome
+        guard case .dialing = state else { return .wait }
+        return isDue || pending.isEmpty ? attemptNext() : .wait
     }
 
     /// To be told once, first of all.
@@ -47,8 +64,9 @@ package struct HappyEyeballs: Sendable {
 
     /// The delay after the latest attempt is over and nothing has connected (RFC 8305 section 5).
     package mutating func attemptDelayPassed() -> Action {
-        guard case .dialing = state, next < order.count else { return .wait }
-        return attemptNext()
+        guard case .dialing = state else { return .wait }
+        isDue = true
+        return next < order.count ? attemptNext() : .wait
     }
 
     /// That attempt has failed: the next one starts at once, without waiting for the delay.
@@ -68,22 +86,26 @@ package struct HappyEyeballs: Sendable {
 
     private mutating func attemptNext() -> Action {
         guard next < order.count else {
-            guard pending.isEmpty else { return .wait }
+            isDue = true
+            guard pending.isEmpty, !moreToCome else { return .wait }
             state = .ended
             return .failed
         }
         let attempt = next
         next += 1
+        isDue = false
         pending.insert(attempt)
-        return .attempt(attempt, startDelay: next < order.count)
+        return .attempt(attempt, startDelay: next < order.count || moreToCome)
     }
 
-    private static func interleaved(_ addresses: [SocketAddress]) -> [SocketAddress] {
+    /// - Parameter last: what was tried last: the other family has the first turn.
+    private static func interleaved(_ addresses: [SocketAddress], after last: SocketAddress?) -> [SocketAddress] {
         guard let first = addresses.first else { return [] }
         var seen: Set<SocketAddress> = []
         let unique = addresses.filter { seen.insert($0).inserted }
-        let preferred = unique.filter { $0.ip.isIPv6 == first.ip.isIPv6 }
-        let other = unique.filter { $0.ip.isIPv6 != first.ip.isIPv6 }
+        let isIPv6First = last.map { !$0.ip.isIPv6 } ?? first.ip.isIPv6
+        let preferred = unique.filter { $0.ip.isIPv6 == isIPv6First }
+        let other = unique.filter { $0.ip.isIPv6 != isIPv6First }
         var order: [SocketAddress] = []
         order.reserveCapacity(unique.count)
         for turn in 0..<max(preferred.count, other.count) {

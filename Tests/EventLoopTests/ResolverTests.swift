@@ -68,6 +68,85 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(try texts(answers[1]) == ["2001:db8::1"])
     }
 
+    // MARK: One family before the other (RFC 8305 section 3)
+
+    /// With a deadline of 20 s for each question: whoever waited for the dropped one would be seen to.
+    @Test(arguments: [ScriptedNameServer.Kind.a, .aaaa])
+    func `a server that drops one of the questions keeps nobody from beginning`(dropped: ScriptedNameServer.Kind) throws {
+        let fixture = try Fixture { _ in addresses("192.0.2.1", "2001:db8::1") }
+        fixture.server.dropped = dropped
+        let resolver = try fixture.resolver()
+        let known = [try #require(IPAddress(dropped == .aaaa ? "192.0.2.1" : "2001:db8::1"))]
+        var begun: [[IPAddress]] = []
+        var answers = 0
+        resolver.resolve("half.test") { addresses in
+            begun.append(addresses)
+            fixture.loop.afterThisTurn { fixture.loop.stop() }
+        } completion: { _ in answers += 1 }
+        run(fixture.loop)
+        #expect(begun == [known])
+        #expect(answers == 0)
+        // Who comes later needn't wait either.
+        resolver.resolve("half.test") { begun.append($0) } completion: { _ in answers += 1 }
+        #expect(begun == [known, known])
+        // The dropped question fails with the resolver; what the other brought stands.
+        fixture.server.dropped = nil
+    }
+
+    @Test func `the addresses of a family whose server fails are enough`() throws {
+        let fixture = try Fixture { _ in addresses("192.0.2.1") }
+        fixture.server.dropped = .aaaa
+        let answer = fixture.answer(try fixture.resolver(attemptMilliseconds: 20), "four.test")
+        #expect(try texts(answer) == ["192.0.2.1"])
+    }
+
+    @Test func `both families come with the completion, the better one first`() throws {
+        let fixture = try Fixture { _ in addresses("192.0.2.1", "2001:db8::1") }
+        let answer = try #require(fixture.answer(try fixture.resolver(), "both.test")).get()
+        #expect(answer.map(\.description) == ["2001:db8::1", "192.0.2.1"])
+    }
+
+    @Test func `that a name doesn't exist needs one answer`() throws {
+        let fixture = try Fixture { _ in .noSuchName }
+        fixture.server.dropped = .aaaa
+        #expect(fixture.answer(try fixture.resolver(), "none.test") == .failure(.notFound("none.test")))
+    }
+
+    // MARK: localhost (RFC 6761 section 6.3)
+
+    @Test(arguments: ["localhost", "LocalHost", "localhost.", "app.localhost", "a.b.LOCALHOST."])
+    func `localhost is loopback, and nobody is asked`(name: String) throws {
+        let fixture = try Fixture { _ in addresses("192.0.2.66") }
+        var answer: Answer?
+        try fixture.resolver().resolve(name) { answer = $0 }
+        #expect(try texts(answer) == ["::1", "127.0.0.1"])
+        #expect(fixture.server.questions.isEmpty)
+    }
+
+    @Test(arguments: ["localhost.test", "notlocalhost", "localhos", "xlocalhost.", "ocalhost", "LOCALHOSt.a"])
+    func `what only looks like localhost is looked up`(name: String) throws {
+        let fixture = try Fixture { _ in addresses("192.0.2.66") }
+        #expect(try texts(fixture.answer(try fixture.resolver(), name)) == ["192.0.2.66"])
+    }
+
+    // MARK: Descriptors
+
+    @Test func `a lack of descriptors is told as such`() throws {
+        let fixture = try Fixture { _ in addresses("192.0.2.1") }
+        var settings = fixture.settings
+        settings.openSocket = { _, _, _ in
+            errno = EMFILE
+            return -1
+        }
+        let starved = try Resolver(loop: fixture.loop, cache: fixture.cache, settings: settings)
+        let answer = fixture.answer(starved, "many.test")
+        #expect(answer == .failure(.noDescriptors("many.test")))
+        guard case .failure(let error)? = answer else { return }
+        #expect(error.description == "many.test: out of file descriptors: no name server can be asked")
+        // It says nothing about the name.
+        #expect(fixture.cache.answer(for: "many.test", at: .now()) == nil)
+    }
+
     @Test func `callers of the same name share a question, whatever its case`() throws {
         let fixture = try Fixture { _ in addresses("192.0.2.1") }
         let answers = fixture.answers(try fixture.resolver(), ["one.test", "ONE.test", "one.TEST", "two.test"])

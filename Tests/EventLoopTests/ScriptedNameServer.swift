@@ -21,6 +21,8 @@ final class ScriptedNameServer: SocketHandler {
     /// For `ares_set_servers_ports_csv`.
     let address: SocketAddress
     private(set) var questions: [String: Int] = [:]
+    /// Questions of this kind are never answered.
+    var dropped: Kind?
     private var source: SocketSource?
     private let descriptor: CInt
     private let reply: (String) -> Reply
@@ -73,6 +75,7 @@ final class ScriptedNameServer: SocketHandler {
         else { return nil }
         let name = labels.joined(separator: ".").lowercased()
         questions[name, default: 0] += 1
+        if kind == dropped { return nil }
         var code: UInt8 = 0
         var records: [[UInt8]] = []
         switch reply(name) {

@@ -77,6 +77,56 @@ import Testing
         #expect(machine.failed(7) == .wait)
     }
 
+    // MARK: Addresses that come later
+
+    private static func addresses(_ texts: [String]) throws -> [SocketAddress] { try texts.map(address) }
+
+    @Test func `with more to come there is a delay after the last one, and no failure`() throws {
+        var machine = HappyEyeballs(addresses: try Self.addresses(["::1"]), moreToCome: true)
+        #expect(machine.start() == .attempt(0, startDelay: true))
+        #expect(machine.failed(0) == .wait)
+        #expect(machine.add(try Self.addresses(["::1", "1.1.1.1"]), moreToCome: false) == .attempt(1, startDelay: false))
+        #expect(machine.order == (try Self.addresses(["::1", "1.1.1.1"])))
+        #expect(machine.failed(1) == .failed)
+    }
+
+    @Test func `what comes within the delay waits for its end`() throws {
+        var machine = HappyEyeballs(addresses: try Self.addresses(["::1"]), moreToCome: true)
+        _ = machine.start()
+        #expect(machine.add(try Self.addresses(["1.1.1.1"]), moreToCome: false) == .wait)
+        #expect(machine.attemptDelayPassed() == .attempt(1, startDelay: false))
+    }
+
+    @Test func `what comes after the delay is tried at once`() throws {
+        var machine = HappyEyeballs(addresses: try Self.addresses(["1.1.1.1"]), moreToCome: true)
+        _ = machine.start()
+        #expect(machine.attemptDelayPassed() == .wait)
+        #expect(machine.add(try Self.addresses(["::1", "::2"]), moreToCome: false) == .attempt(1, startDelay: true))
+        #expect(machine.attemptDelayPassed() == .attempt(2, startDelay: false))
+    }
+
+    @Test func `the families go on taking turns`() throws {
+        var machine = HappyEyeballs(addresses: try Self.addresses(["::1", "::2", "::3"]), moreToCome: true)
+        _ = machine.start()
+        _ = machine.add(try Self.addresses(["::1", "::2", "::3", "1.1.1.1", "2.2.2.2"]), moreToCome: false)
+        #expect(machine.order == (try Self.addresses(["::1", "1.1.1.1", "::2", "2.2.2.2", "::3"])))
+    }
+
+    @Test func `nothing came after all`() throws {
+        var machine = HappyEyeballs(addresses: [], moreToCome: true)
+        #expect(machine.start() == .wait)
+        #expect(machine.add([], moreToCome: false) == .failed)
+        #expect(machine.add(try Self.addresses(["::1"]), moreToCome: false) == .wait)
+    }
+
+    @Test func `one that has connected needs no others`() throws {
+        var machine = HappyEyeballs(addresses: try Self.addresses(["::1"]), moreToCome: true)
+        _ = machine.start()
+        #expect(machine.connected(0) == .connected(0, losers: []))
+        #expect(machine.add(try Self.addresses(["1.1.1.1"]), moreToCome: false) == .wait)
+        #expect(machine.attemptDelayPassed() == .wait)
+    }
+
     /// Whatever the order of events, each address is tried at most once, and it ends exactly once.
     @Test(arguments: 0..<200) func `any order of events ends well`(seed: UInt64) throws {
         var random = SplitMix(state: seed)

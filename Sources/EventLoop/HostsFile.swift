@@ -1,0 +1,92 @@
+internal import CCares
+internal import Glibc
+
+/// The hosts file, and what else c-ares reads from the system's configuration of names: the search list.
+///
+/// A channel of its own that has no other source, since asking c-ares for one family after the other must not
+/// read the file twice, nor take a name from the file and its other family from DNS.
+struct HostsFile: ~Copyable {
+    private var channel: ares_channel?
+
+    init() throws(ResolutionError) {
+        var options = ares_options()
+        let status = "f".withCString { lookups in
+            options.lookups = UnsafeMutablePointer(mutating: lookups)
+            return ares_init_options(&channel, &options, ARES_OPT_LOOKUPS)
+        }
+        guard status == ARES_SUCCESS else { throw ResolutionError(status: status, name: "resolver") }
+    }
+
+    deinit {
+        if let channel { ares_destroy(channel) }
+    }
+
+    /// The addresses of both families, sorted by RFC 6724; none if the file, which is read anew, doesn't name the host.
+    func addresses(of name: String) -> [IPAddress] {
+        final class Answer { var addresses: [IPAddress] = [] }
+        let answer = Answer()
+        var hints = ares_addrinfo_hints()
+        hints.ai_family = AF_UNSPEC
+        hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
+        // ENVHOSTS: the variable CARES_HOSTS may name another hosts file.
+        hints.ai_flags = ARES_AI_ENVHOSTS
+        // With nothing to wait for, the callback comes before the call returns.
+        ares_getaddrinfo(
+            channel, name, nil, &hints,
+            { context, status, _, info in
+                guard let context else { return }
+                if status == ARES_SUCCESS {
+                    Unmanaged<Answer>.fromOpaque(context).takeUnretainedValue().addresses = AddressInfo.addresses(info)
+                }
+                ares_freeaddrinfo(info)
+            }, Unmanaged.passUnretained(answer).toOpaque())
+        return withExtendedLifetime(answer) { answer.addresses }
+    }
+
+    /// What to ask DNS for when a client names `name`: itself, and with the domains of the search list; itself first if
+    /// it has as many dots as `ndots` says (resolv.conf(5)). A dot at the end means: nothing but itself.
+    func candidates(for name: String) -> [String] {
+        if name.hasSuffix(".") { return [name] }
+        var options = ares_options()
+        var mask: CInt = 0
+        guard ares_save_options(channel, &options, &mask) == ARES_SUCCESS else { return [name] }
+        defer { ares_destroy_options(&options) }
+        let domains = (0..<Int(max(options.ndomains, 0))).compactMap { index in
+            options.domains[index].map { String(cString: $0) }
+        }
+        let longer = domains.filter { !$0.isEmpty && $0 != "." }.map { "\(name).\($0)" }
+        let dots = name.utf8.count { $0 == UInt8(ascii: ".") }
+        return dots >= max(options.ndots, 0) ? [name] + longer : longer + [name]
+    }
+}
+
+/// What c-ares answers with.
+enum AddressInfo {
+    static func addresses(_ info: UnsafeMutablePointer<ares_addrinfo>?) -> [IPAddress] {
+        var addresses: [IPAddress] = []
+        var node = info?.pointee.nodes
+        while let current = node {
+            if let address = current.pointee.ai_addr.flatMap({ SocketAddress($0) })?.ip, !addresses.contains(address) {
+                addresses.append(address)
+            }
+            node = current.pointee.ai_next
+        }
+        return addresses
+    }
+
+    /// Seconds: the shortest of all records that led to the addresses, aliases included.
+    static func timeToLive(of info: UnsafeMutablePointer<ares_addrinfo>?) -> Int {
+        var shortest = CInt.max
+        var node = info?.pointee.nodes
+        while let current = node {
+            shortest = min(shortest, current.pointee.ai_ttl)
+            node = current.pointee.ai_next
+        }
+        var alias = info?.pointee.cnames
+        while let current = alias {
+            shortest = min(shortest, current.pointee.ttl)
+            alias = current.pointee.next
+        }
+        return Int(shortest)
+    }
+}

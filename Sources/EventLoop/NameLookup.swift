@@ -1,0 +1,102 @@
+/// One name that is being looked up: A and AAAA side by side, and after them, where the name has neither, the next name
+/// of the search list.
+///
+/// A value without I/O: whoever drives it (`ResolverChannel`) tells what came and does what it says. Connecting may
+/// begin before both answers are there (RFC 8305 section 3): with the IPv6 addresses as soon as they have come, with
+/// the IPv4 ones 50 ms later. A name server that drops one of the questions delays nobody by more than that.
+struct NameLookup {
+    enum Family: Equatable {
+        case ipv4, ipv6
+    }
+
+    /// What the name servers say of one name and family.
+    enum Reply: Equatable {
+        /// At least one address, good for so many seconds.
+        case addresses([IPAddress], timeToLive: Int)
+        case failed(ResolutionError)
+
+        fileprivate var addresses: [IPAddress] {
+            if case .addresses(let addresses, _) = self { addresses } else { [] }
+        }
+    }
+
+    enum Action: Equatable {
+        case wait
+        /// Ask for both families of this name. Answers about an earlier one count no more.
+        case ask(String)
+        /// Tell `delayPassed` after ``resolutionDelayNanoseconds``.
+        case startDelay
+        /// These are good to begin with; the end is still to come.
+        case begin([IPAddress])
+        case end(Reply)
+    }
+
+    /// RFC 8305 section 8: the Resolution Delay.
+    static let resolutionDelayNanoseconds: UInt64 = 50_000_000
+
+    private let name: String
+    private var candidates: ArraySlice<String>
+    private var ipv4: Reply?
+    private var ipv6: Reply?
+    private var hasBegun = false
+    /// One of the candidates exists, but has no address.
+    private var exists = false
+
+    /// - Parameter candidates: what to ask for, one after the other; at least one.
+    init(_ name: String, candidates: [String]) {
+        self.name = name
+        self.candidates = candidates[...]
+    }
+
+    mutating func start() -> Action { askNext() }
+
+    mutating func received(_ reply: Reply, _ family: Family) -> Action {
+        switch family {
+        case .ipv4: ipv4 = reply
+        case .ipv6: ipv6 = reply
+        }
+        if let ipv4, let ipv6 { return concluded(ipv4, ipv6) }
+        switch (family, reply) {
+        case (.ipv6, .addresses(let addresses, _)):
+            hasBegun = true
+            return .begin(addresses)
+        // That the name doesn't exist holds for both families (RFC 8020), but for servers that say so of AAAA alone
+        // (RFC 4074 section 4.2).
+        case (.ipv4, .addresses), (.ipv4, .failed(.notFound)): return .startDelay
+        case (_, .failed): return .wait
+        }
+    }
+
+    /// ``Action/startDelay`` is over. Changes nothing if both answers have come meanwhile.
+    mutating func delayPassed() -> Action {
+        guard let ipv4, ipv6 == nil, !hasBegun else { return .wait }
+        switch ipv4 {
+        case .addresses(let addresses, _):
+            hasBegun = true
+            return .begin(addresses)
+        case .failed: return concluded(ipv4, ipv4)
+        }
+    }
+
+    private mutating func askNext() -> Action {
+        guard let next = candidates.popFirst() else {
+            return .end(.failed(exists ? .noAddresses(name) : .notFound(name)))
+        }
+        ipv4 = nil
+        ipv6 = nil
+        return .ask(next)
+    }
+
+    private mutating func concluded(_ ipv4: Reply, _ ipv6: Reply) -> Action {
+        var timeToLive = Int.max
+        for case .addresses(_, let seconds) in [ipv4, ipv6] { timeToLive = min(timeToLive, seconds) }
+        let addresses = ipv6.addresses + ipv4.addresses
+        guard addresses.isEmpty else { return .end(.addresses(addresses, timeToLive: timeToLive)) }
+        for case .failed(let error) in [ipv4, ipv6] {
+            // Whether a later name would have been right can't be known.
+            guard error.isAboutName else { return .end(.failed(error)) }
+            if case .noAddresses = error { exists = true }
+        }
+        return askNext()
+    }
+}

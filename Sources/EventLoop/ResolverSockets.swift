@@ -1,0 +1,30 @@
+internal import CCares
+internal import Glibc
+
+/// How c-ares gets its sockets: as it would itself, but that a lack of descriptors is noticed. c-ares has no word for that,
+/// and says that it could not contact a server.
+enum ResolverSockets {
+    /// Opens a socket as socket(2) does; the tests' way to run out of descriptors.
+    typealias Open = @Sendable (_ family: CInt, _ type: CInt, _ protocol: CInt) -> CInt
+
+    static let system: Open = { socket($0, $1, $2) }
+
+    /// c-ares keeps the pointer, so the table is never given back.
+    static nonisolated(unsafe) let functions: UnsafePointer<ares_socket_functions> = {
+        let table = UnsafeMutablePointer<ares_socket_functions>.allocate(capacity: 1)
+        table.initialize(
+            to: ares_socket_functions(
+                asocket: { family, type, proto, context in
+                    guard let context else { return -1 }
+                    return Unmanaged<ResolverChannel>.fromOpaque(context).takeUnretainedValue()
+                        .openSocket(family, type, proto)
+                },
+                aclose: { descriptor, _ in close(descriptor) },
+                aconnect: { descriptor, address, length, _ in connect(descriptor, address, length) },
+                arecvfrom: { descriptor, bytes, count, flags, address, length, _ in
+                    recvfrom(descriptor, bytes, count, flags, address, length)
+                },
+                asendv: { descriptor, pieces, count, _ in writev(descriptor, pieces, count) }))
+        return UnsafePointer(table)
+    }()
+}
