@@ -26,7 +26,6 @@ package struct Authority: Sendable, Hashable, CustomStringConvertible {
     /// Reads an authority.
     ///
     /// - Parameter defaultPort: the port where none is written; nil if one must be (CONNECT).
-    ///   Only there may an IPv6 address lack its brackets: the last group is the port then.
     package static func parse(_ bytes: Span<UInt8>, defaultPort: UInt16?) -> Result<Authority, AuthorityError> {
         let whole = ByteRange(0, bytes.count)
         guard !whole.isEmpty else { return .failure(.empty) }
@@ -52,7 +51,8 @@ package struct Authority: Sendable, Hashable, CustomStringConvertible {
                 colons += 1
                 last = offset
             }
-            if colons > 1, defaultPort != nil { return .failure(.unbracketedIPv6) }
+            // Where the address ends and the port begins can't be known: programs disagree.
+            if colons > 1 { return .failure(.unbracketedIPv6(meant: bracketed(bytes, last))) }
             hostRange = ByteRange(0, last)
             portRange = colons == 0 ? nil : ByteRange(last + 1, bytes.count)
         }
@@ -68,6 +68,14 @@ package struct Authority: Sendable, Hashable, CustomStringConvertible {
     /// Reads an authority from text, for configuration and the command line.
     package static func parse(_ text: String, defaultPort: UInt16?) -> Result<Authority, AuthorityError> {
         parse(Array(text.utf8).span, defaultPort: defaultPort)
+    }
+
+    /// What was probably meant by an address without brackets: its last group as the port; nil if that makes no sense.
+    private static func bracketed(_ bytes: Span<UInt8>, _ lastColon: Int) -> String? {
+        guard let address = IPv6Text.canonical(ByteRange(0, lastColon), in: bytes),
+            case .success(let port) = parsePort(ByteRange(lastColon + 1, bytes.count), in: bytes, defaultPort: nil)
+        else { return IPv6Text.canonical(ByteRange(0, bytes.count), in: bytes).map { "[\($0)]" } }
+        return "[\(address)]:\(port)"
     }
 
     private static func characterDefect(in bytes: Span<UInt8>) -> AuthorityError? {
@@ -198,7 +206,9 @@ extension Authority {
 package enum AuthorityError: Error, Sendable, Hashable, CustomStringConvertible {
     case empty, userInformation, percentEncoding, notASCII, controlCharacter, invalidCharacter
     case emptyLabel, labelTooLong, hostTooLong, numericHost
-    case invalidIPv6, unbracketedIPv6
+    case invalidIPv6
+    /// With what it would have been in brackets.
+    case unbracketedIPv6(meant: String?)
     case missingPort, invalidPort
 
     package var description: String {
@@ -214,7 +224,9 @@ package enum AuthorityError: Error, Sendable, Hashable, CustomStringConvertible 
         case .hostTooLong: "the host is longer than 253 bytes"
         case .numericHost: "the host ends in a number but is no dotted IPv4 address"
         case .invalidIPv6: "the IPv6 address is malformed"
-        case .unbracketedIPv6: "an IPv6 address needs brackets here"
+        case .unbracketedIPv6(let meant):
+            meant.map { "an IPv6 address needs brackets: write \($0)" }
+                ?? "the host has more than one colon, and is not an IPv6 address in brackets, as in [2001:db8::1]:443"
         case .missingPort: "the port is missing"
         case .invalidPort: "the port is not a number from 1 to 65535, without leading zeros"
         }

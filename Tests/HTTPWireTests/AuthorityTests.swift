@@ -14,9 +14,6 @@ import Testing
         ("[1::]:80", "[1::]:80", .ipv6), ("[::ffff:192.0.2.1]:80", "[::ffff:192.0.2.1]:80", .ipv6),
         ("[::FFFF:c000:201]:80", "[::ffff:192.0.2.1]:80", .ipv6), ("[64:ff9b::192.0.2.1]:80", "[64:ff9b::c000:201]:80", .ipv6),
         ("[fe80::1:2:3:4]:80", "[fe80::1:2:3:4]:80", .ipv6),
-        // Without brackets the last group is the port.
-        ("::1:443", "[::1]:443", .ipv6), ("2001:db8::1:443", "[2001:db8::1]:443", .ipv6),
-        ("1:2:3:4:5:6:7:8:443", "[1:2:3:4:5:6:7:8]:443", .ipv6),
     ])
     func hostsHaveOneForm(_ text: String, _ canonical: String, _ kind: Authority.Kind) throws {
         let authority = try Authority.parse(text, defaultPort: nil).get()
@@ -52,7 +49,12 @@ import Testing
         ("[1:2:3:4:5:6:7:8:9]:443", .invalidIPv6), ("[1::2:3:4:5:6:7:8]:443", .invalidIPv6), ("[:1:2:3:4:5:6:7:8]:443", .invalidIPv6),
         ("[1:2:3:4:5:6:7:8:]:443", .invalidIPv6), ("[12345::]:443", .invalidIPv6), ("[::g]:443", .invalidIPv6),
         ("[:::1]:443", .invalidIPv6), ("[::1.2.3]:443", .invalidIPv6), ("[::1.2.3.4:5]:443", .invalidIPv6), ("[:]:443", .invalidIPv6),
-        ("::1", .invalidIPv6), ("fe80::1", .invalidIPv6),
+        // Where the port begins is anybody's guess.
+        ("::1:443", .unbracketedIPv6(meant: "[::1]:443")), ("2001:DB8::1:443", .unbracketedIPv6(meant: "[2001:db8::1]:443")),
+        ("1:2:3:4:5:6:7:8:443", .unbracketedIPv6(meant: "[1:2:3:4:5:6:7:8]:443")),
+        ("1:2:3:4:5:6:7:8", .unbracketedIPv6(meant: "[1:2:3:4:5:6:7:8]")), ("fe80::1:99999", .unbracketedIPv6(meant: nil)),
+        ("::1", .unbracketedIPv6(meant: "[::1]")), ("fe80::abcd", .unbracketedIPv6(meant: "[fe80::abcd]")),
+        ("a:b:443", .unbracketedIPv6(meant: nil)),
     ])
     func whatIsAmbiguousIsRefused(_ text: String, _ error: AuthorityError) {
         #expect(Authority.parse(text, defaultPort: nil) == .failure(error))
@@ -68,9 +70,14 @@ import Testing
         #expect(Authority.parse(String(repeating: "a", count: 300) + ":1", defaultPort: nil) == .failure(.hostTooLong))
     }
 
-    @Test func unbracketedIPv6IsForConnectOnly() {
-        #expect(Authority.parse("::1", defaultPort: 443) == .failure(.unbracketedIPv6))
-        #expect(Authority.parse("2001:db8::1:443", defaultPort: 443) == .failure(.unbracketedIPv6))
+    @Test func anAddressWithoutBracketsIsToldWhatToWrite() throws {
+        for port in [nil, 443] as [UInt16?] {
+            guard case .failure(let error) = Authority.parse("::1:443", defaultPort: port) else {
+                Issue.record("accepted")
+                return
+            }
+            #expect(error.description == "an IPv6 address needs brackets: write [::1]:443")
+        }
     }
 
     @Test(arguments: [

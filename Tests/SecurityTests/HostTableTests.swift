@@ -63,13 +63,14 @@ import Testing
         #expect(table.entry(forHost: "::1", port: 6) == nil)
     }
 
-    @Test func anAddressHasOneSpellingAndIsNoOther() throws {
+    @Test func anAddressHasOneSpelling() throws {
         let table = try table(["2001:DB8:0::1", "192.0.2.7", "[::ffff:192.0.2.8]:443"])
         #expect(table.entry(forHost: "2001:db8:0:0::1", port: 443) != nil)
         #expect(table.entry(forHost: "192.0.2.7", port: 443) != nil)
-        #expect(table.entry(forHost: "::ffff:192.0.2.7", port: 443) == nil)
+        #expect(table.entry(forHost: "::ffff:192.0.2.7", port: 443)?.pattern.name == "192.0.2.7")
         #expect(table.entry(forHost: "::ffff:c000:208", port: 443) != nil)
-        #expect(table.entry(forHost: "192.0.2.8", port: 443) == nil)
+        #expect(table.entry(forHost: "192.0.2.8", port: 443)?.value == "[::ffff:192.0.2.8]:443")
+        #expect(table.entry(forHost: "192.0.2.9", port: 443) == nil)
     }
 
     @Test func duplicatesAreReportedAndTheFirstHolds() throws {
@@ -143,6 +144,38 @@ import Testing
             #expect(table.entry(forHost: "H\(number).example.test", port: 1)?.value == number)
         }
         #expect(table.entry(forHost: "h100000.example.test", port: 1) == nil)
+    }
+
+    /// An entry that a client gets round by spelling the address in another way is worth nothing.
+    @Test(arguments: [
+        ("127.0.0.1", ["::ffff:127.0.0.1", "::ffff:7f00:1", "0:0:0:0:0:FFFF:127.0.0.1", "0.0.0.0", "::ffff:0.0.0.0"]),
+        ("0.0.0.0", ["127.0.0.1", "0.0.0.0", "::ffff:127.0.0.1"]),
+        ("::ffff:192.0.2.7", ["192.0.2.7", "::ffff:c000:207"]),
+        ("::1", ["::", "0::0", "0:0:0:0:0:0:0:1", "::0.0.0.1", "::0.0.0.0"]),
+        ("192.0.2.7", ["64:ff9b::192.0.2.7", "64:FF9B::c000:207", "::ffff:0:192.0.2.7", "::192.0.2.7"]),
+    ])
+    func whatLeadsToTheSamePlaceIsTheSame(entry: String, hosts: [String]) throws {
+        let table = try self.table([entry])
+        let pattern = try HostPattern(entry)
+        for host in hosts {
+            #expect(table.entry(forHost: host, port: 443) != nil, "\(host)")
+            #expect(pattern.matches(host: host, port: 443), "\(host)")
+        }
+    }
+
+    @Test func anAddressThatStandsForAnotherMayHaveItsOwnEntry() throws {
+        let table = try self.table(["192.0.2.7", "64:ff9b::c000:207"])
+        #expect(table.entry(forHost: "64:ff9b::192.0.2.7", port: 443)?.pattern.name == "64:ff9b::c000:207")
+        #expect(table.entry(forHost: "::ffff:0:192.0.2.7", port: 443)?.pattern.name == "192.0.2.7")
+        // A site behind 6to4, a client of Teredo and the local prefix of NAT64 are other hosts, or may be.
+        for host in ["2002:c000:207::1", "2001:0:4136:e378:8000:63bf:3fff:fdf8", "64:ff9b:1::192.0.2.7", "::ffff:1:c000:207"] {
+            #expect(table.entry(forHost: host, port: 443) == nil, "\(host)")
+        }
+    }
+
+    @Test func twoSpellingsOfOneAddressAreOneEntry() throws {
+        let table = try HostTable(["127.0.0.1", "0.0.0.0", "::ffff:127.0.0.1"].map { (try HostPattern($0), $0) })
+        #expect(table.duplicates.map(\.later) == [1, 2])
     }
 }
 

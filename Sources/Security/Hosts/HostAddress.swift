@@ -3,6 +3,8 @@
 /// IPv4 is four decimal numbers without leading zeros (RFC 6943 section 3.1.1: the octal and
 /// shortened forms of `inet_aton` are refused, because programs disagree about them). IPv6 is read
 /// by RFC 4291 section 2.2 and written by RFC 5952; zones (`%eth0`) and brackets are not accepted.
+///
+/// Different addresses may lead to the same place. Wherever hosts are compared it is their ``canonical`` ones that are.
 package struct HostAddress: Sendable, Hashable, CustomStringConvertible {
     /// The canonical text: `192.0.2.1`, `2001:db8::1`.
     package let description: String
@@ -44,6 +46,44 @@ package struct HostAddress: Sendable, Hashable, CustomStringConvertible {
         }
         return isNumber
     }
+
+    /// 4 bytes or 16, in network order; `nil` for any other number.
+    package init?(bytes: [UInt8]) {
+        switch bytes.count {
+        case 4: description = Self.format(bytes)
+        case 16:
+            description = Self.format(
+                stride(from: 0, to: 16, by: 2).map { UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1]) })
+        default: return nil
+        }
+        self.bytes = bytes
+    }
+
+    /// The address that a connection to this one is made with, and by which hosts are compared: an IPv4-mapped
+    /// address is the IPv4 address (RFC 4291 section 2.5.5.2), and the unspecified address, `0.0.0.0` or `::`, is
+    /// loopback, where connect(2) leads it.
+    package var canonical: HostAddress {
+        var bytes = bytes
+        if isIPv6, bytes.starts(with: Self.mapped) { bytes.removeFirst(12) }
+        if bytes.allSatisfy({ $0 == 0 }) { bytes = bytes.count == 4 ? [127, 0, 0, 1] : [UInt8](repeating: 0, count: 15) + [1] }
+        return bytes == self.bytes ? self : HostAddress(bytes: bytes) ?? self
+    }
+
+    /// The IPv4 address whose host answers here, where a translator on the way sees to that: under the well-known prefix
+    /// of NAT64 (RFC 6052 section 2.1), translated (RFC 2765 section 2.1) or compatible (RFC 4291 section
+    /// 2.5.5.1); `nil` for all others. It is another address, but no other host: an entry for the one speaks for the other,
+    /// which may have its own.
+    package var translated: HostAddress? {
+        guard isIPv6, !bytes[12...].starts(with: [0, 0, 0]) else { return nil }
+        let isTranslated = Self.translating.contains { bytes.starts(with: $0) }
+        return isTranslated ? HostAddress(bytes: Array(bytes[12...])) : nil
+    }
+
+    private static let mapped: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]
+    private static let translating: [[UInt8]] = [
+        [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0],
+        [UInt8](repeating: 0, count: 12),
+    ]
 
     private static func parseIPv4(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)

@@ -54,8 +54,10 @@ struct HostIndex: Sendable {
     func find(_ host: String, port: UInt16) -> Int? {
         guard count > 0 else { return nil }
         if HostAddress.looksLikeAddress(host.utf8.span) {
-            guard let address = HostAddress(host) else { return nil }
-            return lookUp(address.description.utf8.span, port, isAddress: true)
+            guard let address = HostAddress(host)?.canonical else { return nil }
+            if let place = lookUp(address.description.utf8.span, port, isAddress: true) { return place }
+            guard let translated = address.translated else { return nil }
+            return lookUp(translated.description.utf8.span, port, isAddress: true)
         }
         return lookUp(host.utf8.span, port, isAddress: false)
     }

@@ -46,7 +46,9 @@
 /// Names are compared without regard to case and to one trailing dot.
 ///
 /// **Addresses** have one spelling here: `2001:DB8:0::1` is `2001:db8::1`, and IPv4 is four decimal numbers.
-/// `::ffff:192.0.2.7` is not `192.0.2.7`. A name is never matched by the addresses that it has.
+/// What leads to the same place is the same: `::ffff:192.0.2.7` is `192.0.2.7`, `0.0.0.0` is `127.0.0.1`, and an entry
+/// for `192.0.2.7` speaks for `64:ff9b::192.0.2.7`, the way there through NAT64, unless that has its own. A name is
+/// never matched by the addresses that it has.
 ///
 /// **What a pattern cannot say.** `*` stands for whole labels, on the left, once. `api.*.com`,
 /// `a*.example.com` and `*.*.example.com` are refused with the reason, and so is `*` alone (the
@@ -81,7 +83,7 @@ package struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         self.port = port
         if host.isEmpty { throw HostPatternError(.empty, text) }
         if HostAddress.looksLikeAddress(host.utf8.span), let address = HostAddress(host) {
-            (scope, name, isAddress) = (.exact, address.description, true)
+            (scope, name, isAddress) = (.exact, address.canonical.description, true)
             return
         }
         isAddress = false
@@ -127,7 +129,9 @@ package struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         guard self.port == nil || self.port == port else { return false }
         var host = host.lowercased()
         if host.hasSuffix(".") { host.removeLast() }
-        if let address = HostAddress(host) { return isAddress && address.description == name }
+        if let address = HostAddress(host)?.canonical {
+            return isAddress && (address.description == name || address.translated?.description == name)
+        }
         guard !isAddress else { return false }
         switch scope {
         case .exact: return host == name
