@@ -39,12 +39,12 @@ package enum HeadWriter {
     ///   - bytes: what it was parsed from.
     ///   - authority: becomes the Host field if the request has none (HTTP/1.0).
     ///   - defaultPort: the port that Host leaves out.
-    ///   - via: whether this hop is recorded.
+    ///   - via: the name under which this hop is recorded; nil: it isn't.
     ///   - forwardUpgrade: whether `head.wantsUpgrade` is passed on.
     ///   - edits: what else is changed.
     package static func write(
         request head: RequestHead, from bytes: Span<UInt8>, target: TargetRewrite,
-        authority: Authority, defaultPort: UInt16, via: Bool, forwardUpgrade: Bool,
+        authority: Authority, defaultPort: UInt16, via: ViaPseudonym?, forwardUpgrade: Bool,
         edits: HeadEdits = HeadEdits(), into out: inout [UInt8]
     ) {
         let upgrades = forwardUpgrade && head.wantsUpgrade
@@ -81,7 +81,7 @@ package enum HeadWriter {
             case .contentLength: keeps = bytes.withoutLeadingZeros(field.value) == field.value
             case .maxForwards: keeps = maxForwards == .unlimited
             case .expect: keeps = head.version == .http11
-            case .via: keeps = !(via && index == head.lastVia)
+            case .via: keeps = via == nil || index != head.lastVia
             case .other:
                 keeps = !(head.connection.contains(.nominations) && isNominated(field, by: head.fields, in: bytes))
             default: keeps = true
@@ -93,7 +93,7 @@ package enum HeadWriter {
             run.take(field.line, keeps: keeps, from: bytes, into: &out)
             if keeps { continue }
             switch field.id {
-            case .via: writeVia(after: field.value, head.version, from: bytes, into: &out)
+            case .via: if let via { writeVia(via, after: field.value, head.version, from: bytes, into: &out) }
             case .contentLength: writeContentLength(field.value, from: bytes, into: &out)
             case .maxForwards: writeMaxForwards(maxForwards, into: &out)
             default: break
@@ -102,7 +102,7 @@ package enum HeadWriter {
         run.flush(from: bytes, into: &out)
         if !edits.isEmpty { edits.write(beside: head.fields, in: bytes, into: &out) }
 
-        if via, head.lastVia == nil { writeVia(after: .empty, head.version, from: bytes, into: &out) }
+        if let via, head.lastVia == nil { writeVia(via, after: .empty, head.version, from: bytes, into: &out) }
         switch (upgrades, head.acceptsTrailers) {
         case (true, true): out.append(contentsOf: "TE: trailers\r\nConnection: Upgrade, TE\r\n")
         case (true, false): out.append(contentsOf: "Connection: Upgrade\r\n")
@@ -120,10 +120,10 @@ package enum HeadWriter {
     ///   - bytes: what it was parsed from.
     ///   - clientVersion: of the request that is answered.
     ///   - coding: what the receiver will see of the body's coding.
-    ///   - via: whether this hop is recorded.
+    ///   - via: the name under which this hop is recorded; nil: it isn't.
     package static func write(
         response head: ResponseHead, from bytes: Span<UInt8>, clientVersion: HTTPVersion,
-        connection: ClientPersistence, coding: ResponseCoding, via: Bool, into out: inout [UInt8]
+        connection: ClientPersistence, coding: ResponseCoding, via: ViaPseudonym?, into out: inout [UInt8]
     ) {
         out.append(contentsOf: "HTTP/1.1 ")
         out.append(UInt8(0x30 + head.status / 100 % 10))
@@ -149,7 +149,7 @@ package enum HeadWriter {
             case .trailer: keeps = coding != .dechunked
             case .contentLength: keeps = mayHaveBody && bytes.withoutLeadingZeros(field.value) == field.value
             case .proxyStatus: keeps = ProxyStatusList.content(of: field.value, in: bytes) == .others
-            case .via: keeps = !(via && index == head.lastVia)
+            case .via: keeps = via == nil || index != head.lastVia
             case .other:
                 keeps = !(head.connection.contains(.nominations) && isNominated(field, by: head.fields, in: bytes))
             default: keeps = true
@@ -157,7 +157,7 @@ package enum HeadWriter {
             run.take(field.line, keeps: keeps, from: bytes, into: &out)
             if keeps { continue }
             switch field.id {
-            case .via: writeVia(after: field.value, head.version, from: bytes, into: &out)
+            case .via: if let via { writeVia(via, after: field.value, head.version, from: bytes, into: &out) }
             case .contentLength where mayHaveBody: writeContentLength(field.value, from: bytes, into: &out)
             case .proxyStatus: writeProxyStatus(field.value, from: bytes, into: &out)
             default: break
@@ -165,7 +165,7 @@ package enum HeadWriter {
         }
         run.flush(from: bytes, into: &out)
 
-        if via, head.lastVia == nil { writeVia(after: .empty, head.version, from: bytes, into: &out) }
+        if let via, head.lastVia == nil { writeVia(via, after: .empty, head.version, from: bytes, into: &out) }
         if coding == .chunked { out.append(contentsOf: "Transfer-Encoding: chunked\r\n") }
         switch connection {
         case .upgrade: out.append(contentsOf: "Connection: Upgrade\r\n")
@@ -246,14 +246,16 @@ package enum HeadWriter {
     /// Records this hop behind the others; the version is that of the message as it was received
     /// (RFC 9110 section 7.6.3).
     private static func writeVia(
-        after others: ByteRange, _ version: HTTPVersion, from bytes: Span<UInt8>, into out: inout [UInt8]
+        _ via: ViaPseudonym, after others: ByteRange, _ version: HTTPVersion, from bytes: Span<UInt8>, into out: inout [UInt8]
     ) {
         out.append(contentsOf: "Via: ")
         if !others.isEmpty {
             out.append(contentsOf: bytes, in: others)
             out.append(contentsOf: ", ")
         }
-        out.append(contentsOf: version == .http11 ? "1.1 pinproxy\r\n" : "1.0 pinproxy\r\n")
+        out.append(contentsOf: version == .http11 ? "1.1 " : "1.0 ")
+        via.write(into: &out)
+        out.append(contentsOf: "\r\n")
     }
 
     /// Whether a Connection field names this one. Rare, so it searches; `FieldRules` bounds the

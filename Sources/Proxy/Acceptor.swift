@@ -22,7 +22,8 @@ final class Acceptor {
         maximum = maximumClients
     }
 
-    func listen(on addresses: [SocketAddress]) throws(SystemError) {
+    /// - Parameter own: told where, before the first client is accepted.
+    func listen(on addresses: [SocketAddress], telling own: OwnListeners) throws(SystemError) {
         for address in addresses {
             let listener = try Listener(loop: loop, on: address) { [unowned self] in
                 hasRoom()
@@ -33,6 +34,7 @@ final class Acceptor {
             }
             listeners.append(listener)
         }
+        own.replace(with: self.addresses)
         for listener in listeners { listener.resume() }
     }
 

@@ -38,6 +38,7 @@ struct ConnectTargetDefect: Sendable, CustomStringConvertible {
     }
 
     private static func withPort(_ target: ByteRange, _ bytes: Span<UInt8>, _ error: HTTPWire.AuthorityError) -> String? {
+        if case .unbracketedIPv6(let meant) = error { return meant }
         guard error == .missingPort else { return nil }
         return try? Authority.parse(target.text(in: bytes), defaultPort: 443).get().description
     }

@@ -12,6 +12,9 @@ final class ProxyContext: Sendable {
     let sessions = UpstreamSessionCache()
     let probes = ProbeCache()
     let names = ResolverCache()
+    /// Told by the acceptor before the first client comes.
+    let listeners: OwnListeners
+    let loops = LoopDetection()
     let clientTLS: TLSClientContext
     let serverTLS: TLSServerContext
     let pins: PinWatch
@@ -24,7 +27,7 @@ final class ProxyContext: Sendable {
     let unixTime: @Sendable () -> Int64
 
     init(
-        authority: LocalAuthority, leafLifetime: Duration, pins: PinWatch, logger: Logger,
+        authority: LocalAuthority, leafLifetime: Duration, pins: PinWatch, listeners: OwnListeners, logger: Logger,
         logOutput: LogOutput, freeMemory: FreeMemory, idleUpstreams: Int,
         unixTime: @escaping @Sendable () -> Int64
     ) throws {
@@ -36,6 +39,7 @@ final class ProxyContext: Sendable {
         clientTLS = try TLSClientContext(options: .init(for: TrustRequirements()))
         serverTLS = try TLSServerContext()
         self.pins = pins
+        self.listeners = listeners
         self.logger = logger
         self.logOutput = logOutput
     }

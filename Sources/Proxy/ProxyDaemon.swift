@@ -82,13 +82,14 @@ package final class ProxyDaemon {
         self.authority = authority
         for warning in snapshot.warnings { logger.warning("config.warning", metadata: ["cause": "\(warning)"]) }
         let configuration = try ActiveConfiguration(snapshot, authority: authority)
+        let listeners = OwnListeners()
         let upkeep = try PinUpkeep(
-            loop: loop, configuration: configuration, logger: logger, unixTime: unixTime,
+            loop: loop, configuration: configuration, listeners: listeners, logger: logger, unixTime: unixTime,
             listsChanged: { [unowned self] in reloadRevocationLists() })
         let workerCount = snapshot.proxy.workers ?? Self.availableProcessors
         let context = try ProxyContext(
             authority: authority, leafLifetime: snapshot.authority.leafLifetime, pins: upkeep.watch,
-            logger: logger, logOutput: output, freeMemory: freeMemory,
+            listeners: listeners, logger: logger, logOutput: output, freeMemory: freeMemory,
             idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount), unixTime: unixTime)
         let clientEnded = EndedClients()
         for number in 1...workerCount {
@@ -105,16 +106,14 @@ package final class ProxyDaemon {
 
     /// Opens the listeners on the first worker's loop and waits until they are there.
     private func listen(_ clientEnded: EndedClients) throws {
-        let wanted = snapshot.proxy.listen.compactMap { address in
-            IPAddress(address.ip).map { SocketAddress(ip: $0, port: address.port) }
-        }
+        let wanted = snapshot.proxy.listen.compactMap(SocketAddress.init)
         let maximum = snapshot.limits.clients
         let (workers, logger) = (workers, logger)
         let outcome = Rendezvous<Result<(LoopBound<Acceptor>, [SocketAddress]), SystemError>>()
         workers[0].perform { worker in
             let acceptor = Acceptor(loop: worker.loop, workers: workers, maximumClients: maximum, logger: logger)
             do throws(SystemError) {
-                try acceptor.listen(on: wanted)
+                try acceptor.listen(on: wanted, telling: worker.context.listeners)
                 clientEnded.notify(LoopBound(acceptor, on: worker.loop), on: worker.loop.handle)
                 outcome.put(.success((LoopBound(acceptor, on: worker.loop), acceptor.addresses)))
             } catch {
@@ -269,5 +268,12 @@ private final class EndedClients: Sendable {
     func report() {
         guard let (acceptor, handle) = target.withLock({ $0 }) else { return }
         handle.post { loop in acceptor.value(on: loop).roomAgain() }
+    }
+}
+
+extension SocketAddress {
+    init?(_ address: ListenAddress) {
+        guard let ip = IPAddress(address.ip) else { return nil }
+        self.init(ip: ip, port: address.port)
     }
 }

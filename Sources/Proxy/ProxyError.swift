@@ -19,6 +19,8 @@ enum ProxyError {
     case askedForProxyItself(url: String)
     case unsupportedScheme(String)
     case cannotTunnelURL(String)
+    /// The request has passed this proxy before.
+    case loop(String)
     case misdirected(asked: String, connected: String)
     case clientNotAllowed(String)
     case credentialsMissing
@@ -115,6 +117,11 @@ enum ProxyError {
             Self.clientError(
                 403, "\(host) may only be tunnelled", "http_request_denied",
                 "the policy tunnels \(host): ask for it with CONNECT, not with a https:// URL")
+        case .loop(let host):
+            Self.clientError(
+                508, "Loop detected for \(host)", "proxy_loop_detected",
+                "the request has passed this proxy before, as its Via field says: a proxy or server on the way to \(host) "
+                    + "(upstream.parent?) sends it back here")
         case .misdirected(let asked, let connected):
             Self.clientError(
                 421, "Misdirected request for \(asked)", "http_request_error",

@@ -1,3 +1,4 @@
+package import Configuration
 import EventLoop
 package import Security
 package import Session
@@ -40,6 +41,7 @@ package struct Rehearsal {
     /// How origins are reached, without the local authority among the anchors.
     package let upstream: UpstreamSettings
     private let timeouts: Timeouts
+    private let listeners: OwnListeners
     private let unixTime: @Sendable () -> UnixTime
     /// Connections tried at one time.
     private static let atOnce = 16
@@ -47,15 +49,17 @@ package struct Rehearsal {
     /// - Parameters:
     ///   - ownAuthority: the local authority's certificate, where it exists already: as in the proxy it
     ///     vouches for no origin.
+    ///   - listen: where the proxy is to listen: it doesn't connect to itself.
     ///   - unixTime: the clock that certificates are judged by.
     package init(
-        upstream: UpstreamSettings, timeouts: Timeouts, ownAuthority: Certificate?,
+        upstream: UpstreamSettings, timeouts: Timeouts, ownAuthority: Certificate?, listen: [ListenAddress] = [],
         unixTime: @escaping @Sendable () -> UnixTime
     ) {
         var upstream = upstream
         if let ownAuthority { upstream.anchors = upstream.anchors.excluding(ownAuthority) }
         self.upstream = upstream
         self.timeouts = timeouts
+        listeners = OwnListeners(listen.compactMap(SocketAddress.init))
         self.unixTime = unixTime
     }
 
@@ -106,7 +110,7 @@ package struct Rehearsal {
             connector = UpstreamConnector(
                 loop: loop, resolver: try Resolver(loop: loop, cache: ResolverCache()), slabs: SlabPool(),
                 pool: UpstreamPool(), sessions: UpstreamSessionCache(),
-                tls: try TLSClientContext(options: .init(for: TrustRequirements())), unixTime: rehearsal.unixTime)
+                listeners: rehearsal.listeners, tls: try TLSClientContext(options: .init(for: TrustRequirements())), unixTime: rehearsal.unixTime)
         }
 
         func endings() -> [Ending?] {

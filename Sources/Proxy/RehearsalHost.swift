@@ -25,7 +25,7 @@ extension Rehearsal {
             // Nothing but an address has that form, so it is understood without its brackets.
             let written = HostAddress(text)?.isIPv6 == true ? "[\(text)]" : text
             switch Authority.parse(try Self.ascii(written), defaultPort: 443) {
-            case .success(let authority): self.authority = authority
+            case .success(let authority): self.authority = authority.canonical
             case .failure(let error): throw HostError(text, "\(error)")
             }
         }

@@ -11,12 +11,21 @@ extension UpstreamFailure {
         switch self {
         case .unresolved(.timedOut(let name)):
             return RefusalReport.origin(504, "Looking up \(host) timed out", "dns_timeout", "no answer about \(name)", host)
+        case .noDescriptors, .unresolved(.noDescriptors):
+            return RefusalReport.origin(
+                503, "Proxy out of file descriptors", "proxy_internal_error",
+                "the proxy has no file descriptor left for a connection to \(authority): lower limits.clients, or raise its "
+                    + "limit of open files (LimitNOFILE of the systemd unit, ulimit -n)", host)
         case .unresolved(let error):
             return RefusalReport.origin(502, "Cannot resolve \(host)", "dns_error", "\(error)", host)
-        case .blocked(let address, let kind):
+        case .blocked(let address, let objection):
             return RefusalReport.origin(
-                403, "\(host) is at a blocked address", "destination_ip_prohibited",
-                "\(address) is \(kind.rawValue), which upstream.block_addresses names", host)
+                403, "\(host) is at a blocked address", "destination_ip_prohibited", "\(address) \(objection.reason)", host)
+        case .itself(let address, let isParent):
+            return RefusalReport.origin(
+                508, isParent ? "The parent proxy is this proxy" : "\(authority) is this proxy", "proxy_loop_detected",
+                "\(address) is where this proxy itself listens (proxy.listen)"
+                    + (isParent ? "; upstream.parent leads there" : ""), host)
         case .unreachable(let error):
             return RefusalReport.origin(502, "Cannot connect to \(authority)", "connection_refused", "\(error)", host)
         case .timedOut(let step):
@@ -50,5 +59,17 @@ extension UpstreamFailure {
     private static func summary(of refusal: Refusal) -> String {
         guard refusal.isPinFailure, !refusal.presentedPins.isEmpty else { return refusal.title }
         return "\(refusal.title); presented: \(refusal.presentedPins.joined(separator: ", "))"
+    }
+}
+
+extension AddressGuard.Objection {
+    /// What is said of the address, and where it is decided.
+    fileprivate var reason: String {
+        switch self {
+        case .blocked(.kind(let kind)): "is \(kind.rawValue), which upstream.block_addresses names"
+        case .blocked(.range(let range)): "is in \(range), which upstream.block_addresses names"
+        case .loopbackFromElsewhere:
+            "is loopback of the proxy's machine, and the client is on another one (upstream.allow_addresses lets it through)"
+        }
     }
 }

@@ -12,7 +12,7 @@ extension VerifiedTunnel {
     /// that has decided already, because the host is no longer verified, or no longer tunnelled.
     private func judge(of version: TLSVersion?, accepted: (TunnelVerdict?) -> Void) -> Judge? {
         if route.snapshot !== worker.snapshot {
-            guard case .tunnel(let fresh) = worker.decide(route.authority, for: .secure) else {
+            guard case .tunnel(let fresh) = worker.decide(route.authority, for: .secure, client: route.client) else {
                 refuse(.handshakeFailure, "after a reload this host may no longer be tunnelled", "http_request_denied")
                 return nil
             }

@@ -44,7 +44,7 @@ final class Worker {
         let pool = UpstreamPool(capacity: context.idleUpstreams)
         let connector = UpstreamConnector(
             loop: loop, resolver: resolver, slabs: slabs, pool: pool, sessions: context.sessions,
-            probes: context.probes, tls: context.clientTLS, unixTime: context.unixTime)
+            probes: context.probes, listeners: context.listeners, tls: context.clientTLS, unixTime: context.unixTime)
         let accessLog = AccessLog(output: context.logOutput, loop: loop)
         self.accessLog = accessLog
         var hooks = TaskHooks()
@@ -126,8 +126,8 @@ final class Worker {
 
     // MARK: The configuration
 
-    /// Decides by `fresh` from the next exchange on; idle connections and TLS sessions that it would
-    /// not have made are given up.
+    /// Decides by `fresh` from the next exchange on; connections that wait for one, in the pool or for one client, and TLS
+    /// sessions that it would not have made are given up.
     func replace(with fresh: ActiveConfiguration) {
         settle(fresh)
         do {
@@ -137,6 +137,7 @@ final class Worker {
         }
         session.pool.retire { [self] key in isRetired(key) }
         context.sessions.retire { [self] key in isRetired(key) }
+        for client in clients.values { client.dropRetired() }
     }
 
     private func settle(_ fresh: ActiveConfiguration) {
@@ -153,20 +154,16 @@ final class Worker {
     private func isRetired(_ key: OriginKey) -> Bool {
         let host = key.host.contains(":") ? "[\(key.host)]" : key.host
         guard case .success(let authority) = Authority.parse(host, defaultPort: key.port) else { return true }
-        let purpose: Purpose = key.generation == nil ? .plain : .secure
-        guard case .relay(let route) = decide(authority, for: purpose) else { return true }
-        return route.target.key != key
+        let purpose: Purpose = key.layer == .plain ? .plain : .secure
+        switch decide(authority, for: purpose, client: Route.Client(place: key.addresses.client)) {
+        case .relay(let route), .tunnel(let route): return route.target.key != key
+        case .refuse: return true
+        }
     }
 
     // MARK: Upstream connections
 
-    /// Takes back a connection that was made for a CONNECT and never used.
-    func giveBack(_ upstream: UpstreamConnection, of route: Route) {
-        if case .tls = route.target.layer { return giveBack(upstream) }
-        // A tunnel is its client's alone.
-        upstream.abandon()
-    }
-
+    /// Takes back a connection that no exchange uses: the pool keeps it, or closes it if it is of no use to another client.
     func giveBack(_ upstream: UpstreamConnection) {
         session.pool.giveBack(upstream, idleNanoseconds: snapshot.timeouts.idleUpstream.nanoseconds)
     }

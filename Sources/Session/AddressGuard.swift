@@ -1,57 +1,121 @@
 package import EventLoop
+import TLS
 
-extension AddressClass {
-    /// The classes that `address` belongs to. An IPv4 address wrapped into IPv6 (mapped, NAT64, 6to4,
-    /// Teredo) is judged by what it wraps, or it would be a way around.
-    package static func classes(of address: IPAddress) -> Set<AddressClass> {
+/// Which addresses are not connected to, as the configuration has it: `upstream.block_addresses`, with the exceptions
+/// of `upstream.allow_addresses`.
+///
+/// Each takes classes and ranges, and a range is more exact than a class: an exception for a class takes back the ban
+/// on that very class (`link-local` doesn't open the metadata address, which is `metadata` too), one for a
+/// range lets through whatever else names its addresses.
+package final class AddressRules: Sendable, Hashable {
+    /// One element of either list.
+    package enum Rule: Sendable, Hashable, CustomStringConvertible {
+        case kind(AddressClass)
+        case range(AddressRange)
+
+        /// As it is written in the configuration.
+        package var description: String {
+            switch self {
+            case .kind(let kind): kind.rawValue
+            case .range(let range): "\(range)"
+            }
+        }
+
+        /// Names an address at which clouds serve credentials to their machines.
+        package var coversMetadata: Bool {
+            switch self {
+            case .kind(let kind): kind == .metadata
+            case .range(let range): AddressClass.metadataAddresses.contains { range.contains($0) }
+            }
+        }
+    }
+
+    package let blocked: [Rule]
+    package let allowed: [Rule]
+    fileprivate let blockedKinds: Set<AddressClass>
+    fileprivate let blockedRanges: [AddressRange]
+    fileprivate let allowedKinds: Set<AddressClass>
+    fileprivate let allowedRanges: [AddressRange]
+    /// Tells them from others.
+    private let digest: SHA256Digest
+
+    package init(blocked: [Rule] = [.kind(.linkLocal), .kind(.metadata)], allowed: [Rule] = []) {
+        self.blocked = blocked
+        self.allowed = allowed
+        (blockedKinds, blockedRanges) = Self.sorted(blocked)
+        (allowedKinds, allowedRanges) = Self.sorted(allowed)
+        let texts = [blocked, allowed].map { Set($0.map(\.description)).sorted().joined(separator: " ") }
+        digest = SHA256Digest.of(Array(texts.joined(separator: "\n").utf8))
+    }
+
+    private static func sorted(_ rules: [Rule]) -> (Set<AddressClass>, [AddressRange]) {
+        var kinds: Set<AddressClass> = []
+        var ranges: [AddressRange] = []
+        for rule in rules {
+            switch rule {
+            case .kind(let kind): kinds.insert(kind)
+            case .range(let range): ranges.append(range)
+            }
+        }
+        return (kinds, ranges)
+    }
+
+    package static func == (one: AddressRules, other: AddressRules) -> Bool { one.digest == other.digest }
+    package func hash(into hasher: inout Hasher) { hasher.combine(digest) }
+}
+
+/// Where a client is, as far as it matters to where it may be led.
+package enum ClientPlace: Sendable, Hashable {
+    /// It came over loopback.
+    case thisMachine
+    /// What listens on loopback counts on being out of its reach.
+    case elsewhere
+
+    /// - Parameter peer: where its connection comes from. Only loopback itself counts, not an address that stands for it:
+    ///   anybody may have one of those.
+    package init(of peer: IPAddress) {
+        self = AddressClass.classes(ofReading: peer.canonical).contains(.loopback) ? .thisMachine : .elsewhere
+    }
+}
+
+/// Judges the addresses that are dialled for one kind of client. A part of ``OriginKey``: a connection that one client
+/// may have, another may not.
+package struct AddressGuard: Sendable, Hashable {
+    package let rules: AddressRules
+    package let client: ClientPlace
+
+    package init(_ rules: AddressRules, client: ClientPlace) {
+        self.rules = rules
+        self.client = client
+    }
+
+    /// Why an address is not connected to.
+    package enum Objection: Sendable, Hashable {
+        /// `block_addresses` names it.
+        case blocked(AddressRules.Rule)
+        /// It is this machine's loopback, and the client is elsewhere.
+        case loopbackFromElsewhere
+    }
+
+    /// nil if the address may be dialled. One that stands for others is judged by each of them.
+    package func objection(to address: IPAddress) -> Objection? {
+        for reading in address.readings {
+            if let objection = objection(toReading: reading) { return objection }
+        }
+        return nil
+    }
+
+    /// Whether there is an address that may not be dialled.
+    var mayObject: Bool { !rules.blocked.isEmpty || client == .elsewhere }
+
+    private func objection(toReading address: IPAddress) -> Objection? {
         let bytes = address.bytes
-        if bytes.count == 4 { return classes(v4: bytes) }
-        let wrapped = wrappedIPv4(bytes)
-        if !wrapped.isEmpty { return wrapped.reduce(into: []) { $0.formUnion(classes(v4: $1)) } }
-        var found: Set<AddressClass> = []
-        if bytes.dropLast().allSatisfy({ $0 == 0 }), bytes[15] <= 1 { found.insert(.loopback) }
-        if bytes[0] == 0xfe, bytes[1] & 0xc0 == 0x80 { found.insert(.linkLocal) }
-        if bytes[0] & 0xfe == 0xfc { found.insert(.private) }
-        if bytes[0] == 0xff { found.insert(.multicast) }
-        if metadata6.contains(address) { found.insert(.metadata) }
-        return found
-    }
-
-    private static func classes(v4 b: [UInt8]) -> Set<AddressClass> {
-        var found: Set<AddressClass> = []
-        if b[0] == 127 || b[0] == 0 { found.insert(.loopback) }
-        if b[0] == 169, b[1] == 254 { found.insert(.linkLocal) }
-        if b[0] == 10 || (b[0] == 172 && b[1] & 0xf0 == 16) || (b[0] == 192 && b[1] == 168) {
-            found.insert(.private)
+        if rules.allowedRanges.contains(where: { $0.contains(bytes) }) { return nil }
+        if let range = rules.blockedRanges.first(where: { $0.contains(bytes) }) { return .blocked(.range(range)) }
+        let kinds = AddressClass.classes(ofReading: address).subtracting(rules.allowedKinds)
+        if let kind = kinds.intersection(rules.blockedKinds).min(by: { $0.rawValue < $1.rawValue }) {
+            return .blocked(.kind(kind))
         }
-        if b[0] == 100, b[1] & 0xc0 == 64 { found.insert(.cgnat) }
-        if b[0] & 0xf0 == 0xe0 || b == [255, 255, 255, 255] { found.insert(.multicast) }
-        if metadata4.contains(b) { found.insert(.metadata) }
-        return found
+        return client == .elsewhere && kinds.contains(.loopback) ? .loopbackFromElsewhere : nil
     }
-
-    /// The IPv4 addresses that an IPv6 address stands for, by any reading; none for an ordinary one.
-    private static func wrappedIPv4(_ b: [UInt8]) -> [[UInt8]] {
-        let last = Array(b[12...])
-        // Mapped and, deprecated, compatible (RFC 4291 section 2.5.5); :: and ::1 are none of these.
-        if b[..<10].allSatisfy({ $0 == 0 }), b[10] == 0xff, b[11] == 0xff { return [last] }
-        if b[..<12].allSatisfy({ $0 == 0 }), last[..<3] != [0, 0, 0] { return [last] }
-        // NAT64: the well-known prefix, and the local one, whose length isn't known (RFC 8215).
-        if b[..<12] == [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0] { return [last] }
-        if b[..<6] == [0, 0x64, 0xff, 0x9b, 0, 1] { 
-            return [last, [b[6], b[7], b[9], b[10]]].filter { $0 != [0, 0, 0, 0] }
-        }
-        // 6to4, and the client behind Teredo, whose bits are inverted (RFC 4380 section 4).
-        if b[0] == 0x20, b[1] == 0x02 { return [Array(b[2..<6])] }
-        if b[..<4] == [0x20, 0x01, 0, 0] { return [last.map { ~$0 }] }
-        return []
-    }
-
-    /// EC2, GCE, Azure, OpenStack and others; ECS tasks; Alibaba; Azure's wire server; Oracle.
-    private static let metadata4: Set<[UInt8]> = [
-        [169, 254, 169, 254], [169, 254, 170, 2], [100, 100, 100, 200], [168, 63, 129, 16], [192, 0, 0, 192],
-    ]
-    /// EC2 and ECS over IPv6; GCE.
-    private static let metadata6: Set<IPAddress> = Set(
-        ["fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254"].compactMap { IPAddress($0) })
 }

@@ -20,9 +20,9 @@ extension UpstreamConnection: Upstream {
     ) {
         if request.head.authenticatesConnection(in: request.bytes) { isPersonal = true }
         HeadWriter.write(
-            request: request.head, from: request.bytes, target: destination.targetRewrite,
+            request: request.head, from: request.bytes, target: parentHop == nil ? .originForm : .asReceived,
             authority: destination.authority, defaultPort: destination.defaultPort, via: destination.via,
-            forwardUpgrade: request.head.wantsUpgrade, edits: destination.edits, into: &head)
+            forwardUpgrade: request.head.wantsUpgrade, edits: parentHop?.edits ?? HeadEdits(), into: &head)
     }
 
     // MARK: The response's way down

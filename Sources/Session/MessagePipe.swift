@@ -58,7 +58,12 @@ package struct MessagePipe: ~Copyable {
     package private(set) var carried: UInt64 = 0
 
     package init(slabs: SlabPool) {
-        buffer = ByteBuffer(slabs: slabs)
+        self.init(received: ByteBuffer(slabs: slabs))
+    }
+
+    /// - Parameter received: bytes that have been read from the source already.
+    init(received: consuming ByteBuffer) {
+        buffer = received
     }
 
     // MARK: Between messages

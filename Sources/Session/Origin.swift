@@ -8,6 +8,8 @@ package final class Origin {
     package let key: OriginKey
     /// The most recently used is last.
     fileprivate(set) var idle: [UpstreamConnection] = []
+    /// The configuration in force would not have made the connections to it: they are not used again.
+    package fileprivate(set) var isRetired = false
     /// Held, so that an origin may outlive its worker's end; the pool doesn't hold its origins.
     private let pool: UpstreamPool
 
@@ -99,11 +101,14 @@ package final class UpstreamPool {
         return origin
     }
 
-    /// Takes a connection whose exchange is over, to be used again within `nanoseconds`.
+    /// Takes a connection whose exchange is over, or was never begun, to be used again within `nanoseconds`; closes one
+    /// that is of no use to another exchange.
     package func giveBack(_ connection: UpstreamConnection, idleNanoseconds nanoseconds: UInt64) {
         let origin = connection.origin
         // What holds bytes, or the peer's end, after its response is not idle.
-        guard !isClosed, !connection.isPersonal, !connection.stream.holdsBytes else { return connection.close() }
+        guard !isClosed, origin.key.layer.isShared, !origin.isRetired, !connection.isPersonal,
+            !connection.stream.holdsBytes, connection.responses.unread.isEmpty
+        else { return connection.close() }
         if idleCount >= capacity, let longestIdle { longestIdle.origin.drop(longestIdle) }
         origin.idle.append(connection)
         idleCount += 1
@@ -123,9 +128,12 @@ package final class UpstreamPool {
         connection.leavePool()
     }
 
-    /// Closes the idle connections to origins that `isRetired` names, e.g. after a reload.
+    /// Closes the idle connections to origins that `isRetired` names, e.g. after a reload, and those in use when they are
+    /// given back. The others are as good as new, also where an earlier call named them.
     package func retire(where isRetired: (OriginKey) -> Bool) {
-        for origin in origins.values.map(\.origin) where isRetired(origin.key) {
+        for origin in origins.values.map(\.origin) {
+            origin.isRetired = isRetired(origin.key)
+            guard origin.isRetired else { continue }
             while let connection = origin.idle.popLast() {
                 left(connection)
                 connection.close()

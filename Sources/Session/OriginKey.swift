@@ -2,21 +2,42 @@ package import TLS
 
 /// What must be equal for an upstream connection, or a TLS session, to be used for another exchange.
 ///
-/// The verdict on a chain belongs to the connection (architecture rule 2): ``generation`` stands for
-/// everything that the verdict came from, so that a connection that passed under one policy is never
-/// found under another.
+/// Everything that makes two connections different is in it (architecture rule 2): a connection that was made under
+/// one policy, for one layer or to an address that was allowed then is never found under another.
 package struct OriginKey: Sendable, Hashable {
-    /// Canonical: lower-case, no trailing dot, no brackets.
+    /// What runs over the connection, and what it was judged by.
+    package enum Layer: Sendable, Hashable {
+        /// HTTP in the clear.
+        case plain
+        /// Bytes that nobody has looked at.
+        case tunnel
+        /// The same, after a probe. The digest is that of the policy and the anchors.
+        case verifiedTunnel(SHA256Digest)
+        /// HTTP under TLS. The digest is that of the policy, the anchors and the TLS settings: everything that the
+        /// verdict on the chain came from.
+        case tls(SHA256Digest)
+
+        /// Whether a connection is as good as new after an exchange. One that bytes went through unread is not.
+        package var isShared: Bool {
+            switch self {
+            case .plain, .tls: true
+            case .tunnel, .verifiedTunnel: false
+            }
+        }
+    }
+
+    /// Canonical: lower-case, no trailing dot, no brackets; an address as it is dialled.
     package let host: String
     package let port: UInt16
-    /// The digest of policy, anchors and TLS settings; nil for plain HTTP.
-    package let generation: SHA256Digest?
+    package let layer: Layer
     package let parent: ParentProxy?
+    package let addresses: AddressGuard
 
-    package init(host: String, port: UInt16, generation: SHA256Digest?, parent: ParentProxy?) {
+    package init(host: String, port: UInt16, layer: Layer, parent: ParentProxy?, addresses: AddressGuard) {
         self.host = host
         self.port = port
-        self.generation = generation
+        self.layer = layer
         self.parent = parent
+        self.addresses = addresses
     }
 }

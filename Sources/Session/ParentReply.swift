@@ -5,6 +5,7 @@ import Transport
 final class ParentReply {
     enum Progress {
         case incomplete
+        /// The tunnel is there; what came with the answer is the origin's (``takeRest()``).
         case established
         case refused(status: Int)
         case failed(String)
@@ -22,6 +23,7 @@ final class ParentReply {
         let host = target.host.contains(":") ? "[\(target.host)]" : target.host
         let authority = "\(host):\(target.port)"
         var text = "CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n"
+        if let via = target.via { text += "Via: \(via)\r\n" }
         if let authorization = parent.authorization { text += "Proxy-Authorization: \(authorization)\r\n" }
         text += "\r\n"
         request = ByteBuffer(slabs: slabs)
@@ -60,7 +62,10 @@ final class ParentReply {
             }
             guard (200..<300).contains(head.status) else { return .refused(status: head.status) }
             answer.consume(Int(head.length))
-            return answer.isEmpty ? .established : .failed("it sent bytes that no one asked for")
+            return .established
         }
     }
+
+    /// What followed the answer: the first bytes of an origin that speaks first.
+    func takeRest() -> ByteBuffer { answer.take() }
 }

@@ -20,7 +20,7 @@ package struct ProbeFinding: Sendable {
 /// What probes found, for a minute; shared by all workers.
 ///
 /// Found again only for the same host, port and address, under the same policy and anchors (the
-/// generation in the ``OriginKey``), by way of the same parent proxy. Failures aren't kept: the next
+/// layer in the ``OriginKey``), by way of the same parent proxy. Failures aren't kept: the next
 /// client's probe may find the origin mended.
 package final class ProbeCache: Sendable {
     /// Where a probe went, and under which policy.

@@ -41,50 +41,17 @@ package struct Limits: Sendable, Equatable {
     package init() {}
 }
 
-/// A proxy that every connection to an origin goes through (`upstream.parent`).
-package struct ParentProxy: Sendable, Hashable {
-    /// A name, or an address without brackets.
-    package var host: String
-    package var port: UInt16
-    /// The value of Proxy-Authorization, e.g. `Basic dTpw`; nil without credentials.
-    package var authorization: String?
-
-    package init(host: String, port: UInt16, authorization: String? = nil) {
-        self.host = host
-        self.port = port
-        self.authorization = authorization
-    }
-}
-
-/// A class of addresses that the proxy refuses to dial (`upstream.block_addresses`).
-package enum AddressClass: String, Sendable, CaseIterable {
-    /// 127.0.0.0/8, ::1, and "this host" (0.0.0.0/8, ::).
-    case loopback
-    /// 169.254.0.0/16, fe80::/10.
-    case linkLocal = "link-local"
-    /// RFC 1918 and RFC 4193: 10/8, 172.16/12, 192.168/16, fc00::/7.
-    case `private`
-    /// RFC 6598: 100.64.0.0/10.
-    case cgnat
-    /// 224.0.0.0/4, ff00::/8, and broadcast.
-    case multicast
-    /// The addresses at which clouds serve credentials to their machines.
-    case metadata
-}
 /// How origins are reached (`upstream` in pinproxy.yaml).
 package struct UpstreamSettings: Sendable {
     /// What chains must lead to.
     package var anchors: TrustAnchors
     package var parent: ParentProxy?
-    package var blockedAddresses: Set<AddressClass>
+    package var addresses: AddressRules
 
-    package init(
-        anchors: TrustAnchors, parent: ParentProxy? = nil,
-        blockedAddresses: Set<AddressClass> = [.linkLocal, .metadata]
-    ) {
+    package init(anchors: TrustAnchors, parent: ParentProxy? = nil, addresses: AddressRules = AddressRules()) {
         self.anchors = anchors
         self.parent = parent
-        self.blockedAddresses = blockedAddresses
+        self.addresses = addresses
     }
 }
 

@@ -18,9 +18,16 @@ package final class UpstreamAttempt: ByteStreamOwner {
     }
     private var resolution: Resolution?
     private var dialer: Dialer?
+    /// Why the first address that was left out was.
+    private var obstacle: UpstreamFailure?
     private var stream: ByteStream?
     private var address: SocketAddress?
     private var parentReply: ParentReply?
+    /// The look-up of what the parent proxy is to be asked for, and how long it is waited for.
+    private var destination: Resolution?
+    private var judging: Deadline?
+    /// What an origin that speaks first has said by way of the parent proxy.
+    private var received: ByteBuffer
     private var metrics = ConnectMetrics()
     private var stepBegan = MonotonicTime.now()
 
@@ -38,6 +45,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
         self.connector = connector
         self.target = target
         fixedAddress = address
+        received = ByteBuffer(slabs: connector.slabs)
         self.timeouts = timeouts
         self.completion = completion
     }
@@ -53,46 +61,93 @@ package final class UpstreamAttempt: ByteStreamOwner {
     func start() {
         guard completion != nil else { return }
         deadline.set(afterNanoseconds: timeouts.connect.nanoseconds)
-        if let fixedAddress { return dial([fixedAddress.ip], port: fixedAddress.port) }
         let parent = target.key.parent
-        resolution = connector.resolver.resolve(parent?.host ?? target.host) { [weak self] result in
-            guard let self else { return }
+        if parent != nil { judgeDestination() }
+        guard completion != nil else { return }
+        if let fixedAddress { return found([fixedAddress.ip], port: fixedAddress.port, moreToCome: false) }
+        let port = parent?.port ?? target.port
+        resolution = connector.resolver.resolve(parent?.host ?? target.host) { [weak self] addresses in
+            self?.found(addresses, port: port, moreToCome: true)
+        } completion: { [weak self] result in
+            guard let self, stream == nil else { return }
             resolution = nil
             switch result {
-            case .success(let addresses): dial(addresses, port: parent?.port ?? target.port)
+            case .success(let addresses): found(addresses, port: port, moreToCome: false)
+            case .failure(.noDescriptors): fail(.noDescriptors)
             case .failure(let error): fail(.unresolved(error))
             }
         }
     }
 
-    private func dial(_ addresses: [IPAddress], port: UInt16) {
+    /// Dials the addresses that may be dialled. Called again when more of them have come.
+    private func found(_ addresses: [IPAddress], port: UInt16, moreToCome: Bool) {
+        guard completion != nil else { return }
+        var allowed: [SocketAddress] = []
+        for ip in addresses {
+            let address = SocketAddress(ip: ip, port: port)
+            if let found = obstacle(to: address) { obstacle = obstacle ?? found } else { allowed.append(address) }
+        }
+        if let dialer { return dialer.add(allowed, moreToCome: moreToCome) }
+        if allowed.isEmpty {
+            if moreToCome { return }
+            if let obstacle { return fail(obstacle) }
+        }
         metrics.nameLookup = lap()
         step = .connect
-        var allowed = addresses
-        if target.key.parent == nil {
-            allowed.removeAll { blockedClass(of: $0) != nil }
-            if allowed.isEmpty, let first = addresses.first, let blocked = blockedClass(of: first) {
-                return fail(.blocked(first, blocked))
-            }
-        } else if let literal = IPAddress(target.host), let blocked = blockedClass(of: literal) {
-            return fail(.blocked(literal, blocked))
-        }
-        let dialer = Dialer(
-            loop: connector.loop, addresses: allowed.map { SocketAddress(ip: $0, port: port) }
-        ) { [weak self] result in
+        let dialer = Dialer(loop: connector.loop, addresses: allowed, moreToCome: moreToCome) { [weak self] result in
             guard let self else { return }
             self.dialer = nil
+            resolution?.cancel()
+            resolution = nil
             switch result {
             case .success(let socket): connected(socket)
-            case .failure(let error): fail(.unreachable(error))
+            case .failure(let error) where error.isLackOfDescriptors: fail(.noDescriptors)
+            case .failure(let error):
+                // The address that would have answered is the proxy's own: that it was left out is the reason.
+                if case .itself? = obstacle, let obstacle { fail(obstacle) } else { fail(.unreachable(error)) }
             }
         }
         self.dialer = dialer
         dialer.start()
     }
 
-    private func blockedClass(of address: IPAddress) -> AddressClass? {
-        AddressClass.classes(of: address).intersection(target.blockedAddresses).min { $0.rawValue < $1.rawValue }
+    /// Why the address is not dialled. The parent proxy's may be any, but for the proxy's own.
+    private func obstacle(to address: SocketAddress) -> UpstreamFailure? {
+        let isParent = target.key.parent != nil
+        if connector.listeners.contains(address) { return .itself(address, asParent: isParent) }
+        return isParent ? nil : objection(to: address.ip)
+    }
+
+    private func objection(to ip: IPAddress) -> UpstreamFailure? {
+        target.key.addresses.objection(to: ip).map { .blocked(ip, $0) }
+    }
+
+    // MARK: What the parent proxy is asked for
+
+    /// How long the parent proxy is not asked because the host's addresses aren't known here.
+    private static let judgementNanoseconds: UInt64 = 1_000_000_000
+
+    /// The parent proxy looks the host up itself, and would connect to whatever it finds. A host that is known here to
+    /// have none but blocked addresses is refused; of one that isn't known here, or not soon, the parent decides.
+    private func judgeDestination() {
+        guard target.key.addresses.mayObject else { return }
+        let judging = Deadline(loop: connector.loop) { [unowned self] in destinationJudged(nil) }
+        judging.set(afterNanoseconds: Self.judgementNanoseconds)
+        self.judging = judging
+        destination = connector.resolver.resolve(target.host) { [weak self] result in
+            guard let self, case .success(let addresses) = result else { self?.destinationJudged(nil); return }
+            let objections = addresses.compactMap { objection(to: $0) }
+            destinationJudged(objections.count == addresses.count ? objections.first : nil)
+        }
+        if self.judging == nil { destination = nil }
+    }
+
+    private func destinationJudged(_ failure: UpstreamFailure?) {
+        judging = nil
+        destination?.cancel()
+        destination = nil
+        if let failure { return fail(failure) }
+        if stream != nil { begin() }
     }
 
     private func connected(_ socket: DialedSocket) {
@@ -101,6 +156,12 @@ package final class UpstreamAttempt: ByteStreamOwner {
         let stream = ByteStream(loop: connector.loop, descriptor: descriptor)
         self.stream = stream
         stream.owner = self
+        if judging == nil { begin() }
+    }
+
+    /// The connection is there, and may be used.
+    private func begin() {
+        guard let stream else { return }
         if let parent = target.key.parent, !isPlain {
             step = .parent
             let reply = ParentReply(parent: parent, target: target, slabs: connector.slabs)
@@ -184,6 +245,11 @@ package final class UpstreamAttempt: ByteStreamOwner {
             self.parentReply = nil
             metrics.connect = lap()
             stream.wantsRead = false
+            received = parentReply.takeRest()
+            // Under TLS the client speaks first, and that is us.
+            guard received.isEmpty || target.key.layer == .tunnel else {
+                return fail(.parentFailed("it sent bytes that no one asked for"))
+            }
             beginTLS()
         case .refused(let status): fail(.parentRefused(status: status))
         case .failed(let problem): fail(.parentFailed(problem))
@@ -205,8 +271,8 @@ package final class UpstreamAttempt: ByteStreamOwner {
             .success(
                 UpstreamConnection(
                     loop: connector.loop, stream: stream, origin: connector.pool.origin(for: target.key),
-                    verdict: verdict, validUntil: verdict?.validUntil ?? .max, metrics: metrics,
-                    address: address, slabs: connector.slabs)))
+                    verdict: verdict, validUntil: verdict?.validUntil ?? .max, metrics: metrics, address: address,
+                    parentHop: isPlain ? target.key.parent.map(ParentHop.init) : nil, received: received.take())))
     }
 
     private func fail(_ failure: UpstreamFailure) {
@@ -220,6 +286,9 @@ package final class UpstreamAttempt: ByteStreamOwner {
         deadline.clear()
         resolution?.cancel()
         resolution = nil
+        destination?.cancel()
+        destination = nil
+        judging = nil
         dialer?.cancel()
         dialer = nil
         stream?.stop()

@@ -24,6 +24,8 @@ package final class UpstreamConnection: ByteStreamOwner {
     package let validUntil: Int64
     package let metrics: ConnectMetrics
     package let address: SocketAddress
+    /// Where the connection ends at the parent proxy: what requests to it carry. nil: it ends at the origin.
+    package let parentHop: ParentHop?
     /// Responses on their way from this origin.
     package var responses: MessagePipe
     /// A client's credentials may be bound to it: it is not shared with others.
@@ -55,7 +57,8 @@ package final class UpstreamConnection: ByteStreamOwner {
 
     init(
         loop: EventLoop, stream: ByteStream, origin: Origin, verdict: Verdict?, validUntil: Int64,
-        metrics: ConnectMetrics, address: SocketAddress, slabs: SlabPool
+        metrics: ConnectMetrics, address: SocketAddress, parentHop: ParentHop? = nil,
+        received: consuming ByteBuffer
     ) {
         self.stream = stream
         self.origin = origin
@@ -63,7 +66,8 @@ package final class UpstreamConnection: ByteStreamOwner {
         self.validUntil = validUntil
         self.metrics = metrics
         self.address = address
-        responses = MessagePipe(slabs: slabs)
+        self.parentHop = parentHop
+        responses = MessagePipe(received: received)
         self.loop = loop
     }
 

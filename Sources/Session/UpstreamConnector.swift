@@ -10,13 +10,16 @@ package struct UpstreamConnector {
     let pool: UpstreamPool
     let sessions: UpstreamSessionCache
     let probes: ProbeCache
+    let listeners: OwnListeners
     let tls: TLSClientContext
     /// The wall clock, in Unix seconds; given, so that certificates can be judged at any time.
     let unixTime: @Sendable () -> Int64
 
+    /// - Parameter listeners: where this process takes clients, and must not be one.
     package init(
         loop: EventLoop, resolver: Resolver, slabs: SlabPool, pool: UpstreamPool,
-        sessions: UpstreamSessionCache, probes: ProbeCache = ProbeCache(), tls: TLSClientContext,
+        sessions: UpstreamSessionCache, probes: ProbeCache = ProbeCache(),
+        listeners: OwnListeners = OwnListeners(), tls: TLSClientContext,
         unixTime: @escaping @Sendable () -> Int64
     ) {
         self.loop = loop
@@ -25,6 +28,7 @@ package struct UpstreamConnector {
         self.pool = pool
         self.sessions = sessions
         self.probes = probes
+        self.listeners = listeners
         self.tls = tls
         self.unixTime = unixTime
     }

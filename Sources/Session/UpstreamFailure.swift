@@ -14,8 +14,10 @@ package enum UpstreamFailure: Error, Sendable {
     }
 
     case unresolved(ResolutionError)
-    /// Every address of the host is of a class that may not be dialled.
-    case blocked(IPAddress, AddressClass)
+    /// No address of the host may be dialled; the first of them, and why.
+    case blocked(IPAddress, AddressGuard.Objection)
+    /// The way leads to one of this proxy's own listeners: by the host's addresses, or by the parent proxy's.
+    case itself(SocketAddress, asParent: Bool)
     case unreachable(DialError)
     case timedOut(Step)
     /// The parent proxy answered CONNECT with this status.
@@ -27,6 +29,8 @@ package enum UpstreamFailure: Error, Sendable {
     case clientCertificate(ClientCertificateRefusal)
     /// The security policy refused the chain; the verdict says why.
     case refused(Verdict)
-    /// Something of this machine failed, such as a lack of descriptors.
+    /// The process has no file descriptor left.
+    case noDescriptors
+    /// Something else of this machine failed.
     case local(String)
 }

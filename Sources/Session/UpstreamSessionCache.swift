@@ -5,7 +5,7 @@ package import TLS
 /// TLS sessions of origins, for abbreviated handshakes; shared by all workers.
 ///
 /// A resumed session shows no certificate, so that the verdict of the full handshake goes with it:
-/// sessions are found only under the ``OriginKey`` whose generation gave that verdict, and no longer
+/// sessions are found only under the ``OriginKey`` whose policy gave that verdict, and no longer
 /// than the chain is valid.
 package final class UpstreamSessionCache: Sendable {
     package struct Entry: Sendable {

@@ -18,24 +18,35 @@ package struct UpstreamTarget: Sendable {
 
     package let key: OriginKey
     package let layer: Layer
-    package let blockedAddresses: Set<AddressClass>
+    /// What a CONNECT to the parent proxy says in Via; nil: nothing.
+    package let via: String?
     /// nil: the connector's own.
     let tls: ClientTLS?
 
     /// - Parameters:
     ///   - host: canonical: lower-case, no trailing dot, no brackets.
+    ///   - client: whom it is for; the proxy's own requests are this machine's.
+    ///   - via: what a CONNECT to the parent proxy says in Via.
     ///   - tls: how TLS is spoken with it, where that isn't as with most.
-    package init(host: String, port: UInt16, layer: Layer, upstream: UpstreamSettings, tls: ClientTLS? = nil) {
+    package init(
+        host: String, port: UInt16, layer: Layer, upstream: UpstreamSettings, client: ClientPlace = .thisMachine,
+        via: String? = nil, tls: ClientTLS? = nil
+    ) {
         self.layer = layer
+        self.via = via
         self.tls = tls
-        blockedAddresses = upstream.blockedAddresses
-        let generation: SHA256Digest? =
+        let keyLayer: OriginKey.Layer =
             switch layer {
-            // Bytes that no one has looked at are worth nothing to another exchange.
-            case .plain, .tunnel, .verifiedTunnel: nil
-            case .tls(let policy, let anchors, _): Self.generation(of: policy, anchors, tls)
+            case .plain: .plain
+            case .tunnel: .tunnel
+            case .verifiedTunnel(let policy, let anchors, _): .verifiedTunnel(Self.generation(of: policy, anchors, nil))
+            case .tls(let policy, let anchors, _): .tls(Self.generation(of: policy, anchors, tls))
             }
-        key = OriginKey(host: host, port: port, generation: generation, parent: upstream.parent)
+        // What `localhost` is must not be asked of another machine (RFC 6761 section 6.3).
+        let parent = Resolver.isLocalhost(host) ? nil : upstream.parent
+        key = OriginKey(
+            host: host, port: port, layer: keyLayer, parent: parent,
+            addresses: AddressGuard(upstream.addresses, client: client))
     }
 
     private static func generation(
@@ -46,11 +57,8 @@ package struct UpstreamTarget: Sendable {
 
     /// Where a probe for this tunnel goes, and under which policy; nil for anything else.
     func probePlace(at address: SocketAddress) -> ProbeCache.Place? {
-        guard case .verifiedTunnel(let policy, let anchors, _) = layer else { return nil }
-        return ProbeCache.Place(
-            origin: OriginKey(
-                host: host, port: port, generation: Self.generation(of: policy, anchors, nil), parent: key.parent),
-            address: address)
+        guard case .verifiedTunnel = key.layer else { return nil }
+        return ProbeCache.Place(origin: key, address: address)
     }
 
     package var host: String { key.host }

@@ -33,7 +33,9 @@ extension Rehearsal {
         }
         let own = (try? SmallFile.read(snapshot.authority.certificatePath))
             .flatMap { try? Certificate(derOrPEM: $0.bytes) }
-        self.init(upstream: snapshot.upstream, timeouts: snapshot.timeouts, ownAuthority: own, unixTime: clock)
+        self.init(
+            upstream: snapshot.upstream, timeouts: snapshot.timeouts, ownAuthority: own, listen: snapshot.proxy.listen,
+            unixTime: clock)
     }
 
     /// Connects, or says what this machine lacks to try it.

@@ -40,7 +40,8 @@ import Testing
         #expect(snapshot.authority.privateKeyPath == snapshot.stateDirectory + "/authority.key")
         #expect(snapshot.authority.leafLifetime == .seconds(30 * 86_400))
         #expect(snapshot.upstream.parent == nil)
-        #expect(snapshot.upstream.blockedAddresses == [.linkLocal, .metadata])
+        #expect(snapshot.upstream.addresses.blocked == [.kind(.linkLocal), .kind(.metadata)])
+        #expect(snapshot.upstream.addresses.allowed.isEmpty)
         #expect(!snapshot.upstream.anchors.certificates.isEmpty)
         #expect(snapshot.timeouts == .init())
         #expect(snapshot.limits == .init())
@@ -76,7 +77,8 @@ import Testing
             authority: {certificate: ca.pem, private_key: /keys/ca.key, leaf_lifetime: 1d12h}
             upstream:
               parent: http://us%65r:p%40ss@Proxy.example:3128/
-              block_addresses: [loopback, private]
+              block_addresses: [loopback, private, 203.0.113.0/24, "::ffff:198.51.100.0/120"]
+              allow_addresses: [127.0.0.1, cgnat]
             timeouts: {connect: 500ms, tls_handshake: 2s, idle_client: 1h, idle_upstream: 1m30s, first_byte: 3m, drain: 0s}
             limits: {request_head: 8KiB, response_head: 1MiB, clients: 12}
             log: {level: debug, format: json, access: false}
@@ -91,7 +93,11 @@ import Testing
         #expect(snapshot.authority.privateKeyPath == "/keys/ca.key")
         #expect(snapshot.authority.leafLifetime == .seconds(129_600))
         #expect(snapshot.upstream.parent == .init(host: "proxy.example", port: 3128, authorization: "Basic dXNlcjpwQHNz"))
-        #expect(snapshot.upstream.blockedAddresses == [.loopback, .private])
+        #expect(
+            snapshot.upstream.addresses.blocked.map(\.description) == [
+                "loopback", "private", "203.0.113.0/24", "198.51.100.0/24",
+            ])
+        #expect(snapshot.upstream.addresses.allowed.map(\.description) == ["127.0.0.1", "cgnat"])
         #expect(snapshot.timeouts.connect == .milliseconds(500))
         #expect(snapshot.timeouts.idleUpstream == .seconds(90))
         #expect(snapshot.timeouts.drain == .zero)
@@ -102,7 +108,7 @@ import Testing
         #expect(snapshot.log.format == .json)
         #expect(!snapshot.log.access)
         #expect(snapshot.files.count == 1)
-        #expect(snapshot.warnings == [])
+        #expect(snapshot.warnings.map(\.message).count { $0.hasPrefix("parent: a host whose name") } == snapshot.warnings.count)
     }
 
     @Test(arguments: [
@@ -174,6 +180,17 @@ import Testing
         ("upstream: {parent: http://a b:1}\n", "1:20: error: parent: \"a b\" is not a host name; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
         ("upstream: {parent: http://u%0a:x@p:1}\n", "1:20: error: parent: the credentials are not USER:PASSWORD (with %XX for special characters)"),
         ("upstream: {block_addresses: [linklocal]}\n", "1:30: error: block_addresses: unknown value \"linklocal\"; did you mean \"link-local\"?"),
+        ("upstream: {block_addresses: [everything]}\n", "1:30: error: block_addresses: unknown value \"everything\"; write loopback, link-local, private, cgnat, multicast, metadata, or an address or range"),
+        ("upstream: {block_addresses: [10.1.2.3/8]}\n", "1:30: error: block_addresses: \"10.1.2.3/8\" has bits set beyond its first 8"),
+        ("upstream: {allow_addresses: [localhost.]}\n", "1:30: error: allow_addresses: \"localhost.\" is not an IP address or range; write e.g. 127.0.0.0/8, 192.0.2.7 or ::1"),
+        ("upstream: {allow_addresses: [metadata]}\n", "1:30: warning: insecure: clients reach the cloud's metadata service, and its credentials, through the proxy"),
+        ("upstream: {allow_addresses: [169.254.0.0/16]}\n", "1:30: warning: insecure: clients reach the cloud's metadata service, and its credentials, through the proxy"),
+        ("upstream: {block_addresses: [private], allow_addresses: [private]}\n", "1:58: warning: allow_addresses: private is in block_addresses too; the exception wins"),
+        ("upstream: {parent: http://127.0.0.1:7467}\n", "1:20: error: parent: 127.0.0.1:7467 is this proxy itself, which listens on 127.0.0.1:7467 (proxy.listen)"),
+        ("upstream: {parent: http://app.localhost:7467}\n", "1:20: error: parent: app.localhost:7467 is this proxy itself, which listens on 127.0.0.1:7467 (proxy.listen)"),
+        ("proxy: {listen: 0.0.0.0:80}\nupstream: {parent: \"http://[::ffff:127.0.0.1]:80\"}\n", "2:20: error: parent: ::ffff:127.0.0.1:80 is this proxy itself, which listens on 0.0.0.0:80 (proxy.listen)"),
+        ("upstream: {parent: http://0.0.0.0:7467}\n", "1:20: error: parent: 0.0.0.0:7467 is this proxy itself, which listens on 127.0.0.1:7467 (proxy.listen)"),
+        ("upstream: {parent: http://p.example:7467}\n", "1:20: warning: parent: a host whose name can't be looked up here is left to the parent, which may connect to an address that block_addresses names"),
         ("upstream: {block_addresses: []}\n", "1:29: warning: insecure: no address is blocked; clients reach the cloud's metadata service through the proxy"),
         ("upstream: {trust: []}\n", "1:19: error: trust: the list is empty, so no server could be trusted; write system"),
         ("upstream: {trust: [system, none.pem]}\n", "1:28: error: trust: none.pem: No such file or directory"),

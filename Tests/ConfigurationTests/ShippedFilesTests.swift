@@ -29,7 +29,7 @@ import Testing
         #expect(shipped.proxy.allowClients == defaults.proxy.allowClients)
         #expect(shipped.proxy.via == defaults.proxy.via)
         #expect(shipped.authority.leafLifetime == defaults.authority.leafLifetime)
-        #expect(shipped.upstream.blockedAddresses == defaults.upstream.blockedAddresses)
+        #expect(shipped.upstream.addresses == defaults.upstream.addresses)
         #expect(shipped.timeouts == defaults.timeouts)
         #expect(shipped.limits == defaults.limits)
         #expect(shipped.log == defaults.log)

@@ -71,15 +71,14 @@ import Testing
         let upstream = UpstreamSettings(anchors: TrustAnchors([]), parent: parent)
         let uri = try #require(try? ReportURI.parse(uri).get())
         let request = try ReportRequest(uri, Array("{}".utf8), upstream: upstream)
-        let destination = Destination(
-            authority: request.authority, target: request.target,
-            origin: UpstreamPool().origin(for: request.target.key), timeouts: Timeouts(), limits: Limits(), via: false)
+        // As the connection that is made for the target says.
+        let hop = request.target.key.layer == .plain ? parent.map(ParentHop.init) : nil
         var head: [UInt8] = []
         let view = request.message.view
         HeadWriter.write(
-            request: view.head, from: view.bytes, target: destination.targetRewrite, authority: destination.authority,
-            defaultPort: destination.defaultPort, via: false, forwardUpgrade: false, edits: destination.edits,
-            into: &head)
+            request: view.head, from: view.bytes, target: hop == nil ? .originForm : .asReceived,
+            authority: request.authority, defaultPort: uri.isSecure ? 443 : 80, via: nil, forwardUpgrade: false,
+            edits: hop?.edits ?? HeadEdits(), into: &head)
         return String(decoding: head + request.body, as: UTF8.self)
     }
 

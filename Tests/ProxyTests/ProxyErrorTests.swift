@@ -104,7 +104,12 @@ private struct Answer {
         let cases: [(UpstreamFailure, Int, String)] = [
             (.unresolved(.notFound("a.test")), 502, "dns_error"),
             (.unresolved(.timedOut("a.test")), 504, "dns_timeout"),
-            (.blocked(address, .metadata), 403, "destination_ip_prohibited"),
+            (.blocked(address, .blocked(.kind(.metadata))), 403, "destination_ip_prohibited"),
+            (.blocked(address, .loopbackFromElsewhere), 403, "destination_ip_prohibited"),
+            (.itself(SocketAddress(ip: address, port: 7467), asParent: false), 508, "proxy_loop_detected"),
+            (.itself(SocketAddress(ip: address, port: 7467), asParent: true), 508, "proxy_loop_detected"),
+            (.noDescriptors, 503, "proxy_internal_error"),
+            (.unresolved(.noDescriptors("a.test")), 503, "proxy_internal_error"),
             (.timedOut(.nameLookup), 504, "dns_timeout"),
             (.timedOut(.connect), 504, "connection_timeout"),
             (.parentRefused(status: 403), 502, "http_request_denied"),

@@ -51,6 +51,93 @@ import Testing
         guard case .failure(.parentFailed) = result else { throw Unexpected(text: "\(result)") }
     }
 
+    private func plainTarget(
+        _ bench: Workbench, _ layer: UpstreamTarget.Layer, host: String = "192.0.2.9", parent: ParentProxy,
+        addresses: AddressRules = AddressRules(), via: String? = nil
+    ) throws -> UpstreamTarget {
+        UpstreamTarget(
+            host: host, port: 22, layer: layer,
+            upstream: UpstreamSettings(
+                anchors: try OriginAuthority.shared.get().anchors, parent: parent, addresses: addresses), via: via)
+    }
+
+    @Test func `what comes with the answer is the tunnel's`() throws {
+        let peer = try Peer { descriptor in
+            _ = readHead(descriptor)
+            say("HTTP/1.1 200 OK\r\n\r\nSSH-2.0-x\r\n", to: descriptor)
+            readToEnd(descriptor)
+        }
+        let bench = try Workbench()
+        let target = try plainTarget(bench, .tunnel, parent: ParentProxy(host: "127.0.0.1", port: peer.port))
+        let connection = try bench.connect(to: target).get()
+        #expect(String(decoding: connection.responses.takeReceived(), as: UTF8.self) == "SSH-2.0-x\r\n")
+        connection.close()
+    }
+
+    @Test func `only a connection that ends at the parent has what is written to it`() throws {
+        let peer = try Peer { descriptor in
+            _ = readHead(descriptor)
+            say("HTTP/1.1 200 OK\r\n\r\n", to: descriptor)
+            readToEnd(descriptor)
+        }
+        let bench = try Workbench()
+        let parent = ParentProxy(host: "127.0.0.1", port: peer.port, authorization: "Basic dTpw")
+        let tunnel = try bench.connect(to: plainTarget(bench, .tunnel, parent: parent)).get()
+        #expect(tunnel.parentHop == nil)
+        tunnel.close()
+        let plain = try bench.connect(to: plainTarget(bench, .plain, parent: parent)).get()
+        #expect(plain.parentHop?.edits.list.map(\.name) == ["Proxy-Authorization"])
+        plain.close()
+        let here = try bench.connect(to: bench.target(port: peer.port))
+        if case .success(let connection) = here { #expect(connection.parentHop == nil) }
+    }
+
+    @Test func `CONNECT names the hops so far`() throws {
+        let heard = Mailbox<String>()
+        let peer = try Peer { descriptor in
+            heard.put(readHead(descriptor))
+            say("HTTP/1.1 200 OK\r\n\r\n", to: descriptor)
+            readToEnd(descriptor)
+        }
+        let bench = try Workbench()
+        let parent = ParentProxy(host: "127.0.0.1", port: peer.port, authorization: "Basic dTpw")
+        let target = try plainTarget(bench, .tunnel, parent: parent, via: "1.0 a, 1.1 pinproxy-x")
+        try bench.connect(to: target).get().close()
+        #expect(
+            heard.take()
+                == "CONNECT 192.0.2.9:22 HTTP/1.1\r\nHost: 192.0.2.9:22\r\nVia: 1.0 a, 1.1 pinproxy-x\r\nProxy-Authorization: Basic dTpw\r\n\r\n")
+    }
+
+    @Test(arguments: [UpstreamTarget.Layer.plain, .tunnel])
+    func `the parent isn't asked for a blocked address`(layer: UpstreamTarget.Layer) throws {
+        let bench = try Workbench()
+        for host in ["169.254.169.254", "64:ff9b::a9fe:a9fe"] {
+            let target = try plainTarget(bench, layer, host: host, parent: ParentProxy(host: "127.0.0.1", port: 1))
+            guard case .blocked = try bench.failure(to: target) else { throw Unexpected(text: host) }
+        }
+    }
+
+    /// The name server is silent: the parent is asked when the wait for it is over.
+    @Test func `a name that can't be looked up here is the parent's to judge`() throws {
+        let server = try NameServer(answers: false)
+        let peer = try Peer { descriptor in
+            _ = readHead(descriptor)
+            say("HTTP/1.1 200 OK\r\n\r\n", to: descriptor)
+            readToEnd(descriptor)
+        }
+        let bench = try Workbench(nameServer: server.address)
+        let parent = ParentProxy(host: "127.0.0.1", port: peer.port)
+        try bench.connect(to: plainTarget(bench, .tunnel, host: "slow.test", parent: parent)).get().close()
+    }
+
+    @Test func `localhost is not the parent's`() throws {
+        let bench = try Workbench()
+        for host in ["localhost", "app.localhost"] {
+            let target = try plainTarget(bench, .plain, host: host, parent: ParentProxy(host: "192.0.2.1", port: 1))
+            #expect(target.key.parent == nil)
+        }
+    }
+
     @Test func `a parent that isn't there is unreachable`() throws {
         let port = try Peer { _ in }.port
         let bench = try Workbench()

@@ -25,7 +25,9 @@ import Testing
         address: String = "192.0.2.1"
     ) throws -> ProbeCache.Place {
         ProbeCache.Place(
-            origin: OriginKey(host: host, port: port, generation: SHA256Digest.of(generation), parent: parent),
+            origin: OriginKey(
+                host: host, port: port, layer: .verifiedTunnel(SHA256Digest.of(generation)), parent: parent,
+                addresses: AddressGuard(AddressRules(), client: .thisMachine)),
             address: SocketAddress(ip: try #require(IPAddress(address)), port: port))
     }
 

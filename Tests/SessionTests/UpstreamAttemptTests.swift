@@ -140,11 +140,26 @@ import Transport
     @Test(arguments: [("127.0.0.1", AddressClass.loopback), ("169.254.169.254", .linkLocal), ("::ffff:127.0.0.1", .loopback)])
     func `a blocked address isn't dialled`(host: String, blocked: AddressClass) throws {
         let bench = try Workbench()
-        let target = try bench.target(port: 1, host: host, blocking: [blocked])
+        let target = try bench.target(port: 1, host: host, addresses: AddressRules(blocked: [.kind(blocked)]))
         guard case .blocked(let address, let found) = try bench.failure(to: target)
         else { throw Unexpected(text: "dialled") }
         #expect(address == IPAddress(host))
-        #expect(found == blocked)
+        #expect(found == .blocked(.kind(blocked)))
+    }
+
+    /// The peer would answer: nobody asks it.
+    @Test(arguments: [false, true]) func `the proxy's own listener isn't dialled, as a parent neither`(isParent: Bool) throws {
+        let peer = try Peer { readToEnd($0) }
+        let bench = try Workbench()
+        bench.listeners.replace(with: [SocketAddress(ip: try #require(IPAddress("0.0.0.0")), port: peer.port)])
+        for host in ["127.0.0.1", "0.0.0.0", "::ffff:127.0.0.1", "127.7.7.7"] {
+            let target =
+                isParent
+                ? try bench.target(port: 443, parent: ParentProxy(host: host, port: peer.port))
+                : try bench.target(port: peer.port, host: host)
+            guard case .itself(let address, isParent) = try bench.failure(to: target) else { throw Unexpected(text: host) }
+            #expect(address.port == peer.port)
+        }
     }
 
     // MARK: Deadlines
@@ -248,7 +263,7 @@ import Transport
 }
 
 /// A name server on a thread that says of every name that it doesn't exist, or nothing.
-private final class NameServer: Sendable {
+final class NameServer: Sendable {
     let address: String
     private let descriptor: CInt
 

@@ -14,7 +14,13 @@ import Transport
     init() throws { bench = try Workbench() }
 
     private func key(_ host: String = "a.test") -> OriginKey {
-        OriginKey(host: host, port: 443, generation: nil, parent: nil)
+        key(host, .plain)
+    }
+
+    private func key(_ host: String, _ layer: OriginKey.Layer) -> OriginKey {
+        OriginKey(
+            host: host, port: 443, layer: layer, parent: nil,
+            addresses: AddressGuard(AddressRules(), client: .thisMachine))
     }
 
     /// A connection, and the origin's end of it.
@@ -27,7 +33,8 @@ import Transport
         return (
             UpstreamConnection(
                 loop: bench.loop, stream: stream, origin: (pool ?? bench.pool).origin(for: key), verdict: nil,
-                validUntil: validUntil, metrics: ConnectMetrics(), address: address, slabs: bench.slabs), outer
+                validUntil: validUntil, metrics: ConnectMetrics(), address: address,
+                received: ByteBuffer(slabs: bench.slabs)), outer
         )
     }
 
@@ -199,6 +206,56 @@ import Transport
         close(b)
     }
 
+    /// Whatever the client did: bytes that nobody has looked at may have gone through.
+    @Test(arguments: [OriginKey.Layer.tunnel, .verifiedTunnel(SHA256Digest.of([1]))])
+    func `a tunnel is never kept`(layer: OriginKey.Layer) throws {
+        let end = try park(key("a.test", layer))
+        #expect(isClosed(end))
+        #expect(bench.pool.idleCount == 0)
+        #expect(bench.pool.origin(for: key("a.test", layer)).takeIdle(at: 0) == nil)
+        #expect(bench.pool.origin(for: key("a.test", .plain)).takeIdle(at: 0) == nil)
+        close(end)
+    }
+
+    @Test func `what differs in any part of its key is another origin`() throws {
+        let digest = SHA256Digest.of([1])
+        func key(
+            _ layer: OriginKey.Layer = .tls(SHA256Digest.of([1])), port: UInt16 = 443, parent: ParentProxy? = nil,
+            at addresses: AddressGuard = AddressGuard(AddressRules(), client: .thisMachine)
+        ) -> OriginKey {
+            OriginKey(host: "a.test", port: port, layer: layer, parent: parent, addresses: addresses)
+        }
+        let keys = [
+            key(), key(port: 444), key(.plain), key(.tunnel), key(.verifiedTunnel(digest)),
+            key(.tls(SHA256Digest.of([2]))), key(parent: ParentProxy(host: "b.test", port: 1)),
+            key(parent: ParentProxy(host: "b.test", port: 1, authorization: "Basic dTpw")),
+            key(at: AddressGuard(AddressRules(), client: .elsewhere)),
+            key(at: AddressGuard(AddressRules(blocked: []), client: .thisMachine)),
+            key(at: AddressGuard(AddressRules(allowed: [.kind(.loopback)]), client: .thisMachine)),
+        ]
+        #expect(Set(keys).count == keys.count)
+        #expect(key() == key(.tls(digest)))
+    }
+
+    @Test func `a connection in use when its origin is retired is closed when it is given back`() throws {
+        /// The configuration changes while it is used, as often as the row says.
+        func used(_ isRetired: Bool...) throws -> CInt {
+            let (connection, end) = try connection(to: key())
+            for isRetired in isRetired { bench.pool.retire { _ in isRetired } }
+            #expect(connection.origin.isRetired == isRetired.last)
+            bench.pool.giveBack(connection, idleNanoseconds: minute)
+            return end
+        }
+        let retired = try used(true)
+        #expect(isClosed(retired))
+        // A configuration that comes back finds it as good as new.
+        let restored = try used(true, false)
+        #expect(!isClosed(restored))
+        #expect(bench.pool.idleCount == 1)
+        bench.pool.close()
+        for end in [retired, restored] { close(end) }
+    }
+
     @Test func `a closed pool closes what is given back`() throws {
         bench.pool.close()
         let end = try park(key())
@@ -231,7 +288,9 @@ import Transport
     }
 
     private func key(_ host: String, _ generation: UInt8 = 0) -> OriginKey {
-        OriginKey(host: host, port: 443, generation: SHA256Digest.of([generation]), parent: nil)
+        OriginKey(
+            host: host, port: 443, layer: .tls(SHA256Digest.of([generation])), parent: nil,
+            addresses: AddressGuard(AddressRules(), client: .thisMachine))
     }
 
     @Test func `four are kept of one origin, each for one use, newest first`() throws {

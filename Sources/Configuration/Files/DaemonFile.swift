@@ -39,7 +39,7 @@ struct DaemonFile {
         let result = DaemonFile(
             proxy: proxy,
             authority: authority,
-            upstream: reader.upstream(root.section("upstream"), authority: authority),
+            upstream: reader.upstream(root.section("upstream"), authority: authority, listen: proxy.listen),
             timeouts: reader.timeouts(root.section("timeouts")),
             limits: reader.limits(root.section("limits")),
             log: reader.log(root.section("log")),

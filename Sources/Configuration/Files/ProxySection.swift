@@ -1,3 +1,4 @@
+internal import Session
 internal import TLS
 
 extension DaemonFileReader {

@@ -4,20 +4,48 @@ internal import Session
 internal import TLS
 
 extension DaemonFileReader {
-    func upstream(_ section: Section, authority: AuthoritySettings) -> UpstreamSettings {
+    /// - Parameter listen: where the proxy itself is, which is nobody's parent.
+    func upstream(_ section: Section, authority: AuthoritySettings, listen: [ListenAddress]) -> UpstreamSettings {
         var settings = UpstreamSettings(anchors: anchors(section, authority))
+        settings.addresses = addressRules(section)
         settings.parent = section.readOptional("parent", Form(read: Self.parent))
-        if let values = section.list("block_addresses") {
-            let words = AddressClass.allCases.map { ($0.rawValue, $0) }
-            settings.blockedAddresses = Set(values.compactMap { section.scalar($0, "block_addresses", .word(words)) })
-            if values.isEmpty, let value = section.value("block_addresses") {
+        if let parent = settings.parent, let value = section.value("parent") {
+            if let own = listen.first(where: { $0.isReached(by: parent) }) {
+                section.error(
+                    value, "parent: \(parent.host):\(parent.port) is this proxy itself, which listens on \(own) (proxy.listen)")
+            } else if !settings.addresses.blocked.isEmpty {
                 section.warning(
                     value,
-                    "insecure: no address is blocked; clients reach the cloud's metadata service through the proxy")
+                    "parent: a host whose name can't be looked up here is left to the parent, which may connect to "
+                        + "an address that block_addresses names")
             }
         }
         section.finish()
         return settings
+    }
+
+    private func addressRules(_ section: Section) -> AddressRules {
+        func read(_ key: String) -> [(value: YAMLValue, rule: AddressRules.Rule)]? {
+            section.list(key)?.compactMap { value in
+                section.scalar(value, key, .addressRule).map { (value, $0) }
+            }
+        }
+        let blocked = read("block_addresses")
+        let allowed = read("allow_addresses") ?? []
+        if section.list("block_addresses")?.isEmpty == true, let value = section.value("block_addresses") {
+            section.warning(
+                value, "insecure: no address is blocked; clients reach the cloud's metadata service through the proxy")
+        }
+        for (value, rule) in allowed {
+            if rule.coversMetadata {
+                section.warning(
+                    value, "insecure: clients reach the cloud's metadata service, and its credentials, through the proxy")
+            } else if let rules = blocked, rules.contains(where: { $0.rule == rule }) {
+                section.warning(value, "allow_addresses: \(rule) is in block_addresses too; the exception wins")
+            }
+        }
+        guard let blocked else { return AddressRules(allowed: allowed.map(\.rule)) }
+        return AddressRules(blocked: blocked.map(\.rule), allowed: allowed.map(\.rule))
     }
 
     private func anchors(_ section: Section, _ authority: AuthoritySettings) -> TrustAnchors {

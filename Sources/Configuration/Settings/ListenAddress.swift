@@ -1,4 +1,5 @@
 internal import Security
+internal import Session
 
 /// An address and port to listen on, e.g. `127.0.0.1:7467` or `[::1]:7467`.
 package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
@@ -17,6 +18,17 @@ package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
 
     /// True if only programs of this machine can reach it (127.0.0.0/8, ::1).
     package var isLoopback: Bool { ip == "::1" || ip.hasPrefix("127.") }
+
+    /// True if the parent proxy's address can be seen to be this one, in whichever spelling. What a name resolves to can't.
+    func isReached(by parent: ParentProxy) -> Bool {
+        guard port == parent.port, let own = HostAddress(ip) else { return false }
+        let isEverywhere = own.bytes.allSatisfy { $0 == 0 }
+        let name = parent.host.lowercased()
+        if name == "localhost" || name.hasSuffix(".localhost") { return isEverywhere || isLoopback }
+        guard let address = HostAddress(name)?.canonical else { return false }
+        let isOwnLoopback = ListenAddress(ip: address.description, port: port).isLoopback && own.isIPv6 == address.isIPv6
+        return address == own.canonical || (isEverywhere && isOwnLoopback)
+    }
 
     /// Parses `ADDRESS:PORT` with IPv6 addresses in brackets. Names are refused: what they resolve
     /// to may change.

@@ -1,3 +1,4 @@
+package import Session
 package import TLS
 
 /// The proxy port (`proxy` in pinproxy.yaml).

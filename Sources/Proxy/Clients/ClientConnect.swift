@@ -24,15 +24,33 @@ extension ClientConnection {
     }
 
     private func promise(_ route: Route, _ upstream: UpstreamConnection) {
+        if upstream.origin.isRetired {
+            upstream.close()
+            return connectAnew(route)
+        }
         state = .promised(route, upstream)
         if case .tls = route.target.layer { upstream.hold() }
         server.answer(Self.established, then: .handOver)
+    }
+
+    /// A reload came while the connection was being made, and what it says would have made another one, or none.
+    private func connectAnew(_ old: Route) {
+        state = .open
+        switch worker.decide(old.authority, for: .secure, client: old.client) {
+        case .refuse(let error): server.refuseRequest(error)
+        case .relay(let route), .tunnel(let route): connect(route)
+        }
     }
 
     private static let established = Array("HTTP/1.1 200 Connection established\r\n\r\n".utf8)
 
     func handedOver(by server: HTTP1Server) {
         guard case .promised(let route, let upstream) = state else { return server.abort() }
+        if !upstream.origin.key.layer.isShared, upstream.origin.isRetired {
+            state = .open
+            upstream.close()
+            return fail("after a reload this host is no longer connected to in this way")
+        }
         switch route.target.layer {
         case .plain, .tls:
             hold(upstream)
@@ -53,7 +71,7 @@ extension ClientConnection {
         do {
             // Minted, if need be, while the client gets ready to speak.
             let identity = try worker.context.leaves.identity(
-                for: ServerName(host: route.authority.host), now: worker.unixTime())
+                for: ServerName(host: (asked ?? route.authority).host), now: worker.unixTime())
             state = .awaitingHandshake(route, identity)
         } catch {
             return fail("no certificate for \(route.authority): \(error)")
@@ -73,7 +91,7 @@ extension ClientConnection {
             let connection = try server.stream.withDescriptor { descriptor in
                 try TLSConnection(
                     server: worker.context.serverTLS, descriptor: descriptor, identity: identity,
-                    ticketContext: SHA256Digest.of(Array(route.authority.description.utf8)).bytes,
+                    ticketContext: SHA256Digest.of(Array((asked ?? route.authority).description.utf8)).bytes,
                     alreadyReceived: early)
             }
             server.stream.secure(connection)
@@ -90,7 +108,7 @@ extension ClientConnection {
         guard case .securing(let route) = state else { return }
         switch result {
         case .success:
-            if let name = server.stream.withTLS({ $0.clientServerName }) ?? nil, !route.authority.isNamed(name) {
+            if let name = server.stream.withTLS({ $0.clientServerName }) ?? nil, !(asked ?? route.authority).isNamed(name) {
                 handshakeNamed(name)
             }
             state = .inside(route)

@@ -32,10 +32,13 @@ final class ClientConnection {
 
     let worker: Worker
     let peer: SocketAddress
+    private let place: ClientPlace
     private(set) lazy var server = HTTP1Server(
         stream: stream, session: worker.session, settings: worker.serverSettings, owner: self)
     private let stream: ByteStream
     var state = State.open
+    /// The authority of CONNECT as the client wrote it: SNI, Host and the certificate that the client is shown name that.
+    private(set) var asked: Authority?
     /// Where the exchange under way goes.
     private var exchangeRoute: Route?
     /// An upstream connection for the next request: made for CONNECT, or bound to this client.
@@ -50,6 +53,7 @@ final class ClientConnection {
         self.worker = worker
         self.stream = stream
         self.peer = peer
+        place = ClientPlace(of: peer.ip)
     }
 
     func start() {
@@ -96,19 +100,30 @@ final class ClientConnection {
         case .malformedTunnel(let defect): server.refuseRequest(.badConnectTarget(defect))
         case .unsupportedScheme(let scheme): server.refuseRequest(.unsupportedScheme(scheme))
         case .tunnel(let authority):
-            record.authority = authority
-            switch worker.decide(authority, for: .secure) {
+            asked = authority
+            switch decide(authority.canonical, for: .secure) {
             case .refuse(let error): server.refuseRequest(error)
             case .relay(let route), .tunnel(let route): connect(route)
             }
         case .url(let authority, let purpose):
-            record.authority = authority
-            switch worker.decide(authority, for: purpose) {
+            switch decide(authority.canonical, for: purpose) {
             case .refuse(let error): server.refuseRequest(error)
             case .relay(let route): beginExchange(route)
             case .tunnel: server.refuseRequest(.cannotTunnelURL(authority.description))
             }
         }
+    }
+
+    private func decide(_ authority: Authority, for purpose: Purpose) -> Decision {
+        record.authority = authority
+        if hasPassed(authority) { return .refuse(.loop(authority.description)) }
+        let via = server.readRequest { $0.head.via(in: $0.bytes) }
+        return worker.decide(authority, for: purpose, client: Route.Client(place: place, via: via))
+    }
+
+    /// Whether the request in hand has come round to this proxy again.
+    private func hasPassed(_ authority: Authority) -> Bool {
+        server.readRequest { $0.head.hasPassed(worker.context.loops.pseudonym(for: authority), in: $0.bytes) }
     }
 
     // MARK: Requests inside CONNECT
@@ -119,22 +134,24 @@ final class ClientConnection {
         record.authority = route.authority
         if route.snapshot !== worker.snapshot {
             guard isAllowed else { return fail("after a reload this client is no longer allowed") }
-            guard case .relay(let fresh) = worker.decide(route.authority, for: .secure) else {
+            guard case .relay(let fresh) = worker.decide(route.authority, for: .secure, client: route.client) else {
                 return fail("after a reload this host may no longer be intercepted")
             }
             route = fresh
             state = .inside(fresh)
         }
+        let connected = asked ?? route.authority
         if let misdirectedName {
-            return server.refuseRequest(.misdirected(asked: misdirectedName, connected: route.authority.description))
+            return server.refuseRequest(.misdirected(asked: misdirectedName, connected: connected.description))
         }
         let strange: String? = server.readRequest { view in
-            if RequestDestination.agrees(view.head, view.bytes, with: route.authority) { return nil }
+            if RequestDestination.agrees(view.head, view.bytes, with: connected) { return nil }
             return view.head.host?.text(in: view.bytes) ?? ""
         }
         if let strange {
-            return server.refuseRequest(.misdirected(asked: strange, connected: route.authority.description))
+            return server.refuseRequest(.misdirected(asked: strange, connected: connected.description))
         }
+        if hasPassed(route.authority) { return server.refuseRequest(.loop(route.authority.description)) }
         beginExchange(route)
     }
 
@@ -162,7 +179,9 @@ final class ClientConnection {
     private func takeKept(for route: Route) -> UpstreamConnection? {
         guard let kept else { return nil }
         self.kept = nil
-        if !kept.isOver, kept.validUntil > worker.unixTime(), kept.origin.key == route.target.key { return kept }
+        if !kept.isOver, !kept.origin.isRetired, kept.validUntil > worker.unixTime(), kept.origin.key == route.target.key {
+            return kept
+        }
         kept.close()
         return nil
     }
@@ -190,16 +209,25 @@ final class ClientConnection {
         switch state {
         case .connecting(let attempt): attempt.cancel()
         case .verifying(let verification): verification.cancel()
-        case .promised(let route, let upstream): worker.giveBack(upstream, of: route)
+        case .promised(_, let upstream): worker.giveBack(upstream)
         case .awaitingHandshake, .securing, .inside, .open, .authenticating, .relaying, .closed: break
         }
         if let kept { worker.giveBack(kept) }
         kept = nil
     }
 
+    /// Keeps a connection for the next request, if the configuration in force would have made it.
     func hold(_ upstream: UpstreamConnection) {
+        if upstream.origin.isRetired { return upstream.close() }
         kept = upstream
         upstream.hold()
+    }
+
+    /// The configuration has changed: what is kept of an older one goes.
+    func dropRetired() {
+        guard let kept, kept.origin.isRetired else { return }
+        self.kept = nil
+        kept.close()
     }
 
     func handshakeNamed(_ name: String) { misdirectedName = name }

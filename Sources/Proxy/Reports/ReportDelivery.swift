@@ -44,7 +44,8 @@ final class ReportDelivery {
     private var dropping: (timer: Timer, tell: () -> Void)?
 
     init(
-        loop: EventLoop, upstream: UpstreamSettings, logger: Logger, unixTime: @escaping @Sendable () -> UnixTime
+        loop: EventLoop, upstream: UpstreamSettings, listeners: OwnListeners, logger: Logger,
+        unixTime: @escaping @Sendable () -> UnixTime
     ) throws {
         self.loop = loop
         self.upstream = upstream
@@ -56,7 +57,8 @@ final class ReportDelivery {
             loop: loop, slabs: slabs, pool: pool,
             connector: UpstreamConnector(
                 loop: loop, resolver: resolver, slabs: slabs, pool: pool, sessions: UpstreamSessionCache(),
-                tls: try TLSClientContext(options: .init(for: TrustRequirements())), unixTime: unixTime))
+                listeners: listeners, tls: try TLSClientContext(options: .init(for: TrustRequirements())),
+                unixTime: unixTime))
     }
 
     /// From now on reached as a fresh configuration says.

@@ -42,7 +42,7 @@ final class ReportPost {
         limits.responseHead = Self.answerLimit
         destination = Destination(
             authority: request.authority, target: request.target, origin: session.pool.origin(for: request.target.key),
-            timeouts: timeouts, limits: limits, via: false)
+            timeouts: timeouts, limits: limits, via: nil)
     }
 
     /// - Parameter completion: called once on the loop, after this has returned, with what went wrong; never

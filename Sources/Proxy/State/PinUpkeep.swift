@@ -25,7 +25,7 @@ final class PinUpkeep {
 
     /// - Parameter listsChanged: called on the loop when a file of `crl_files` has been replaced.
     init(
-        loop: EventLoop, configuration: ActiveConfiguration, logger: Logger,
+        loop: EventLoop, configuration: ActiveConfiguration, listeners: OwnListeners, logger: Logger,
         unixTime: @escaping @Sendable () -> UnixTime, listsChanged: @escaping () -> Void
     ) throws {
         self.loop = loop
@@ -34,7 +34,7 @@ final class PinUpkeep {
         snapshot = configuration.snapshot
         lists = RevocationListWatch(loop: loop, changed: listsChanged)
         delivery = try ReportDelivery(
-            loop: loop, upstream: configuration.upstream, logger: logger, unixTime: unixTime)
+            loop: loop, upstream: configuration.upstream, listeners: listeners, logger: logger, unixTime: unixTime)
         watch = PinWatch(
             ledger: PinLedger(directory: snapshot.stateDirectory, logger: logger),
             chains: ChainRecorder(directory: snapshot.stateDirectory, logger: logger),

@@ -8,16 +8,14 @@ package final class Destination {
     package let origin: Origin
     package let timeouts: Timeouts
     package let limits: Limits
-    /// Whether the proxy records itself in Via.
-    package let via: Bool
+    /// The name under which the proxy records itself in Via; nil: it doesn't.
+    package let via: ViaPseudonym?
     /// Where it is written what holds for the host; nil: in the defaults.
     package let source: PolicySource?
-    /// Changes to a request's head, besides what every hop owes.
-    package let edits: HeadEdits
 
     package init(
-        authority: Authority, target: UpstreamTarget, origin: Origin, timeouts: Timeouts, limits: Limits, via: Bool,
-        source: PolicySource? = nil
+        authority: Authority, target: UpstreamTarget, origin: Origin, timeouts: Timeouts, limits: Limits,
+        via: ViaPseudonym?, source: PolicySource? = nil
     ) {
         self.authority = authority
         self.target = target
@@ -26,21 +24,11 @@ package final class Destination {
         self.limits = limits
         self.via = via
         self.source = source
-        var edits = HeadEdits()
-        if case .plain = target.layer, let authorization = target.key.parent?.authorization {
-            edits.append(.set(authorization), "Proxy-Authorization")
-        }
-        self.edits = edits
     }
 
     /// The port that URLs and Host leave out.
     package var defaultPort: UInt16 {
         if case .plain = target.layer { 80 } else { 443 }
-    }
-
-    /// A parent proxy is asked for `http://` URLs with the whole URL, without a tunnel.
-    package var targetRewrite: TargetRewrite {
-        if case .plain = target.layer, target.key.parent != nil { .asReceived } else { .originForm }
     }
 }
 

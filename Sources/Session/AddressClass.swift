@@ -1,0 +1,90 @@
+package import EventLoop
+import Security
+
+/// A class of addresses, by what is found there (`upstream.block_addresses`, `upstream.allow_addresses`).
+package enum AddressClass: String, Sendable, CaseIterable {
+    /// 127.0.0.0/8, ::1, and "this host" (0.0.0.0/8, ::).
+    case loopback
+    /// 169.254.0.0/16, fe80::/10.
+    case linkLocal = "link-local"
+    /// RFC 1918 and RFC 4193: 10/8, 172.16/12, 192.168/16, fc00::/7; and what came before the latter, fec0::/10
+    /// (site-local, RFC 3879).
+    case `private`
+    /// RFC 6598: 100.64.0.0/10.
+    case cgnat
+    /// 224.0.0.0/4, ff00::/8, and broadcast.
+    case multicast
+    /// The addresses at which clouds serve credentials to their machines.
+    case metadata
+
+    /// The classes that `address` belongs to, by any of its ``EventLoop/IPAddress/readings``.
+    package static func classes(of address: IPAddress) -> Set<AddressClass> {
+        address.readings.reduce(into: []) { $0.formUnion(classes(ofReading: $1)) }
+    }
+
+    static func classes(ofReading address: IPAddress) -> Set<AddressClass> {
+        let bytes = address.bytes
+        if bytes.count == 4 { return classes(v4: bytes) }
+        var found: Set<AddressClass> = []
+        if bytes.dropLast().allSatisfy({ $0 == 0 }), bytes[15] <= 1 { found.insert(.loopback) }
+        if bytes[0] == 0xfe, bytes[1] & 0xc0 == 0x80 { found.insert(.linkLocal) }
+        if bytes[0] & 0xfe == 0xfc || (bytes[0] == 0xfe && bytes[1] & 0xc0 == 0xc0) { found.insert(.private) }
+        if bytes[0] == 0xff { found.insert(.multicast) }
+        if metadata6.contains(bytes) { found.insert(.metadata) }
+        return found
+    }
+
+    private static func classes(v4 b: [UInt8]) -> Set<AddressClass> {
+        var found: Set<AddressClass> = []
+        if b[0] == 127 || b[0] == 0 { found.insert(.loopback) }
+        if b[0] == 169, b[1] == 254 { found.insert(.linkLocal) }
+        if b[0] == 10 || (b[0] == 172 && b[1] & 0xf0 == 16) || (b[0] == 192 && b[1] == 168) {
+            found.insert(.private)
+        }
+        if b[0] == 100, b[1] & 0xc0 == 64 { found.insert(.cgnat) }
+        if b[0] & 0xf0 == 0xe0 || b == [255, 255, 255, 255] { found.insert(.multicast) }
+        if metadata4.contains(b) { found.insert(.metadata) }
+        return found
+    }
+
+    /// EC2, GCE, Azure, OpenStack and others; ECS tasks; Alibaba; Azure's wire server; Oracle.
+    private static let metadata4: Set<[UInt8]> = [
+        [169, 254, 169, 254], [169, 254, 170, 2], [100, 100, 100, 200], [168, 63, 129, 16], [192, 0, 0, 192],
+    ]
+    /// EC2 and ECS over IPv6; GCE.
+    private static let metadata6: Set<[UInt8]> = Set(
+        ["fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254"].compactMap { IPAddress($0)?.bytes })
+    static let metadataAddresses = metadata4.union(metadata6)
+}
+
+extension IPAddress {
+    /// The same in the spelling in which addresses are compared (``Security/HostAddress/canonical``).
+    var canonical: IPAddress {
+        HostAddress(bytes: bytes).flatMap { IPAddress(bytes: $0.canonical.bytes) } ?? self
+    }
+
+    /// All that the address may lead to: itself, and the IPv4 addresses that it stands for by any reading. Each is
+    /// judged, or the wrapping (NAT64, 6to4, Teredo …) would be a way around.
+    var readings: [IPAddress] {
+        let canonical = canonical
+        let spellings = canonical == self ? [self] : [self, canonical]
+        guard canonical.isIPv6 else { return spellings }
+        return spellings + Self.wrappedIPv4(canonical.bytes).compactMap { IPAddress(bytes: $0) }
+    }
+
+    private static func wrappedIPv4(_ b: [UInt8]) -> [[UInt8]] {
+        let last = Array(b[12...])
+        // Compatible, deprecated (RFC 4291 section 2.5.5.1), and translated (RFC 2765 section 2.1).
+        if b[..<12].allSatisfy({ $0 == 0 }), last[..<3] != [0, 0, 0] { return [last] }
+        if b[..<8].allSatisfy({ $0 == 0 }), b[8] == 0xff, b[9] == 0xff, b[10] == 0, b[11] == 0 { return [last] }
+        // NAT64: the well-known prefix, and the local one, whose length isn't known (RFC 8215).
+        if b[..<12] == [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0] { return [last] }
+        if b[..<6] == [0, 0x64, 0xff, 0x9b, 0, 1] {
+            return [last, [b[6], b[7], b[9], b[10]]].filter { $0 != [0, 0, 0, 0] }
+        }
+        // 6to4, and the client of Teredo, whose bits are inverted (RFC 4380 section 4).
+        if b[0] == 0x20, b[1] == 0x02 { return [Array(b[2..<6])] }
+        if b[..<4] == [0x20, 0x01, 0, 0] { return [last.map { ~$0 }] }
+        return []
+    }
+}

@@ -1,0 +1,35 @@
+package import EventLoop
+import Security
+import Synchronization
+
+/// The sockets on which this process accepts clients. A connection to one of them would be a request to itself, which
+/// asks for the same again until there are no descriptors left.
+package final class OwnListeners: Sendable {
+    private let addresses: Mutex<[SocketAddress]>
+
+    package init(_ addresses: [SocketAddress] = []) {
+        self.addresses = Mutex(addresses)
+    }
+
+    /// To be told before the first client is accepted.
+    package func replace(with fresh: [SocketAddress]) {
+        addresses.withLock { $0 = fresh }
+    }
+
+    /// Whether a connection to `address` would arrive here: in whichever spelling, and on whichever of this machine's
+    /// addresses if all are listened on.
+    func contains(_ address: SocketAddress) -> Bool {
+        let listeners = addresses.withLock { $0 }.filter { $0.port == address.port }
+        guard !listeners.isEmpty else { return false }
+        let ip = address.ip.canonical
+        return listeners.contains { listener in
+            if listener.ip.isUnspecified { return listener.ip.isIPv6 == ip.isIPv6 && Socket.isLocal(ip) }
+            return listener.ip.canonical == ip
+        }
+    }
+}
+
+extension IPAddress {
+    /// `0.0.0.0` or `::`: every address of the machine, to listen on.
+    fileprivate var isUnspecified: Bool { bytes.allSatisfy { $0 == 0 } }
+}
