@@ -1,4 +1,5 @@
 import EventLoop
+import HTTPWire
 import Security
 import Session
 import TLS
