@@ -198,7 +198,7 @@ package final class ProxyDaemon {
         guard !isStopping, let authority else { return }
         do {
             guard let fresh = try snapshot.withFreshRevocationLists() else { return }
-            putIntoForce(try ActiveConfiguration(fresh, authority: authority))
+            putIntoForce(try ActiveConfiguration(fresh, authority: authority, logger: logger))
             let files = Set(fresh.revocationLists.flatMap(\.lists.paths)).sorted()
             logger.notice("crl.reload", metadata: ["files": "\(files.joined(separator: ", "))"])
         } catch {

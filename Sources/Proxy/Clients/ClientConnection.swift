@@ -226,7 +226,7 @@ final class ClientConnection {
     /// Whether a request has begun of which nobody has told yet what became of it.
     private var isUnanswered: Bool {
         switch state {
-        case .authenticating, .connecting, .promised, .securing: record.ended == nil
+        case .authenticating, .connecting, .promised, .awaitingHandshake, .securing: record.ended == nil
         case .open, .inside, .verifying, .relaying, .closed: false
         }
     }
@@ -290,7 +290,7 @@ extension ClientConnection: HTTP1ServerOwner {
         let timeouts = worker.snapshot.timeouts
         switch state {
         case .verifying: return fail("the TLS handshake in the tunnel took too long")
-        case .securing: record.failed("the client's TLS handshake took longer than \(timeouts.tlsHandshake)")
+        case .awaitingHandshake, .securing: record.failed("the client's TLS handshake took longer than \(timeouts.tlsHandshake)")
         case .authenticating: record.failed("its password was not compared within \(timeouts.idleClient)")
         case .open, .connecting, .promised, .inside, .relaying, .closed: break
         }

@@ -119,7 +119,7 @@ extension ReportPost: Downstream {
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {}
 
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
-        ProxyError.exchange(failure, destination.authority).refusal
+        ProxyError.exchange(failure, destination).refusal
     }
 
     func exchangeEnded(_ ending: ExchangeEnding) {
@@ -128,7 +128,7 @@ extension ReportPost: Downstream {
             kept?.close()
             finish((200..<300).contains(status) ? nil : "the collector answered \(status)")
         case .refused(let failure, let destination):
-            finish(ProxyError.exchange(failure, destination.authority).cause)
+            finish(ProxyError.exchange(failure, destination).cause)
         case .cut: finish("the collector's answer broke off")
         case .switched(let upstream): upstream.abandon()
         }
