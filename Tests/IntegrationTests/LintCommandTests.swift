@@ -130,9 +130,16 @@ private enum LintBed {
                 + entry("wrong.test:\(port)", [.wrongPin, other])
                 + entry("report.test:\(port)", [.wrongPin, other], ", enforcement: report")
                 + entry("place.test:\(port)", pins, ", position: root") + entry("nowhere.test", pins)
-        let names = [
-            "right", "wrong", "report", "backup", "place", "short", "plain", "a.seen", "listed", "unlisted",
-        ]
+                + "  - {match: \"short.test:\(port)\", max_leaf_lifetime: 7d}\n"
+                + "  - {match: \"plain.test:\(port)\", pinning: none}\n"
+                + "  - {match: \"*.seen.test\", max_leaf_lifetime: 7d, record: true}\n"
+                + entry("**.wild.test", pins) + "  - {match: tunnel.test, action: tunnel}\n"
+                + "  - {match: \"listed.test:\(port)\", crl_files: [issuer.crl]}\n"
+                + "  - {match: \"unlisted.test:\(port)\", crl_files: [stranger.crl]}\n")
+        // As a proxy has recorded them.
+        try bed.file(
+            "proxy/state/pinproxy/chains.json",
+            "{\"hosts\": {\"a.seen.test:\(port)\": {\"name\": \"a.seen.test\", \"port\": \(port), \"chains\": []}}}\n")
         return shared
     }
 }
