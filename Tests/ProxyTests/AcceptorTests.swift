@@ -31,14 +31,16 @@ import Testing
             let files = AuthorityFiles(
                 certificate: snapshot.authority.certificatePath, key: snapshot.authority.privateKeyPath)
             let authority = try files.loadOrCreate(at: time()).authority
-            let configuration = try ActiveConfiguration(snapshot, authority: authority)
             let output = LogOutput(descriptor: -1, format: .json)
             let logger = Logger(label: "test") { _ in EventLogHandler(output: output) }
+            let configuration = try ActiveConfiguration(snapshot, authority: authority, logger: logger)
+            let listeners = OwnListeners()
             upkeep = try PinUpkeep(
-                loop: EventLoop(), configuration: configuration, logger: logger, unixTime: time, listsChanged: {})
+                loop: EventLoop(), configuration: configuration, listeners: listeners, logger: logger, unixTime: time,
+                listsChanged: {})
             let context = try ProxyContext(
-                authority: authority, leafLifetime: .seconds(86_400), pins: upkeep.watch, logger: logger,
-                logOutput: output, freeMemory: FreeMemory(), idleUpstreams: 10, unixTime: time)
+                authority: authority, leafLifetime: .seconds(86_400), pins: upkeep.watch, listeners: listeners,
+                logger: logger, logOutput: output, freeMemory: FreeMemory(), idleUpstreams: 10, unixTime: time)
             self.output = output
             let vacancy = Vacancy()
             let workers = try (1...2).map {
