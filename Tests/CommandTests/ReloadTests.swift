@@ -3,7 +3,7 @@ import Testing
 
 @testable import pinproxy
 
-@Suite struct ReloadTests {
+@Suite(.serialized) struct ReloadTests {
     @Test func saysThatNoProxyIsRunning() throws {
         let outcome = try CommandBed().configured("reload")
         #expect(outcome.code == 1)

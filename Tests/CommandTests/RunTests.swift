@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// The daemon's life as the command line sees it.
-@Suite struct RunTests {
+@Suite(.serialized) struct RunTests {
     /// A proxy on a port of the system's choice, ready.
     private final class Daemon {
         let process = Process()

@@ -135,13 +135,14 @@ struct RefusalTests {
             // It takes the connection, and never answers the ClientHello.
             let origin = try ListeningSocket()
             let authority = "slow.test:\(origin.port)"
+            var dialled: CInt = -1
+            defer { close(dialled) }
             do {
                 let client = try RawConnection(to: proxy)
                 try await client.resetOnClose()
                 try await client.send("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
-                let dialled = accept(origin.descriptor, nil, nil)
+                dialled = accept(origin.descriptor, nil, nil)
                 try #require(dialled >= 0)
-                close(dialled)
                 _ = consume client
             }
             let line = try await proxy.events.first("exchange")

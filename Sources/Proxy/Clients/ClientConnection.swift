@@ -290,7 +290,8 @@ extension ClientConnection: HTTP1ServerOwner {
         let timeouts = worker.snapshot.timeouts
         switch state {
         case .verifying: return fail("the TLS handshake in the tunnel took too long")
-        case .awaitingHandshake, .securing: record.failed("the client's TLS handshake took longer than \(timeouts.tlsHandshake)")
+        case .awaitingHandshake, .securing:
+            record.failed("the client's TLS handshake took longer than \(timeouts.tlsHandshake)")
         case .authenticating: record.failed("its password was not compared within \(timeouts.idleClient)")
         case .open, .connecting, .promised, .inside, .relaying, .closed: break
         }
