@@ -15,27 +15,36 @@ import Testing
     /// A file may be called so.
     private static let pairs = ["ada:\(secret)@p.test:3128"]
 
+    /// Files in which it stands where a section, a list or a key belongs.
     private static let daemon = [
         "\"%\": 1\n", "proxy: \"%\"\n", "proxy: [\"%\"]\n", "proxy: {\"%\": 1}\n", "\"%\": 1\n\"%\": 2\n",
-        "proxy: {listen: \"%\"}\n", "proxy: {listen: [127.0.0.1:1, \"%\"]}\n", "proxy: {tls: \"%\"}\n",
-        "proxy: {workers: \"%\"}\n", "proxy: {allow_clients: [\"%\"]}\n", "proxy: {via: \"%\"}\n", "admin: \"%\"\n",
-        "admin: {listen: \"%\"}\n", "authority: \"%\"\n", "authority: {leaf_lifetime: \"%\"}\n", "upstream: \"%\"\n",
-        "upstream: {parent: \"%:y\"}\n", "upstream: {parent: [\"%\"]}\n", "upstream: {parnet: \"%\"}\n",
-        "upstream: {block_addresses: [\"%\"]}\n", "timeouts: \"%\"\n", "timeouts: {connect: \"%\"}\n",
-        "limits: {clients: \"%\"}\n", "limits: {request_head: \"%\"}\n", "log: {level: \"%\"}\n",
-        "log: {format: \"%\"}\n", "log: {access: \"%\"}\n", "proxy: {listen: \"%\"\n", "proxy: \"%\" x\n",
-        "upstream: parent: \"%\"\n",
+        "proxy: {listen: \"%\"\n", "proxy: \"%\" x\n", "upstream: parent: \"%\"\n",
+        "admin: \"%\"\nauthority: \"%\"\nupstream: \"%\"\ntimeouts: \"%\"\nlimits: \"%\"\nlog: \"%\"\n",
+        "upstream: {parent: [\"%\"]}\n", "proxy: {listen: [127.0.0.1:1, \"%\"]}\n",
     ]
-    private static let paths = [
-        "proxy: {users: \"%\"}\n", "proxy: {tls: {certificate: \"%\", private_key: \"%\"}}\n",
-        "authority: {certificate: \"%\"}\n", "authority: {private_key: \"%\"}\n", "upstream: {trust: [\"%\"]}\n",
-        "pins: \"%\"\n",
-    ]
+    /// And one in which it stands for every value.
+    private static let values = """
+        proxy: {listen: "%", tls: "%", workers: "%", allow_clients: ["%"], via: "%"}
+        authority: {leaf_lifetime: "%"}
+        upstream: {parent: "%:y", parnet: "%", block_addresses: ["%"], trust: ca.pem}
+        timeouts: {connect: "%"}
+        limits: {clients: "%", request_head: "%"}
+        log: {level: "%", format: "%", access: "%"}
+
+        """
+    private static let paths = """
+        proxy: {users: "%", tls: {certificate: "%", private_key: "%"}}
+        authority: {certificate: "%", private_key: "%"}
+        upstream: {trust: ["%"]}
+        pins: "%"
+
+        """
     private static let pins = [
-        "hosts: \"%\"\n", "hosts: [\"%\"]\n", "hosts: [{\"%\": 1}]\n", "hosts: [{match: \"%\"}]\n",
-        "defaults: \"%\"\n", "defaults: {action: \"%\"}\n", "defaults: {min_tls: \"%\"}\n",
-        "defaults: {report_uri: \"% y\"}\n", "defaults: {max_leaf_lifetime: \"%\"}\n",
-    ] + [
+        "hosts: \"%\"\n", "hosts: [\"%\"]\n", "hosts: [{\"%\": 1}]\n", "hosts: [{match: \"%\"}]\n", "defaults: \"%\"\n",
+        "defaults: {action: \"%\", min_tls: \"%\", report_uri: \"% y\", max_leaf_lifetime: \"%\"}\n",
+    ]
+    /// Each in an entry of its own.
+    private static let entryValues = [
         "action: \"%\"", "pinning: \"%\"", "pinning: public-key, pins: \"%\"", "pinning: public-key, pins: [\"%\"]",
         "pinning: certificate, pins: [\"%\"]", "position: \"%\"",
         "enforcement: \"%\"", "expires: \"%\"", "on_expiry: \"%\"", "allow_invalid_certificates: \"%\"",
@@ -44,11 +53,11 @@ import Testing
         "request: \"%\"", "request: {headers: {\"%\": a}}", "request: {accept_language: \"%\"}",
         "request: {authorization: \"%\"}", "response: \"%\"", "response: {status: \"%\"}", "rules: \"%\"",
         "rules: [{path: \"%\"}]", "rules: [{methods: [\"%\"]}]",
-    ].map { "hosts: [{match: a.test, \($0)}]\n" }
-    private static let pinPaths = [
+    ]
+    private static let entryPaths = [
         "pinning: public-key, pins: [{file: \"%\"}]", "crl_files: [\"%\"]", "ct_log_list: \"%\"",
         "client_certificate: {certificate: \"%\", private_key: \"%\"}",
-    ].map { "hosts: [{match: a.test, \($0)}]\n" }
+    ]
 
     private func expectSilence(_ bed: ConfigurationBed, _ text: String) {
         let problems = bed.problems()
@@ -58,16 +67,18 @@ import Testing
     }
 
     @Test(arguments: urls + pairs) func noProblemOfTheDaemonsFileQuotesIt(_ value: String) throws {
-        for template in Self.daemon + (Self.urls.contains(value) ? Self.paths : []) {
+        for template in Self.daemon + [Self.values] + (Self.urls.contains(value) ? [Self.paths] : []) {
             // The system's anchors would be read each time.
-            let anchors = template.hasPrefix("upstream") ? "" : "upstream: {trust: ca.pem}\n"
+            let anchors = template.contains("upstream") ? "" : "upstream: {trust: ca.pem}\n"
             let text = anchors + template.replacing("%", with: value)
             expectSilence(try ConfigurationBed(pins: "hosts: []\n", ["pinproxy.yaml": text]), text)
         }
     }
 
     @Test(arguments: urls + pairs) func noProblemOfThePinFileQuotesIt(_ value: String) throws {
-        for template in Self.pins + (Self.urls.contains(value) ? Self.pinPaths : []) {
+        let entries = (Self.entryValues + (Self.urls.contains(value) ? Self.entryPaths : [])).enumerated()
+            .map { "  - {match: a\($0).test, \($1)}\n" }.joined()
+        for template in Self.pins + ["hosts:\n" + entries] {
             let text = template.replacing("%", with: value)
             expectSilence(try ConfigurationBed(pins: text), text)
         }
