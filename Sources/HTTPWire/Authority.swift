@@ -226,7 +226,7 @@ package enum AuthorityError: Error, Sendable, Hashable, CustomStringConvertible 
         case .emptyLabel: "the host has an empty label"
         case .labelTooLong: "a label of the host is longer than 63 bytes"
         case .hostTooLong: "the host is longer than 253 bytes"
-        case .numericHost: "the host ends in a number but is no dotted IPv4 address"
+        case .numericHost: "the host ends in a number but is not an IPv4 address"
         case .invalidIPv6: "the IPv6 address is malformed"
         case .unbracketedIPv6(let meant):
             meant.map { "an IPv6 address needs brackets: write \($0)" }

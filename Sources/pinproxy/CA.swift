@@ -7,7 +7,7 @@ internal import TLS
 struct CA: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ca",
-        abstract: "The local authority that programs have to trust.",
+        abstract: "Manage the local authority that programs have to trust.",
         discussion: """
             The proxy answers for each host with a certificate that this authority has issued, so \
             programs have to trust it. Most can be told by variables (pinproxy env, pinproxy exec); \
@@ -20,11 +20,11 @@ struct CA: ParsableCommand {
 extension CA {
     struct Create: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Make the authority.",
+            abstract: "Create the authority.",
             discussion: """
-                pinproxy run does this by itself on its first start. An authority that is there is \
-                never replaced: remove its files first if you want a new one, and its old certificate \
-                from the trust store with pinproxy ca remove before that.
+                pinproxy run does this by itself on its first start. An existing authority is never \
+                replaced. For a new one, take the old certificate out of the trust store (pinproxy ca \
+                remove), delete the authority's files, then run this.
                 """)
 
         @OptionGroup var options: ConfigurationOptions
@@ -60,7 +60,7 @@ extension CA {
     }
 
     struct Show: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Print what the authority is, and where.")
+        static let configuration = CommandConfiguration(abstract: "Describe the authority and say where its files are.")
 
         @OptionGroup var options: ConfigurationOptions
         @Flag(help: "Print the certificate itself instead, as PEM.") var pem = false
@@ -76,12 +76,12 @@ extension CA {
 
     struct Install: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Add the authority to the system's trust store. Takes root.",
+            abstract: "Add the authority to the system's trust store. Needs root.",
             discussion: """
                 Copies the certificate to \(SystemTrustStore().directory) and runs \
                 update-ca-certificates. Programs that bring their own store (browsers, Python's \
-                certifi, Node, Java) don't look there: see pinproxy env. What it does once it doesn't \
-                do twice.
+                certifi, Node, Java) don't look there: see pinproxy env. Running it again is \
+                harmless.
                 """)
 
         @OptionGroup var options: ConfigurationOptions
@@ -96,7 +96,7 @@ extension CA {
 
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Remove the authority from the system's trust store. Takes root.",
+            abstract: "Remove the authority from the system's trust store. Needs root.",
             discussion: "The authority's own files stay where they are.")
 
         @OptionGroup var options: ConfigurationOptions

@@ -7,13 +7,13 @@ internal import Security
 
 struct Run: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "The proxy, in the foreground.",
+        abstract: "Run the proxy in the foreground.",
         discussion: """
-            Makes its local authority on the first start. The log goes to standard error: text on a \
+            Creates its local authority on the first start. The log goes to standard error: text on a \
             terminal, JSON lines otherwise.
 
             SIGHUP makes it read its files again (pinproxy reload does that, and says how it went). \
-            SIGTERM or Ctrl-C ends it after the exchanges in flight, a second one at once.
+            SIGTERM or Ctrl-C stops it once the exchanges in flight are done; a second one stops it at once.
 
             Examples:
               pinproxy run

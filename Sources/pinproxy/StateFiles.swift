@@ -24,7 +24,7 @@ struct StateFiles {
             try FileManager.default.createDirectory(
                 atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
         } catch {
-            throw CommandFailure("the state directory \(directory) can't be made: \(systemReason())")
+            throw CommandFailure("the state directory \(directory) can't be created: \(systemReason())")
         }
     }
 }

@@ -160,7 +160,7 @@ import Testing
         try HeldCertificate.write(try leaf("api.test").keyPEM, to: bed.path("open.pem"), mode: 0o644)
         let outcome = try bed.configured("pin", rest: ["--from", bed.path("open.pem")])
         #expect(outcome.code == 0)
-        #expect(outcome.errors.contains("open.pem: the private key can be read by other users; chmod 600"))
+        #expect(outcome.errors.contains("open.pem: other users can read the private key; chmod 600"))
     }
 
     @Test func refusesWhatIsNoKey() throws {
@@ -171,7 +171,7 @@ import Testing
         try bed.write("cut.pem", String(pem.prefix(pem.count / 2)))
         try bed.write("other.pem", "-----BEGIN DH PARAMETERS-----\nMAYCAQICAQI=\n-----END DH PARAMETERS-----\n")
         for (name, words) in [
-            ("empty.pem", "the file is empty"), ("text.pem", "neither PEM nor the DER"),
+            ("empty.pem", "the file is empty"), ("text.pem", "not a certificate, key or signing request"),
             ("cut.pem", "line 1: CERTIFICATE begins here and has no END line"),
             ("other.pem", "it holds DH PARAMETERS"), ("missing.pem", "No such file or directory"),
             (".", "not a regular file"),

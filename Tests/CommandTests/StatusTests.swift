@@ -26,7 +26,7 @@ import Testing
         #expect(
             outcome.output.contains(
                 """
-                api.test: 7 connections accepted, 2 missed, the last 2030-01-01
+                api.test: 7 connections met a pin, 2 missed, the last 2030-01-01
                   sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=: 5 matches from 2030-01-01 to 2030-01-03
                   sha256/BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBA=: 0 matches (no longer configured)
                 """), "\(outcome)")

@@ -94,7 +94,7 @@ import Testing
         ),
         (
             "hosts: [{match: '*.xn--.test'}]\n",
-            ":1:17: error: match: “*.xn--.test” can't be a host name: the label “xn--” is no international name: "
+            ":1:17: error: match: “*.xn--.test” can't be a host name: the label “xn--” is not a valid international name: "
                 + "string contains invalid punycode data"
         ),
         (
@@ -213,7 +213,7 @@ import Testing
         ),
         (
             "hosts: [{match: a.test, min_tls: tls13}]\n",
-            ":1:34: error: min_tls: \"tls13\" is no version of TLS; write 1.2 or 1.3"
+            ":1:34: error: min_tls: \"tls13\" is not a TLS version; write 1.2 or 1.3"
         ),
         (
             "hosts: [{match: a.test, ocsp: if-staple}]\n",

@@ -59,7 +59,7 @@ import Testing
         let pins = try #require(
             try explain(policy, try chains.presented, chains).checks.first { $0.name == .pins })
         #expect(pins.outcome == .failed)
-        #expect(pins.lines[1].hasSuffix("is the leaf's, where position: root doesn't let it match"))
+        #expect(pins.lines[1].hasSuffix("is the leaf's, where position: root does not allow it to match"))
     }
 
     @Test func `the chain and the names that were compared are listed`() throws {

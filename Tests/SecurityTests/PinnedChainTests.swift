@@ -38,7 +38,7 @@ import Testing
                 #expect(verdict.matchedPin == (mayMatch ? pin : nil))
                 #expect(verdict.matchedDepth == (mayMatch ? depth : nil))
                 #expect(verdict.matchedCertificate == (mayMatch ? try held.parsed : nil))
-                if !mayMatch { #expect(verdict.refusal?.details.contains("rules its place out") == true) }
+                if !mayMatch { #expect(verdict.refusal?.details.contains("does not allow it there") == true) }
             }
         }
     }

@@ -123,7 +123,7 @@ import Testing
             client: TLSClientContext(options: options), server: Peers.server(.tls12), identity: peers.identity)
         let (client, server) = pair.handshake()
         #expect(client.kind == .alertReceived(70))
-        #expect(client.message?.contains("speaks no TLS version that is accepted here") == true)
+        #expect(client.message?.contains("supports no TLS version that is accepted here") == true)
         #expect(server.kind == .noSharedVersion)
     }
 

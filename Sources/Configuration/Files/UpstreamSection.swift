@@ -117,7 +117,7 @@ extension DaemonFileReader {
     static func parent(_ text: String) -> Result<ParentProxy, Reason> {
         let example = "write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"
         guard text.hasPrefix("http://") else {
-            let what = text.hasPrefix("https://") ? "TLS to the parent proxy is not understood" : "it is no http:// URL"
+            let what = text.hasPrefix("https://") ? "TLS to the parent proxy is not understood" : "it is not an http:// URL"
             return .failure(Reason("\(what); \(example)"))
         }
         var rest = text.dropFirst("http://".count)

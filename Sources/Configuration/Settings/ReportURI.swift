@@ -15,7 +15,7 @@ package struct ReportURI: Sendable, Hashable, CustomStringConvertible {
     static func parse(_ text: String) -> Result<ReportURI, Reason> {
         let example = "write a URL such as https://reports.example.com/pins"
         guard let parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased() else {
-            return .failure(Reason("\"\(text)\" is no URL; \(example)"))
+            return .failure(Reason("\"\(text)\" is not a valid URL; \(example)"))
         }
         guard scheme == "https" || scheme == "http" else {
             return .failure(Reason("reports can't be sent to \(scheme):; \(example)"))

@@ -28,7 +28,7 @@ final class KeptValue<Value: Codable & Sendable>: Sendable {
                 "state.broken",
                 metadata: [
                     "file": "\(error.path)", "cause": "\(error.cause)",
-                    "effect": "\(aside.map { "begun anew; the old one is \($0)" } ?? "begun anew")",
+                    "effect": "\(aside.map { "counting begins again; the old file is \($0)" } ?? "counting begins again")",
                 ])
         }
         state = Mutex(State(value: value))

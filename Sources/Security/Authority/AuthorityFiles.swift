@@ -83,7 +83,7 @@ package struct AuthorityFiles: Sendable, Hashable {
         guard let own = chain.first, privateKey.matches(own) else {
             throw .mismatch(certificate: certificate, key: key)
         }
-        guard own.isAuthority else { throw unfit("it is no authority's certificate (CA:TRUE is missing)") }
+        guard own.isAuthority else { throw unfit("it is not a CA certificate (CA:TRUE is missing)") }
         guard unixTime >= own.notBefore else {
             throw unfit("it is not valid before \(CalendarDate(own.notBefore)); is this machine's clock right?")
         }

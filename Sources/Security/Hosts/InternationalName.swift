@@ -105,5 +105,5 @@ package struct InternationalNameError: Error, Sendable, Hashable, CustomStringCo
     /// In the words of libidn2, e.g. "string contains a disallowed character".
     package let reason: String
 
-    package var description: String { "“\(label)” is no international name: \(reason)" }
+    package var description: String { "“\(label)” is not a valid international name: \(reason)" }
 }

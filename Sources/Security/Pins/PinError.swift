@@ -57,7 +57,7 @@ package struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         let shown = pin.count > 80 ? pin.prefix(60) + "…" : pin[...]
         return switch reason {
         case .empty: "the pin is empty; write it as sha256/<base64>"
-        case .noAlgorithm: "“\(shown)” is no pin; write it as sha256/<44 characters of base64>, or as file: NAME"
+        case .noAlgorithm: "“\(shown)” is not a valid pin; write it as sha256/<44 characters of base64>, or as file: NAME"
         case .noPrefix(let digest): "“\(shown)” lacks its algorithm; if it is the hash of a public key, write sha256/\(digest.base64)"
         case .unknownAlgorithm(let name): "“\(shown)”: pins by \(name) are not accepted; use sha256/"
         case .spelling: "“\(shown)”: write sha256/ in front, in lower case"
@@ -71,7 +71,7 @@ package struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
             "“\(shown)” is in hexadecimal; if it is the hash of a public key (and not a certificate's "
                 + "fingerprint), write sha256/\(digest.base64)"
         case .notAFingerprint:
-            "“\(shown)” is no SHA-256 fingerprint of a certificate: 32 bytes in hexadecimal, as `openssl x509 "
+            "“\(shown)” is not a SHA-256 fingerprint of a certificate: 32 bytes in hexadecimal, as `openssl x509 "
                 + "-fingerprint -sha256` prints it"
         case .record(let problem): "“\(shown)”: \(problem)"
         case .unreadable(let problem): "\(shown): \(problem)"

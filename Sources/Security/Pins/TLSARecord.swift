@@ -61,9 +61,9 @@ extension TLSARecord {
 
         package var description: String {
             switch self {
-            case .usage(let text): "“\(text)” is no usage of a TLSA record (0, 1, 2 or 3)"
-            case .selector(let text): "“\(text)” is no selector of a TLSA record (0 or 1)"
-            case .matching(let text): "“\(text)” is no matching type of a TLSA record (0, 1 or 2)"
+            case .usage(let text): "“\(text)” is not a usage of a TLSA record (0, 1, 2 or 3)"
+            case .selector(let text): "“\(text)” is not a selector of a TLSA record (0 or 1)"
+            case .matching(let text): "“\(text)” is not a matching type of a TLSA record (0, 1 or 2)"
             case .notHexadecimal: "the TLSA record's data is not hexadecimal"
             case .wrongLength(let count, let expected):
                 "the TLSA record's data has \(count) bytes; its matching type has \(expected)"

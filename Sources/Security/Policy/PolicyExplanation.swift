@@ -91,7 +91,7 @@ private struct Explainer {
             return Check(.ocsp, .skipped, "ocsp is ignore: no response is asked for")
         }
         guard let chain = confirmed else {
-            return Check(.ocsp, .skipped, "there is no accepted chain that a response could be about")
+            return Check(.ocsp, .skipped, "the chain was not accepted, so its OCSP response was not checked")
         }
         guard let evidence = verdict.evidence else {
             return Check(.ocsp, .skipped, "a chain on disk brings no stapled response")
@@ -105,7 +105,7 @@ private struct Explainer {
 
     private func transparency() -> Check {
         guard let chain = confirmed else {
-            return Check(.transparency, .skipped, "there is no accepted chain that timestamps could be about")
+            return Check(.transparency, .skipped, "the chain was not accepted, so its timestamps were not checked")
         }
         switch policy.transparency(of: chain, verdict.evidence, at: time) {
         case nil: return Check(.transparency, .skipped, "ct_log_list is not set")
@@ -147,7 +147,7 @@ private struct Explainer {
     private func tls() -> Check {
         let asked = "min_tls: \(policy.requirements.minimumTLS)"
         return version.map { Check(.tls, .passed, "\($0) was spoken; \(asked)") }
-            ?? Check(.tls, .skipped, "no version was settled; \(asked)")
+            ?? Check(.tls, .skipped, "TLS was not negotiated; \(asked)")
     }
 
     // MARK: Trust
@@ -200,7 +200,7 @@ private struct Explainer {
     private func dates(_ trusted: Result<VerifiedChain, VerificationFailure>?) -> Check {
         let chain = (try? trusted?.get()) ?? verdict.chain
         if chain == nil, policy.mode == .publicKey, policy.allowsInvalidCertificates {
-            return Check(.dates, .skipped, "allow_invalid_certificates is true: dates are not looked at")
+            return Check(.dates, .skipped, "allow_invalid_certificates is true: dates are not checked")
         }
         let certificates = chain?.certificates ?? presented.certificates
         let lines = certificates.prefix(Self.shown).map { certificate in
@@ -276,7 +276,7 @@ private struct Explainer {
         case .absent: "not in the chain"
         case .matches(let depth): "matches the \(role(depth, in: chain)) (\(subject(chain.certificates[depth])))"
         case .ruledOut(let depth):
-            "is the \(role(depth, in: chain))'s, where position: \(policy.position.rawValue) doesn't let it match"
+            "is the \(role(depth, in: chain))'s, where position: \(policy.position.rawValue) does not allow it to match"
         }
     }
 

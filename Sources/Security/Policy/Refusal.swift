@@ -86,7 +86,7 @@ extension VerificationFailure.Reason {
         case .weakKey: "weak key"
         case .weakSignature: "weak signature"
         case .badSignature: "bad signature"
-        case .notAnAuthority: "issuer is no authority"
+        case .notAnAuthority: "issuer is not a CA"
         case .pathTooLong: "chain too long"
         case .wrongPurpose: "not a server certificate"
         case .nameConstraint: "excluded by name constraints"

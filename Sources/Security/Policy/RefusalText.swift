@@ -40,7 +40,7 @@ extension Refusal {
             text += chainText()
             text += pinsText()
             text += section("What to do", [
-                "See whether the pins are still right (pinproxy pin \(host.map { "\($0)" } ?? "HOST")), then write a later date behind "
+                "Check that the pins are still right (pinproxy pin \(host.map { "\($0)" } ?? "HOST")), then set a later "
                     + "expires in pins.yaml, or remove the line. Then: pinproxy reload"
             ])
         }
@@ -70,7 +70,7 @@ extension Refusal {
             fix + " Then: pinproxy reload",
         ]
         if let pin = pinOutsidePosition {
-            lines.insert("\(pin) is in the chain, but position: \(policy.position.rawValue) rules its place out.", at: 0)
+            lines.insert("\(pin) is in the chain, but position: \(policy.position.rawValue) does not allow it there.", at: 0)
         } else if let pin = appendedPin {
             lines.insert(
                 "\(pin) was sent by the server, but is not part of the chain that verifies, so it proves nothing.",

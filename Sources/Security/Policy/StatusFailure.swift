@@ -25,7 +25,7 @@ extension StatusFailure {
             "Its authority has withdrawn it, perhaps because the key was stolen: the server's operator has to replace it. "
                 + "Don't work around it."
         case .response:
-            "The server's operator has to mend its OCSP stapling. If the rest of the chain is right, ocsp: ignore for this "
+            "The server's operator has to fix its OCSP stapling. If the rest of the chain is right, ocsp: ignore for this "
                 + "host does without."
         case .required, .promised:
             "The server's operator has to turn OCSP stapling on. If that can't be, ocsp: ignore for this host does without; "

@@ -39,7 +39,7 @@ package enum IdentityError: Error, Sendable, Hashable, CustomStringConvertible {
         case .noKey: "there is no private key"
         case .wrongPassword: "the password is not the one that the file is encrypted with"
         case .legacyEncryption:
-            "it is encrypted with an old algorithm (RC2) that OpenSSL 3 has given up: write it anew with openssl pkcs12 "
+            "it is encrypted with an old algorithm (RC2) that OpenSSL 3 no longer supports; re-encode it with openssl pkcs12 "
                 + "-legacy -in OLD -nodes -out ALL.pem, openssl pkcs12 -export -in ALL.pem -out NEW, and remove ALL.pem"
         case .malformed(let reason): "not a PKCS#12 file: \(reason)"
         case .keyMismatch(let subject):

@@ -72,13 +72,13 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
             TLSError(.notTLS, "the peer does not speak TLS on this port (\(text))", openSSLCode: code)
         case SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_NO_PROTOCOLS_AVAILABLE, SSL_R_VERSION_TOO_LOW:
             TLSError(
-                .noSharedVersion, "the peer speaks only TLS versions older than accepted here (\(text))",
+                .noSharedVersion, "the peer offers no TLS version that is accepted here (\(text))",
                 openSSLCode: code)
         case SSL_R_NO_SHARED_CIPHER, SSL_R_NO_SHARED_GROUPS, SSL_R_NO_SUITABLE_KEY_SHARE,
             SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM, SSL_R_NO_SHARED_SIGNATURE_ALGORITHMS,
             SSL_R_WRONG_CURVE, SSL_R_WRONG_SIGNATURE_TYPE, SSL_R_DH_KEY_TOO_SMALL:
             TLSError(
-                .noSharedParameters, "the peer offers no cryptography that is accepted here (\(text))",
+                .noSharedParameters, "the peer offers no cipher suite, group or signature that is accepted here (\(text))",
                 openSSLCode: code)
         case SSL_R_EXCESSIVE_MESSAGE_SIZE:
             TLSError(
@@ -117,9 +117,9 @@ enum TLSAlert {
         case SSL3_AD_CERTIFICATE_EXPIRED: ": it takes the certificate as expired; is its clock right?"
         case SSL3_AD_HANDSHAKE_FAILURE, TLS1_AD_INSUFFICIENT_SECURITY:
             ": it accepts none of the offered ciphers, or asks for something else that was not offered"
-        case TLS1_AD_PROTOCOL_VERSION: ": it speaks no TLS version that is accepted here"
+        case TLS1_AD_PROTOCOL_VERSION: ": it supports no TLS version that is accepted here"
         case TLS1_AD_UNRECOGNIZED_NAME: ": it serves no host of that name"
-        case TLS1_AD_NO_APPLICATION_PROTOCOL: ": it speaks no application protocol that was offered"
+        case TLS1_AD_NO_APPLICATION_PROTOCOL: ": it supports no application protocol that was offered"
         case TLS13_AD_CERTIFICATE_REQUIRED: ": it asks for a client certificate"
         default: ""
         }

@@ -38,7 +38,7 @@ extension Account {
         switch decision.action {
         case .intercept: "the proxy ends TLS on both sides, and the policy judges the server"
         case .tunnel: "bytes pass untouched, and no certificate is looked at"
-        case .verifyTunnel: "bytes pass untouched, once the policy has accepted what the server shows"
+        case .verifyTunnel: "bytes pass untouched, once the policy has accepted the server's chain"
         case .deny: "refused"
         }
     }
@@ -55,7 +55,7 @@ extension Account {
     private var chainLines: [String] {
         let (facts, isVerified) = chain
         guard !facts.isEmpty else { return [] }
-        return ["", isVerified ? "The chain that was verified:" : "The chain as it was shown, NOT VERIFIED:"]
+        return ["", isVerified ? "The verified chain:" : "The chain as presented, NOT VERIFIED:"]
             + facts.flatMap(\.lines).map { "  " + $0 }
     }
 

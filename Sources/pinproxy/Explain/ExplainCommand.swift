@@ -10,17 +10,17 @@ internal import TLS
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain",
-        abstract: "Say what the policy does for a host, and why.",
+        abstract: "Explain what the policy does for a host, and why.",
         discussion: """
             Connects as the proxy would and prints the entry and the line that decide, the chain, each \
-            check with what was compared with what, each pin and where it matches, and what a client \
-            is told if it is refused: the text that the proxy answers with. Exits 0 if a request would \
+            check with what was compared, each pin and where it matches, and, for a refusal, the text \
+            that the proxy answers with. Exits 0 if a request would \
             be let through, 1 if not.
 
-            A rotation can be rehearsed: --chain evaluates a chain on disk in the place of what the \
-            host shows (no connection is made), --at another day. The evidence that only a handshake \
+            A rotation can be rehearsed: --chain evaluates a chain on disk in place of the one the \
+            host presents (no connection is made), --at another day. The evidence that only a handshake \
             brings (the TLS version, a stapled OCSP response, timestamps sent beside the chain) is \
-            then not looked at.
+            then not checked.
 
             Session, request and response rules that are written for the host are shown with who wrote \
             each: the defaults, the entry, or one of their rules for some paths and methods. --path \

@@ -7,7 +7,7 @@ internal import TLS
 
 struct Learn: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Record the chains that hosts show, and print pins for them as a diff.",
+        abstract: "Record the chains of hosts, and print pins for them as a diff.",
         discussion: """
             With --for, the running proxy records the verified chain of every host that it connects to \
             for that long, also if it is started anew meanwhile; this command waits, and prints at the \
@@ -40,7 +40,7 @@ struct Learn: ParsableCommand {
         guard let time else { return }
         if stop || forget { throw ValidationError("--for doesn't go together with --stop and --forget") }
         guard let duration = Duration(written: time), duration >= .seconds(1), duration <= Self.longest else {
-            throw ValidationError("\"\(time)\" is no time to learn: write a number and a unit, e.g. 30m, 12h or 1d; 90d at most")
+            throw ValidationError("\"\(time)\" is not a valid time; write a number and a unit, e.g. 30m, 12h or 1d; 90d at most")
         }
     }
 
@@ -101,7 +101,7 @@ struct Learn: ParsableCommand {
 
     private func show(_ history: ChainHistory, _ snapshot: Snapshot) throws {
         guard snapshot.files.count > 1 else {
-            throw CommandFailure("there is no pin file to be changed: name one in \(snapshot.files[0]) (pins: pins.yaml)")
+            throw CommandFailure("there is no pin file to change: name one in \(snapshot.files[0]) (pins: pins.yaml)")
         }
         let file = snapshot.files[1]
         guard let bytes = FileManager.default.contents(atPath: file) else { throw CommandFailure("\(file) can't be read") }

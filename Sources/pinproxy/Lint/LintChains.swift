@@ -105,7 +105,7 @@ struct LintChains {
         case nil:
             return [
                 LintFinding(
-                    .notChecked, .note, of: entry, "the chain of \(host) was not looked at: there was no time left",
+                    .notChecked, .note, of: entry, "the chain of \(host) was not checked: there was no time left",
                     fix: "lint fewer hosts at a time, or with --offline none")
             ]
         case .failure(.refused(let verdict))?:
@@ -119,7 +119,7 @@ struct LintChains {
             }
             return [
                 LintFinding(
-                    .notChecked, .note, of: entry, "the chain of \(host) can't be looked at: \(answer)",
+                    .notChecked, .note, of: entry, "the chain of \(host) could not be checked: \(answer)",
                     fix: "try again when the host can be reached from here, or skip this with --offline")
             ]
         case .success(let connection)?:
@@ -144,14 +144,14 @@ struct LintChains {
                 return LintFinding(
                     .pinOutOfPosition, of: entry,
                     "\(pin) is in the chain at depth \(depth), where position: \(entry.policy.position.rawValue) "
-                        + "doesn't let it match",
+                        + "does not allow it to match",
                     fix: "write position: any, or the pin of the certificate that is meant")
             case .absent:
                 // Where none is met that has been said, and is no matter of one pin.
                 guard isMet else { return nil }
                 return LintFinding(
                     .pinNotInChain, .note, of: entry, "\(pin) matches nothing in the chain that the host shows now",
-                    fix: "keep it if it is the backup, and its private key still at hand; else remove it")
+                    fix: "keep it if it is a backup whose private key is still available; else remove it")
             }
         }
     }

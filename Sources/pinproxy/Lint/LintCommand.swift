@@ -17,26 +17,26 @@ struct LintCommand: ParsableCommand {
             --strict 1 if there is a warning; 78 if the configuration is wrong.
 
             Rules:
-              insecure             a switch that takes protection away
+              insecure             a switch that removes protection
               configuration        what check warns of, too
-              public-suffix        a wildcard over the hosts of strangers
+              public-suffix        a wildcard over hosts of different owners
               no-backup            one pin only
-              shadowed             an entry that takes a host from a wildcard's pins
+              shadowed             an entry that overrides a wildcard's pins and is weaker
               entry-expires        expires is within 30 days, or past
               certificate-expires  so is a pinned or a client certificate's end
               crl-expires          a list of crl_files is in the last quarter of its
                                    life (a week at most), or past
               refused-now          a request to the host would be refused
               pin-mismatch         the same where the pins are only reported
-              pin-not-in-chain     a pin that the present chain doesn't meet (note)
-              pin-out-of-position  a pin where position doesn't let it match
+              pin-not-in-chain     a pin that matches nothing in the present chain (note)
+              pin-out-of-position  a pin where position does not allow it to match
               no-revocation-list   crl_files has no list of an issuer of the present chain
                                    (note, where other lists of it are of use)
               dead-pin             no match in 30 days while others matched
               misses               a report-only entry that has missed
               can-be-enforced      a report-only entry with 100 matches in a row over
                                    7 days or more (note)
-              not-checked          a host that could not be looked at (note)
+              not-checked          a host that could not be checked (note)
               history              counts that can't be read (note)
 
             --json prints a list of objects: rule, severity, file, line, column, entry, message, fix.
@@ -51,7 +51,7 @@ struct LintCommand: ParsableCommand {
 
     @Flag(help: "Exit 1 if there is a warning.") var strict = false
     @Flag(help: "Connect to no host.") var offline = false
-    @Flag(help: "Also say what was not looked at.") var verbose = false
+    @Flag(help: "Also list what was not checked.") var verbose = false
     @Flag(help: "Print JSON.") var json = false
     @Option(help: ArgumentHelp("As on that day: 2027-06-30 or 2027-06-30T12:00:00Z.", valueName: "date"))
     var at: Instant?

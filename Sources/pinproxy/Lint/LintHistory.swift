@@ -37,12 +37,12 @@ struct LintHistory {
                     .deadPin, of: entry,
                     "\(name) last matched \(CalendarDate(last)), after \(Count(counted.matches, "match", plural: "matches")); since then only others "
                         + "have",
-                    fix: "remove it, if the server has changed its key for good: whoever holds the old key is accepted "
-                        + "as long as it stands")
+                    fix: "remove it if the server has changed its key for good: until then, whoever holds the old key "
+                        + "is accepted")
             }
             return LintFinding(
                 .deadPin, .note, of: entry, "\(name) has matched nothing since \(CalendarDate(counted.since))",
-                fix: "keep it if it is the backup, and its private key still at hand; else remove it")
+                fix: "keep it if it is a backup whose private key is still available; else remove it")
         }
     }
 

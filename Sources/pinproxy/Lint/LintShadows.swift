@@ -21,9 +21,9 @@ struct LintShadows {
             guard let weakness = entry.value.weakness, let wildcard = wildcard(above: entry.pattern) else { return nil }
             return LintFinding(
                 .shadowed, of: entry.value,
-                "the pins of \(wildcard.value.pattern) (line \(wildcard.value.line)) don't hold here: this entry is "
+                "the pins of \(wildcard.value.pattern) (line \(wildcard.value.line)) do not apply here: this entry is "
                     + "more specific, and \(weakness)",
-                fix: "give this entry pins of its own, or remove it so that the wildcard decides")
+                fix: "give this entry its own pins, or remove it so that the wildcard decides")
         }
     }
 
@@ -65,7 +65,7 @@ extension HostEntry {
     fileprivate var weakness: String? {
         switch action {
         case .deny: nil
-        case .tunnel: "its action is tunnel, where no certificate is looked at"
+        case .tunnel: "its action is tunnel, which checks no certificate"
         case .intercept, .verifyTunnel:
             policy.mode == .none
                 ? "it has no pins" : policy.enforcement == .report ? "its enforcement is report" : nil

@@ -39,7 +39,7 @@ enum KeyFile {
         if labels.contains(where: { $0.hasSuffix("CERTIFICATE REQUEST") }) {
             return .request(try CertificateRequest(derOrPEM: file.bytes))
         }
-        throw Unusable("it holds \(labels[0].printable), and a pin is made from a certificate or a key")
+        throw Unusable("it holds \(labels[0].printable); a pin is made from a certificate, a key or a signing request")
     }
 
     private static func der(_ file: SmallFile) throws -> KeyFile {
@@ -55,7 +55,7 @@ enum KeyFile {
         } catch {
             if case .encrypted = error { throw error }
         }
-        throw Unusable("it is neither PEM nor the DER of a certificate, a key or a signing request")
+        throw Unusable("it is not a certificate, key or signing request in PEM or DER")
     }
 
     private struct Unusable: Error, CustomStringConvertible {

@@ -8,7 +8,7 @@ internal import TLS
 struct PinCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pin",
-        abstract: "Show the keys of a host's chain, as an entry for the pin file.",
+        abstract: "Show the keys of a host's chain as an entry for the pin file.",
         discussion: """
             Connects as the proxy would, with the configuration's trust but without pins, and prints \
             an entry to be pasted below hosts: in pins.yaml: the leaf's key, and its issuer's as the \

@@ -79,7 +79,7 @@ struct PinFindings {
             pins = Self.pins(of: chain, isInUse: false)
             if host == nil {
                 pattern = certificates[0].dnsNames.lazy.compactMap { try? HostPattern($0).description }.first
-                if pattern == nil { warnings.append("\(path) names no host: name it, or paste the pins alone") }
+                if pattern == nil { warnings.append("\(path) names no host: name one (pinproxy pin HOST --from FILE), or use --lines") }
             }
             if let leaf = chain.first, leaf.daysLeft < 0 { warnings.append("\(path): expired \(leaf.notAfter)") }
         case .publicKey(let key): pins = [Self.pin(of: key, "the public key")]
@@ -89,7 +89,7 @@ struct PinFindings {
         case .privateKey(let key, let isOpen):
             pins = [Self.pin(of: key, "the public half of a private key")]
             if isOpen {
-                warnings.append("\(path): the private key can be read by other users; chmod 600 \(path)")
+                warnings.append("\(path): other users can read the private key; chmod 600 \(path)")
             }
         }
     }
