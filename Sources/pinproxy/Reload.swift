@@ -9,7 +9,8 @@ struct Reload: ParsableCommand {
             keeps the configuration that it has, and the problems are printed here as check would; the exit \
             code is then 78. Exchanges in flight are not disturbed.
 
-            The proxy is found by pinproxy.pid in its state directory. Run this as the user that runs the \
+            The proxy is found by pinproxy.pid in its state directory; one that reads another file than \
+            --config names is left alone. Run this as the user that runs the \
             proxy, or as root.
 
             Examples:
@@ -34,6 +35,12 @@ struct Reload: ParsableCommand {
                 "process \(proxy.process) doesn't say what becomes of a reload (it is just starting, or of another "
                     + "version), so nothing was asked of it")
         }
+        if let named = options.config, !Self.isSame(named, before.configuration) {
+            throw CommandFailure(
+                "process \(proxy.process), which uses \(files.directory), reads \(before.configuration) and not \(named), "
+                    + "so nothing was asked of it; leave --config out, or name the state directory of the proxy that is "
+                    + "meant with --state-directory")
+        }
         try proxy.send(SIGHUP)
         switch try answer(of: proxy, after: before) {
         case .accepted: Standard.output("reloaded: process \(proxy.process) has read \(before.configuration) again")
@@ -44,6 +51,12 @@ struct Reload: ParsableCommand {
                 message: "process \(proxy.process) refused the new \(before.configuration) and goes on with the "
                     + "configuration that it has")
         }
+    }
+
+    /// Whether two paths lead to one file.
+    private static func isSame(_ path: String, _ other: String) -> Bool {
+        func resolved(_ path: String) -> String { URL(fileURLWithPath: path).resolvingSymlinksInPath().path }
+        return resolved(path) == resolved(other)
     }
 
     /// Waits until the proxy has said what became of it.

@@ -72,6 +72,25 @@ import Testing
         #expect(try bed.configured("reload").code == 1)
     }
 
+    /// Whoever names a configuration doesn't mean a proxy that reads another one.
+    @Test func aProxyOfAnotherConfigurationIsLeftAlone() throws {
+        let bed = try bed()
+        let daemon = try Daemon(bed)
+        try bed.write("other.yaml", "pins: null\n")
+        // It would be refused, and say so, if it were asked.
+        try bed.write("pins.yaml", "hosts: 7\n")
+        let outcome = try bed.run("reload", "--config", "other.yaml")
+        #expect(outcome.code == 1 && outcome.output == "", "\(outcome)")
+        #expect(
+            outcome.errors.contains(
+                "process \(daemon.process.processIdentifier), which uses \(bed.path("state/pinproxy")), reads "
+                    + "\(bed.path("pinproxy.yaml")) and not other.yaml, so nothing was asked of it"), "\(outcome)")
+        #expect(try !bed.run("status", "--json", "--config", "other.yaml").output.contains("last_reload"))
+        // By another path to the same file.
+        #expect(try bed.run("reload", "--config", "./state/../pinproxy.yaml").code == 78)
+        #expect(daemon.end(by: SIGTERM) == 0)
+    }
+
     /// Nothing on the disk stands between the proxy and whoever asks it: no file that can't be written, and none
     /// that an earlier process of the same number has left.
     @Test(arguments: [
