@@ -16,6 +16,7 @@ package final class EventLoop {
     private let wakeup = Event()
     private let nextTurn = Event()
 
+    private var descriptorRoom = DescriptorRoom()
     private var deferred: [() -> Void] = []
     private var running: [() -> Void] = []
     private var isStopped = false
@@ -106,6 +107,11 @@ package final class EventLoop {
         if !deferred.isEmpty { runDeferred() }
         isInTurn = false
         cachedNow = MonotonicTime(nanoseconds: 0)
+    }
+
+    /// To be called before events of that descriptor are added.
+    func makeRoom(for descriptor: CInt) {
+        if let wanting = descriptorRoom.need(for: descriptor) { base.makeRoom(for: wanting) }
     }
 
     private func runDeferred() {

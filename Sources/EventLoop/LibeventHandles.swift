@@ -32,6 +32,20 @@ struct EventBase: ~Copyable {
         self.raw = raw
     }
 
+    /// Has libevent make room for those descriptors, open or not, without a system call: an event that is added and
+    /// deleted before the loop waits leaves no more than that behind.
+    func makeRoom(for descriptors: Range<CInt>) {
+        let memory = calloc(1, event_get_struct_event_size())
+        guard let memory else { preconditionFailure("out of memory") }
+        defer { free(memory) }
+        let event = OpaquePointer(memory)
+        for descriptor in descriptors {
+            event_assign(event, raw, descriptor, Int16(EV_READ | EV_PERSIST), { _, _, _ in }, nil)
+            event_add(event, nil)
+            event_del(event)
+        }
+    }
+
     deinit { event_base_free(raw) }
 }
 

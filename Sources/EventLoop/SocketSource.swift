@@ -41,6 +41,7 @@ package final class SocketSource {
     package init(loop: EventLoop, descriptor: CInt, handler: any SocketHandler) {
         self.loop = loop
         self.handler = handler
+        loop.makeRoom(for: descriptor)
         let context = Unmanaged.passUnretained(self).toOpaque()
         // Two events instead of one that is reassigned: switching one side doesn't disturb the other.
         readEvent.assign(
