@@ -41,12 +41,25 @@ struct AddressTests {
         }
     }
 
-    @Test func anAddressInBracketsOnlyAndAsTheClientWroteItInItsCertificate() async throws {
+    @Test func anAddressWithoutBracketsIsRefusedWithWhatToWrite() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(in: bed, trust: nil)
             let answer = try await proxy.connect(to: "::1:443")
             #expect(answer.status == 400)
             #expect(answer.body.contains("write [::1]:443"), "\(answer)")
+        }
+    }
+
+    /// The origin is verified as the address that was dialled; the client checks its certificate for the one that it wrote.
+    @Test(arguments: ["127.0.0.1", "[::ffff:127.0.0.1]", "0.0.0.0"])
+    func aClientGetsACertificateForTheAddressAsItWroteIt(host: String) async throws {
+        try await withTestBed { bed in
+            let roots = try TestRoots()
+            let origin = try await PythonPeer.origin(in: bed, chain: ServedChain(roots.leaf("127.0.0.1")))
+            let proxy = try await ProxyProcess(in: bed, trust: roots.write(to: bed))
+            let run = try await bed.curl(via: proxy, ["https://\(host):\(origin.port)/echo"])
+            #expect(run.output.contains("\"method\": \"GET\""), "\(run)")
+            #expect(try await proxy.events.first("exchange")["host"] == "127.0.0.1")
         }
     }
 
