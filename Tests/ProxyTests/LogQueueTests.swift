@@ -74,20 +74,16 @@ import Testing
         return text.split(separator: "\n").map(String.init)
     }
 
-    @Test func theLinesOfEachThreadKeepTheirOrder() async throws {
+    @Test func theLinesOfEachThreadKeepTheirOrder() throws {
         let pipe = Pipe()
         let output = LogOutput(descriptor: pipe.fileHandleForWriting.fileDescriptor, format: .text)
-        await withDiscardingTaskGroup { group in
-            for thread in 1...4 {
-                group.addTask {
-                    for number in 1...(Self.linesOfAll / 4) { output.write(self.line(number, of: thread), count: 1) }
-                }
-            }
+        DispatchQueue.concurrentPerform(iterations: 4) { thread in
+            for number in 1...(Self.linesOfAll / 4) { output.write(line(number, of: thread), count: 1) }
         }
         output.finish()
         let lines = try allRead(from: pipe)
         #expect(lines.count == Self.linesOfAll)
-        for thread in 1...4 {
+        for thread in 0..<4 {
             #expect(
                 lines.filter { $0.hasPrefix("\(thread) ") } == (1...(Self.linesOfAll / 4)).map { "\(thread) \($0)" })
         }
