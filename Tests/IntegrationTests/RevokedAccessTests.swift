@@ -122,6 +122,7 @@ struct RevokedAccessTests {
     enum HostChange: String, Sendable, CaseIterable, CustomTestStringConvertible {
         case denied = "the host is denied"
         case clientNotAllowed = "the client is not allowed"
+        case addressBlocked = "its address is blocked"
         case otherPin = "no pin of its chain is left"
         case otherAction = "another action"
         case morePins = "a pin is added"
@@ -165,7 +166,7 @@ struct RevokedAccessTests {
             case .otherAction where carried == .upgraded: entries = "{match: origin.test, action: tunnel}"
             case .otherAction: entries = "{match: origin.test}"
             case .otherHost: entries += ", {match: other.test, action: deny}"
-            case .clientNotAllowed, .nothing: break
+            case .clientNotAllowed, .addressBlocked, .nothing: break
             }
             try bed.file("proxy/pins.yaml", "hosts: [\(entries)]\n")
             if change == .clientNotAllowed {
@@ -173,6 +174,12 @@ struct RevokedAccessTests {
                 try bed.file(
                     "proxy/pinproxy.yaml",
                     text.replacingOccurrences(of: "proxy:\n", with: "proxy:\n  allow_clients: [192.0.2.1]\n"))
+            }
+            if change == .addressBlocked {
+                let text = try bed.contents("proxy/pinproxy.yaml")
+                try bed.file(
+                    "proxy/pinproxy.yaml",
+                    text.replacingOccurrences(of: "upstream:\n", with: "upstream:\n  block_addresses: [loopback]\n"))
             }
             let ends = ![.nothing, .otherHost, .morePins].contains(change)
             #expect(try await proxy.reload().name == "config.reload")

@@ -58,8 +58,8 @@ extension ClientConnection {
         case .tunnel:
             record.kind = .tunnel
             relay(
-                with: upstream, as: Relayed(route: route, verdict: nil), received: server.requests.takeBuffer(),
-                answered: upstream.responses.takeBuffer())
+                with: upstream, as: Relayed(route: route, address: upstream.address, verdict: nil),
+                received: server.requests.takeBuffer(), answered: upstream.responses.takeBuffer())
         case .verifiedTunnel:
             record.kind = .tunnel
             verify(upstream, for: route)
@@ -142,7 +142,8 @@ extension ClientConnection {
             record.tunnelVerdict = verdict?.verdict
             record.verification = verdict?.check.rawValue
             relay(
-                with: upstream, as: Relayed(route: verification.route, verdict: verdict?.verdict),
+                with: upstream,
+                as: Relayed(route: verification.route, address: upstream.address, verdict: verdict?.verdict),
                 received: verification.takeFromClient(), answered: verification.takeFromServer())
         case .refused(let bytes, let refusal):
             server.stream.owner = server

@@ -276,8 +276,8 @@ extension ClientConnection: HTTP1ServerOwner {
         guard let exchangeRoute else { return server.abort() }
         record.kind = .upgrade
         relay(
-            with: upstream, as: Relayed(route: exchangeRoute, verdict: upstream.verdict), received: server.requests.takeBuffer(),
-            answered: upstream.responses.takeBuffer())
+            with: upstream, as: Relayed(route: exchangeRoute, address: upstream.address, verdict: upstream.verdict),
+            received: server.requests.takeBuffer(), answered: upstream.responses.takeBuffer())
     }
 
     func keep(_ upstream: UpstreamConnection) { hold(upstream) }

@@ -1,12 +1,15 @@
 import Configuration
+import EventLoop
 import Security
 import Session
 import TLS
 import Transport
 
-/// What is carried unread: by which route it was let begin, and on what verdict.
+/// What is carried unread: by which route it was let begin, where to, and on what verdict.
 struct Relayed {
     var route: Route
+    /// Of the origin, or of the parent proxy.
+    let address: SocketAddress
     /// nil where nobody asked for one: a tunnel that isn't verified, or plain HTTP.
     let verdict: Verdict?
 }
@@ -50,6 +53,11 @@ extension ClientConnection {
         switch worker.decide(host, for: purpose, client: relayed.route.client) {
         case .refuse(let error): return .failure(Objection(cause: "after a reload: \(error.cause)"))
         case .relay(let route), .tunnel(let route): fresh = route
+        }
+        // The address of a parent is not the destination's.
+        if fresh.target.key.parent == nil, fresh.target.key.addresses.objection(to: relayed.address.ip) != nil {
+            let cause = "after a reload \(relayed.address.ip) may no longer be connected to (upstream.block_addresses)"
+            return .failure(Objection(cause: cause))
         }
         switch (old, fresh.target.layer) {
         case (.plain, .plain), (.tunnel, .tunnel), (.verifiedTunnel, .tunnel): return .success(fresh)
