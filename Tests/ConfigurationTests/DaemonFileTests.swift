@@ -173,7 +173,7 @@ import Testing
         ("admin: {port: 7468}\n", "1:9: error: unknown key \"port\" in \"admin\"; known here: listen"),
         ("admin:\n  listen: 127.0.0.1:7468\n", "2:3: error: admin: not supported yet by this version; leave the line out"),
         ("upstream: {parent: https://p:1}\n", "1:20: error: parent: TLS to the parent proxy is not understood; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
-        ("upstream: {parent: p:1}\n", "1:20: error: parent: it is no http:// URL; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
+        ("upstream: {parent: p:1}\n", "1:20: error: parent: it is not an http:// URL; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
         ("upstream: {parent: http://p}\n", "1:20: error: parent: the port is missing; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
         ("upstream: {parent: http://p:0}\n", "1:20: error: parent: what follows the last colon is not a port; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
         ("upstream: {parent: \"http://[x]:1\"}\n", "1:20: error: parent: \"x\" is not an IPv6 address"),

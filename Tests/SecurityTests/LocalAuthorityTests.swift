@@ -168,7 +168,7 @@ final class TemporaryDirectory {
     @Test func certificatesThatCannotServeAreRefused() throws {
         let root = try HeldCertificate.root()
         let unfit: [(HeldCertificate, String)] = [
-            (try root.issue(.leaf("api.test")), "no authority's certificate"),
+            (try root.issue(.leaf("api.test")), "not a CA certificate"),
             (try .selfSigned(.root("R").with { $0.keyUsage = [.digitalSignature] }), "clients would refuse its leaves"),
             (try .selfSigned(.root("R").with { $0.key = .rsa(1024) }), "clients would refuse its leaves"),
             (try .selfSigned(.root("R").with { $0.subjectKeyIdentifier = .none }), "no subjectKeyIdentifier"),
