@@ -13,15 +13,17 @@ struct DescriptorLackTests {
             _ = try await proxy.connect(to: "127.0.0.1:1")
             var free = 0
             try await eventually("the first client to be gone") {
+                guard try proxy.openDescriptors() <= before else { return false }
                 free = try Self.firstFree(proxy)
-                return try proxy.openDescriptors() <= before
+                return true
             }
             let run = try await bed.run(["prlimit", "--pid", "\(proxy.process.identifier)", "--nofile=\(free + 1):\(free + 1)"])
             try #require(run.succeeded, "\(run)")
-            let client = try RawConnection(to: proxy)
-            try await eventually("the client to take the last one") { try Self.firstFree(proxy) > free }
             for target in ["CONNECT name.test:443", "CONNECT 192.0.2.1:443", "GET http://name.test/", "GET http://[2001:db8::1]/"] {
-                try await client.send("\(target) HTTP/1.1\r\nHost: name.test\r\n\r\n")
+                try await eventually("room for one more") { try Self.firstFree(proxy) == free }
+                let client = try RawConnection(to: proxy)
+                try await eventually("the client to take the last one") { try Self.firstFree(proxy) > free }
+                try await client.send("\(target) HTTP/1.1\r\nHost: name.test\r\nConnection: close\r\n\r\n")
                 let answer = try await client.response()
                 #expect(answer.status == 503, "\(target): \(answer)")
                 #expect(answer.reason == "Proxy out of file descriptors", "\(target): \(answer)")
