@@ -151,7 +151,7 @@ struct DocumentedCommandsTests {
         while let file = sources?.nextObject() as? String {
             guard file.hasSuffix(".swift") else { continue }
             let text = try Self.page("Sources/\(file)")
-            let calls = /(?:(?:logger\.(?:trace|debug|info|notice|warning|error|critical)|warn)\(\s*|event: )(?:[^"\n]*\? )?"([a-z]+(?:\.[a-z]+)*)"(?: : "([a-z.]+)")?/
+            let calls = /(?:(?:logger\.(?:trace|debug|info|notice|warning|error|critical)|warn|log|Shortage)\(\s*(?:\.[a-z]+,\s*)?|event: )(?:[^"\n]*\? )?"([a-z]+(?:\.[a-z]+)*)"(?: : "([a-z.]+)")?/
             for call in text.matches(of: calls) {
                 named.insert(String(call.output.1))
                 if let other = call.output.2 { named.insert(String(other)) }
