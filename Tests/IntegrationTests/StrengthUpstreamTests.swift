@@ -31,9 +31,9 @@ struct WeakOrigin: Sendable, CustomTestStringConvertible {
     /// What servers, or somebody in between, send without being asked for it.
     static let scripts = [
         WeakOrigin("ssl2", "answers with SSL 2.0 (DROWN)", "does not speak TLS"),
-        WeakOrigin("ssl3", "chooses SSL 3.0 (POODLE)", "older than accepted", alert: 70),
-        WeakOrigin("tls1-0-chosen", "chooses TLS 1.0 (BEAST)", "older than accepted", alert: 70),
-        WeakOrigin("tls1-1-chosen", "chooses TLS 1.1", "older than accepted", alert: 70),
+        WeakOrigin("ssl3", "chooses SSL 3.0 (POODLE)", "no tls version", alert: 70),
+        WeakOrigin("tls1-0-chosen", "chooses TLS 1.0 (BEAST)", "no tls version", alert: 70),
+        WeakOrigin("tls1-1-chosen", "chooses TLS 1.1", "no tls version", alert: 70),
         WeakOrigin("fallback-from-1-3", "TLS 1.2, marked as a fallback from 1.3", "inappropriate fallback", alert: 47),
         WeakOrigin("fallback-from-1-2", "TLS 1.2, marked as a fallback from 1.2", "inappropriate fallback", alert: 47),
         WeakOrigin("rc4", "chooses RC4", "cipher returned", alert: 47),

@@ -109,7 +109,9 @@ final class ChildProcess: Sendable {
         for (index, place) in parked.enumerated() {
             posix_spawn_file_actions_adddup2(&actions, place, CInt(index))
         }
-        for place in parked { posix_spawn_file_actions_addclose(&actions, place) }
+        // Nothing else: Foundation knows by a pipe that a process of its own has ended, and a program that runs for
+        // the length of the tests would hold the other end of it.
+        for place in CInt(descriptors.count)..<1024 { posix_spawn_file_actions_addclose(&actions, place) }
 
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
