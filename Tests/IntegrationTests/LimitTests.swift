@@ -66,6 +66,21 @@ struct LimitTests {
         }
     }
 
+    /// It holds its place no longer than it may take to read the answer.
+    @Test func aClientThatStaysAfterItsLastAnswerIsLetGo() async throws {
+        try await withTestBed { bed in
+            let proxy = try await ProxyProcess(in: bed, trust: nil, sections: ["limits": ["clients: 1"]])
+            let staying = try RawConnection(to: proxy)
+            try await staying.send("no request\r\n\r\n")
+            #expect(try await staying.response().status == 400)
+            #expect(try await staying.receive().isEmpty, "it was the last one")
+            let next = try RawConnection(to: proxy)
+            try await next.send(Self.question)
+            #expect(try await next.response().status == 400)
+            withExtendedLifetime(staying) {}
+        }
+    }
+
     @Test func theSoftLimitOfDescriptorsIsRaised() async throws {
         try await withTestBed { bed in
             let proxy = try await ProxyProcess(

@@ -22,35 +22,38 @@ struct RetryTests {
         "\(method) \(shared.plainURL)\(path) HTTP/1.1\r\nHost: origin.test:\(shared.secondOriginPort)\r\n\r\n"
     }
 
-    /// What a request for `/die` is answered with, and how often the origin got it.
-    private func deaths(idle: Int, method: String) async throws -> (status: Int, count: Int) {
+    /// What a request for `/die` is answered with, how often the origin got it, and whether a new connection brought it last.
+    private func deaths(idle: Int, method: String) async throws -> (status: Int, count: Int, wasNew: Bool) {
         try await withTestBed { bed in
             let (shared, origin) = try await prepare(bed, idle: idle)
+            let known = Set(origin.events.all("connection").compactMap { $0["connection"] })
             let client = try RawConnection(to: shared.proxy)
             try await client.send(request("/die", of: shared, method: method))
             let status = try await client.response().status
             // What the origin said of it may come after what the client saw, in order.
             #expect(try await shared.curl(shared.plainURL + "/last").succeeded)
             _ = try await origin.events.first("request") { $0["target"] == "/last" }
-            return (status, origin.events.all("died").count)
+            let deaths = origin.events.all("died")
+            return (status, deaths.count, deaths.last?["connection"].map { !known.contains($0) } == true)
         }
     }
 
     @Test func aRequestIsSentTwiceAtMostHoweverManyConnectionsRest() async throws {
-        let (status, count) = try await deaths(idle: 4, method: "GET")
+        let (status, count, wasNew) = try await deaths(idle: 4, method: "GET")
         #expect(status == 502)
         #expect(count == 2)
+        #expect(wasNew, "the idle connections may all be as dead as the first")
     }
 
     @Test func onANewConnectionItIsSentOnce() async throws {
-        let (status, count) = try await deaths(idle: 0, method: "GET")
+        let (status, count, _) = try await deaths(idle: 0, method: "GET")
         #expect(status == 502)
         #expect(count == 1)
     }
 
     /// It may have done its work before the connection broke.
     @Test func whatIsNotIdempotentIsSentOnce() async throws {
-        let (status, count) = try await deaths(idle: 4, method: "POST")
+        let (status, count, _) = try await deaths(idle: 4, method: "POST")
         #expect(status == 502)
         #expect(count == 1)
     }

@@ -1,4 +1,5 @@
 import Foundation
+import TestAuthority
 import Testing
 
 /// A reload that takes back what a connection was opened by, its user, its client or its host, ends the
@@ -124,6 +125,8 @@ struct RevokedAccessTests {
         case clientNotAllowed = "the client is not allowed"
         case addressBlocked = "its address is blocked"
         case otherPin = "no pin of its chain is left"
+        case otherAnchors = "its chain leads to no anchor any more"
+        case newerTLS = "a newer TLS is asked for"
         case otherAction = "another action"
         case morePins = "a pin is added"
         case otherHost = "another host is denied"
@@ -135,7 +138,8 @@ struct RevokedAccessTests {
     static let changes = Carried.allCases.flatMap { carried in
         HostChange.allCases.compactMap { change in
             let hasPins = carried == .verifiedTunnel || carried == .upgraded
-            return !hasPins && (change == .otherPin || change == .morePins) ? nil : (carried, change)
+            let isOfPolicy = [.otherPin, .otherAnchors, .newerTLS, .morePins].contains(change)
+            return !hasPins && isOfPolicy ? nil : (carried, change)
         }
     }
 
@@ -165,6 +169,8 @@ struct RevokedAccessTests {
                 entries = "{match: origin.test, pinning: public-key, pins: [\(pin)]}"
             case .otherAction where carried == .upgraded: entries = "{match: origin.test, action: tunnel}"
             case .otherAction: entries = "{match: origin.test}"
+            case .otherAnchors: try bed.file("roots.pem", TestRoots("Other").root.pem)
+            case .newerTLS: entries = entries.replacingOccurrences(of: "pins:", with: "min_tls: 1.3, pins:")
             case .otherHost: entries += ", {match: other.test, action: deny}"
             case .clientNotAllowed, .addressBlocked, .nothing: break
             }

@@ -161,6 +161,9 @@ import Testing
         let lax = policy(.publicKey, [wrong], enforcement: .report, invalid: true)
         #expect(lax.contradictions == [.reportWithoutTrust])
         #expect(try evaluate(lax).refusal?.kind == "pinMismatch")
+        let pinnedStranger = policy(
+            .certificate, [try chains.stranger.certificatePin()], enforcement: .report, invalid: true)
+        #expect(try evaluate(pinnedStranger).refusal?.kind.hasPrefix("pinnedAnchors") == true)
         #expect(try evaluate(policy(.publicKey, [], enforcement: .report)).refusal?.kind.hasPrefix("contradiction") == true)
         let matching = try evaluate(policy(.publicKey, [chains.leaf.keyPin()], enforcement: .report))
         #expect(matching.report == nil && matching.matchedDepth == 0)

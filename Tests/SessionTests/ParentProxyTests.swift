@@ -33,6 +33,7 @@ import Testing
         let heard = Mailbox<String>()
         let connection = try outcome(answer, heard: heard).get()
         #expect(connection.verdict?.isAccepted == true)
+        #expect(connection.parentHop == nil, "it ends at the origin: the parent's credentials are not for it")
         #expect(
             heard.take()
                 == "CONNECT [2001:db8::1]:8443 HTTP/1.1\r\nHost: [2001:db8::1]:8443\r\nProxy-Authorization: Basic dTpw\r\n\r\n")

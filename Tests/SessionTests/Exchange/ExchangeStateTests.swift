@@ -95,6 +95,8 @@ import Testing
             if !state.isUnderWay || state.isSuspended {
                 if state.patience != .unlimited { return "the clock runs" }
                 if state.passesRequest { return "bytes pass" }
+            } else if state.phase != .connecting, state.patience == .unlimited {
+                return "nobody keeps the time"
             }
             if isOpen, state.isSuspended != isSuspended {
                 return "suspended, and not suspended"
