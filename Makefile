@@ -32,7 +32,7 @@ AT_ONCE := $(shell expr 4 '*' $$(nproc))
 ifdef SANITIZE
 SANITIZED := --sanitize=$(SANITIZE) --scratch-path .build-$(SANITIZE)
 AT_ONCE := $(shell expr 2 '*' $$(nproc))
-export ASAN_OPTIONS ?= detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1
+export ASAN_OPTIONS ?= detect_leaks=0:detect_stack_use_after_return=1:strict_string_checks=1
 export LSAN_OPTIONS ?= suppressions=$(CURDIR)/Tests/leaks.txt:print_suppressions=0
 endif
 
