@@ -27,7 +27,10 @@ func library(_ name: String, pkgConfig: String, package: String) -> Target {
 
 let package = Package(
     name: "pinproxy",
-    products: [.executable(name: "pinproxy", targets: ["pinproxy"])],
+    products: [
+        .executable(name: "pinproxy", targets: ["pinproxy"]),
+        .library(name: "Serialization", targets: ["Serialization"]),
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),

@@ -1,21 +1,21 @@
 /// A password or token. Printing it, by whatever means, shows only that there is one.
-package struct Secret: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// The secret itself: for the one message that it is meant for.
-    package let text: String
+    public let text: String
 
-    package init(_ text: String) { self.text = text }
+    public init(_ text: String) { self.text = text }
 
-    package var description: String { "•••" }
-    package var debugDescription: String { description }
-    package var customMirror: Mirror { Mirror(self, children: [:]) }
+    public var description: String { "•••" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 /// A name and a password, as Basic (RFC 7617) and Digest (RFC 7616) use them.
-package struct Credentials: Sendable, Hashable {
-    package let user: String
-    package let password: Secret
+public struct Credentials: Sendable, Hashable {
+    public let user: String
+    public let password: Secret
 
-    package init(user: String, password: Secret) throws(InvalidValue) {
+    public init(user: String, password: Secret) throws(InvalidValue) {
         guard !user.isEmpty else { throw InvalidValue("the user is empty") }
         guard !user.utf8.contains(UInt8(ascii: ":")) else {
             // What follows the colon may be the password.

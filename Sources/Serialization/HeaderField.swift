@@ -3,12 +3,12 @@
 /// A rule can't touch what belongs to one connection or to the framing of a message (RFC 9110 section 7.6.1,
 /// RFC 9112 section 6): two sides that disagree about it take one request for two. Nor Host, by which the
 /// policy was chosen.
-package struct HeaderName: Sendable, Hashable, CustomStringConvertible {
+public struct HeaderName: Sendable, Hashable, CustomStringConvertible {
     /// As it was written.
-    package let description: String
+    public let description: String
     private let folded: String
 
-    package init(_ text: String) throws(InvalidValue) {
+    public init(_ text: String) throws(InvalidValue) {
         guard !text.isEmpty else { throw InvalidValue("the name of a field is empty") }
         guard text.first != ":" else {
             throw InvalidValue("\(text) is a pseudo field of HTTP/2, which the proxy writes itself; a rule can't change it")
@@ -21,9 +21,9 @@ package struct HeaderName: Sendable, Hashable, CustomStringConvertible {
         if let reason = Self.reasonAgainst(folded) { throw InvalidValue("\(text) \(reason); a rule can't change it") }
     }
 
-    package static func == (one: HeaderName, other: HeaderName) -> Bool { one.folded == other.folded }
+    public static func == (one: HeaderName, other: HeaderName) -> Bool { one.folded == other.folded }
 
-    package func hash(into hasher: inout Hasher) { hasher.combine(folded) }
+    public func hash(into hasher: inout Hasher) { hasher.combine(folded) }
 
     private static func reasonAgainst(_ name: String) -> String? {
         switch name {
@@ -40,11 +40,11 @@ package struct HeaderName: Sendable, Hashable, CustomStringConvertible {
 
 /// The value of a header field, without control characters (RFC 9110 section 5.5). One that was read from
 /// a file of its own is secret, and never printed.
-package struct HeaderValue: Sendable, Hashable, CustomStringConvertible {
+public struct HeaderValue: Sendable, Hashable, CustomStringConvertible {
     private enum Content: Hashable { case open(String), secret(Secret) }
     private let content: Content
 
-    package init(_ text: String, isSecret: Bool = false) throws(InvalidValue) {
+    public init(_ text: String, isSecret: Bool = false) throws(InvalidValue) {
         let quoted = isSecret ? "the value" : text.debugDescription
         guard !text.utf8.contains(where: { $0 < 0x20 && $0 != 9 || $0 == 0x7F }) else {
             throw InvalidValue("\(quoted) contains a line break or another control character")
@@ -59,19 +59,19 @@ package struct HeaderValue: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// What is sent. Not for people: see `description`.
-    package var text: String {
+    public var text: String {
         switch content {
         case .open(let text): text
         case .secret(let secret): secret.text
         }
     }
 
-    package var isSecret: Bool {
+    public var isSecret: Bool {
         if case .secret = content { true } else { false }
     }
 
     /// For people: a secret is masked.
-    package var description: String {
+    public var description: String {
         switch content {
         case .open(let text): text
         case .secret(let secret): secret.description
@@ -80,11 +80,11 @@ package struct HeaderValue: Sendable, Hashable, CustomStringConvertible {
 }
 
 /// A header field that a rule sets.
-package struct HeaderField: Sendable, Hashable {
-    package let name: HeaderName
-    package let value: HeaderValue
+public struct HeaderField: Sendable, Hashable {
+    public let name: HeaderName
+    public let value: HeaderValue
 
-    package init(name: HeaderName, value: HeaderValue) {
+    public init(name: HeaderName, value: HeaderValue) {
         self.name = name
         self.value = value
     }

@@ -1,6 +1,6 @@
 /// Why a text can't be a value of a rule, for people; the place is added by who read it.
-package struct InvalidValue: Error, Sendable, Hashable, CustomStringConvertible {
-    package let description: String
+public struct InvalidValue: Error, Sendable, Hashable, CustomStringConvertible {
+    public let description: String
 
     init(_ description: String) { self.description = description }
 }

@@ -1,9 +1,9 @@
 /// A media type (RFC 9110 section 8.3.1), e.g. `application/json` or `text/plain; charset=utf-8`.
-package struct MediaType: Sendable, Hashable, CustomStringConvertible {
+public struct MediaType: Sendable, Hashable, CustomStringConvertible {
     /// As it was written.
-    package let description: String
+    public let description: String
 
-    package init(_ text: String) throws(InvalidValue) {
+    public init(_ text: String) throws(InvalidValue) {
         let essence = text.prefix { $0 != ";" }
         let parameters = text[essence.endIndex...].split(separator: ";").map(\.trimmed)
         guard let range = try? MediaRange(essence.trimmed), range.type != nil, range.subtype != nil,
@@ -26,12 +26,12 @@ package struct MediaType: Sendable, Hashable, CustomStringConvertible {
 
 /// The media types that a response may have: `application/json`, `image/*`, `*/*`. Without parameters;
 /// those of a response are not looked at.
-package struct MediaRange: Sendable, Hashable, CustomStringConvertible {
+public struct MediaRange: Sendable, Hashable, CustomStringConvertible {
     /// In lower case; nil is any.
-    package let type: String?
-    package let subtype: String?
+    public let type: String?
+    public let subtype: String?
 
-    package init(_ text: String) throws(InvalidValue) {
+    public init(_ text: String) throws(InvalidValue) {
         guard !text.contains(";") else {
             throw InvalidValue("\"\(text)\": parameters are not compared; write the type without them")
         }
@@ -47,7 +47,7 @@ package struct MediaRange: Sendable, Hashable, CustomStringConvertible {
         (type, subtype) = (part(0).name, part(1).name)
     }
 
-    package var description: String { "\(type ?? "*")/\(subtype ?? "*")" }
+    public var description: String { "\(type ?? "*")/\(subtype ?? "*")" }
 }
 
 extension StringProtocol {

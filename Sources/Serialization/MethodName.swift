@@ -1,8 +1,8 @@
 /// A request method (RFC 9110 section 9.1): a token, in the case in which it is sent.
-package struct MethodName: Sendable, Hashable, CustomStringConvertible {
-    package let description: String
+public struct MethodName: Sendable, Hashable, CustomStringConvertible {
+    public let description: String
 
-    package init(_ text: String) throws(InvalidValue) {
+    public init(_ text: String) throws(InvalidValue) {
         guard !text.isEmpty, text.utf8.count <= 64, text.utf8.allSatisfy(\.isTokenCharacter) else {
             throw InvalidValue("\(text.debugDescription) is not a method; write e.g. GET or POST")
         }
@@ -17,7 +17,7 @@ package struct MethodName: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Whether it is the method that is written in a request.
-    package func equals(_ bytes: Span<UInt8>) -> Bool {
+    public func equals(_ bytes: Span<UInt8>) -> Bool {
         var index = 0
         for byte in description.utf8 {
             guard index < bytes.count, bytes[index] == byte else { return false }

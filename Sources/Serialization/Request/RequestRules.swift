@@ -3,7 +3,7 @@
 
 /// The request serializer rules that hold for an exchange (`request` in pins.yaml). A value of the type is
 /// what holds where nothing is written, until keys are taken from what is.
-package struct RequestRules: Sendable, Hashable {
+public struct RequestRules: Sendable, Hashable {
     package enum Key: String, Sendable, CaseIterable {
         case headers
         case setHeaders = "set_headers"
@@ -16,13 +16,13 @@ package struct RequestRules: Sendable, Hashable {
         case upgradeInsecure = "upgrade_insecure"
     }
 
-    package enum Cookies: String, Sendable, CaseIterable {
+    public enum Cookies: String, Sendable, CaseIterable {
         case pass
         /// The request goes on without them.
         case strip
     }
 
-    package enum Serializer: String, Sendable, CaseIterable {
+    public enum Serializer: String, Sendable, CaseIterable {
         /// Parameters as a form, or in the query.
         case http
         case json
@@ -32,25 +32,25 @@ package struct RequestRules: Sendable, Hashable {
     }
 
     /// Set where the request has none.
-    package var headers: [HeaderField] = []
+    public var headers: [HeaderField] = []
     /// Set in any case.
-    package var setHeaders: [HeaderField] = []
-    package var removeHeaders: [HeaderName] = []
+    public var setHeaders: [HeaderField] = []
+    public var removeHeaders: [HeaderName] = []
     /// In order of preference; none leaves the request's own.
-    package var acceptLanguage: [LanguageRange] = []
-    package var authorization: Credentials?
-    package var cookies = Cookies.pass
-    package var serializer = Serializer.http
-    package var parameters: [ParameterValue.Pair] = []
+    public var acceptLanguage: [LanguageRange] = []
+    public var authorization: Credentials?
+    public var cookies = Cookies.pass
+    public var serializer = Serializer.http
+    public var parameters: [ParameterValue.Pair] = []
     /// Where parameters go into the query and not into the body.
-    package var queryMethods: [MethodName] = ["GET", "HEAD", "DELETE"].compactMap { try? MethodName($0) }
-    package var convertBody: BodyConversion?
-    package var parts: [MultipartPart] = []
-    package var throttle: Throttle?
+    public var queryMethods: [MethodName] = ["GET", "HEAD", "DELETE"].compactMap { try? MethodName($0) }
+    public var convertBody: BodyConversion?
+    public var parts: [MultipartPart] = []
+    public var throttle: Throttle?
     /// `http://` becomes `https://`.
-    package var upgradeInsecure = false
+    public var upgradeInsecure = false
 
-    package init() {}
+    public init() {}
 
     /// Takes over one key.
     package mutating func take(_ key: Key, from other: RequestRules) {
@@ -79,29 +79,29 @@ package struct RequestRules: Sendable, Hashable {
 }
 
 /// How the body of a request is written anew.
-package struct BodyConversion: Sendable, Hashable {
-    package enum Form: String, Sendable, CaseIterable {
+public struct BodyConversion: Sendable, Hashable {
+    public enum Form: String, Sendable, CaseIterable {
         case form, json
         case propertyList = "property-list"
     }
 
-    package let from: Form
-    package let to: Form
+    public let from: Form
+    public let to: Form
 
-    package init(from: Form, to: Form) {
+    public init(from: Form, to: Form) {
         self.from = from
         self.to = to
     }
 }
 
 /// How fast the body of a request is sent.
-package struct Throttle: Sendable, Hashable {
+public struct Throttle: Sendable, Hashable {
     /// Bytes sent at one time.
-    package let packet: Int
+    public let packet: Int
     /// Between two packets.
-    package let delay: Duration
+    public let delay: Duration
 
-    package init(packet: Int, delay: Duration) {
+    public init(packet: Int, delay: Duration) {
         self.packet = packet
         self.delay = delay
     }

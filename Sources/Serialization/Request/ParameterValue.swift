@@ -1,10 +1,10 @@
 /// A value among the parameters of a request: what JSON can express, with the order of its keys.
-package indirect enum ParameterValue: Sendable, Hashable {
-    package struct Pair: Sendable, Hashable {
-        package let key: String
-        package let value: ParameterValue
+public indirect enum ParameterValue: Sendable, Hashable {
+    public struct Pair: Sendable, Hashable {
+        public let key: String
+        public let value: ParameterValue
 
-        package init(key: String, value: ParameterValue) {
+        public init(key: String, value: ParameterValue) {
             self.key = key
             self.value = value
         }
@@ -21,7 +21,7 @@ package indirect enum ParameterValue: Sendable, Hashable {
 
     /// A word without quotes: a number if JSON has it so, a truth value, else a text. `0755` and `.5` are
     /// texts: what looks like a number and is none to JSON is more often a code than a quantity.
-    package init(word: String) {
+    public init(word: String) {
         switch word {
         case "true", "True", "TRUE": self = .bool(true)
         case "false", "False", "FALSE": self = .bool(false)

@@ -1,6 +1,6 @@
 /// One part of a multipart/form-data body (RFC 7578).
-package struct MultipartPart: Sendable, Hashable {
-    package enum Content: Sendable, Hashable {
+public struct MultipartPart: Sendable, Hashable {
+    public enum Content: Sendable, Hashable {
         case value(String)
         /// - Parameters:
         ///   - path: read when the body is sent.
@@ -9,10 +9,10 @@ package struct MultipartPart: Sendable, Hashable {
         case file(path: String, name: String, type: MediaType?)
     }
 
-    package let name: String
-    package let content: Content
+    public let name: String
+    public let content: Content
 
-    package init(name: String, content: Content) throws(InvalidValue) {
+    public init(name: String, content: Content) throws(InvalidValue) {
         guard !name.isEmpty else { throw InvalidValue("the name of a part is empty") }
         guard !name.utf8.contains(where: \.isControl) else {
             throw InvalidValue("\(name.debugDescription) contains a control character")

@@ -1,12 +1,12 @@
 /// A language of Accept-Language, without its quality: `de-AT`, `en`, `*` (RFC 4647 section 2.1).
-package struct LanguageRange: Sendable, Hashable, CustomStringConvertible {
+public struct LanguageRange: Sendable, Hashable, CustomStringConvertible {
     /// As many as the original sends, with qualities from 1 down by 0.1.
-    package static let most = 6
+    public static let most = 6
 
     /// As it was written.
-    package let description: String
+    public let description: String
 
-    package init(_ text: String) throws(InvalidValue) {
+    public init(_ text: String) throws(InvalidValue) {
         let subtags = text.split(separator: "-", omittingEmptySubsequences: false)
         let isTag = subtags.enumerated().allSatisfy { index, subtag in
             (1...8).contains(subtag.utf8.count)
