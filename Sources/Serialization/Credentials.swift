@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// A password or token. Printing it, by whatever means, shows only that there is one.
 public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// The secret itself: for the one message that it is meant for.
@@ -30,6 +32,13 @@ public struct Credentials: Sendable, Hashable {
         }
         self.user = user
         self.password = password
+    }
+}
+
+extension Credentials {
+    /// The value of Authorization (RFC 7617 section 2), in UTF-8.
+    public var basicAuthorization: HeaderValue {
+        HeaderValue(valid: "Basic " + Data("\(user):\(password.text)".utf8).base64EncodedString(), isSecret: true)
     }
 }
 

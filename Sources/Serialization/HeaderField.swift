@@ -21,6 +21,16 @@ public struct HeaderName: Sendable, Hashable, CustomStringConvertible {
         if let reason = Self.reasonAgainst(folded) { throw InvalidValue("\(text) \(reason); a rule can't change it") }
     }
 
+    /// Of a name that is known to be valid.
+    private init(valid name: String) {
+        description = name
+        folded = name.lowercased()
+    }
+
+    static let acceptLanguage = HeaderName(valid: "Accept-Language")
+    static let authorization = HeaderName(valid: "Authorization")
+    static let cookie = HeaderName(valid: "Cookie")
+
     public static func == (one: HeaderName, other: HeaderName) -> Bool { one.folded == other.folded }
 
     public func hash(into hasher: inout Hasher) { hasher.combine(folded) }
@@ -55,8 +65,11 @@ public struct HeaderValue: Sendable, Hashable, CustomStringConvertible {
         {
             throw InvalidValue("\(quoted) begins or ends with white space, which is not part of a field value")
         }
-        content = isSecret ? .secret(Secret(text)) : .open(text)
+        self.init(valid: text, isSecret: isSecret)
     }
+
+    /// Of a text that is known to be valid.
+    init(valid text: String, isSecret: Bool = false) { content = isSecret ? .secret(Secret(text)) : .open(text) }
 
     /// What is sent. Not for people: see `description`.
     public var text: String {

@@ -81,6 +81,7 @@ extension ParameterValue {
         switch self {
         case .dictionary(let pairs): list(pairs.map { "\($0.key): \($0.value.written)" }, "{", "}")
         case .array(let values): list(values.map(\.written))
+        case .set(let values): list(values.map(\.written).sorted())
         // In quotes where it would be read as something else.
         case .string(let text): ParameterValue(word: text) == self && !["", "~", "null"].contains(text) ? text : text.debugDescription
         case .number(let text): text

@@ -1,5 +1,8 @@
-/// A value among the parameters of a request: what JSON can express, with the order of its keys.
+/// A value among the parameters of a request: what JSON can express, with the order of its keys, and sets.
+///
+///     let parameters: ParameterValue = ["user": ["name": "x", "tags": ["a", "b"]], "page": 2]
 public indirect enum ParameterValue: Sendable, Hashable {
+    /// A key with its value.
     public struct Pair: Sendable, Hashable {
         public let key: String
         public let value: ParameterValue
@@ -10,14 +13,23 @@ public indirect enum ParameterValue: Sendable, Hashable {
         }
     }
 
-    /// In order; no key twice.
+    /// In the order in which it is sent; no key twice.
     case dictionary([Pair])
     case array([ParameterValue])
+    /// Without an order. A query repeats its key for each; JSON and property lists can't express it.
+    case set(Set<ParameterValue>)
     case string(String)
     /// As it was written, in the grammar of JSON (RFC 8259 section 6), so that no digit is lost.
     case number(String)
     case bool(Bool)
     case null
+
+    /// From a dictionary without an order: sorted by key, so that the same parameters give the same bytes.
+    public init(sorting dictionary: [String: ParameterValue]) {
+        self = .dictionary(
+            dictionary.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+                .map { Pair(key: $0.key, value: $0.value) })
+    }
 
     /// A word without quotes: a number if JSON has it so, a truth value, else a text. `0755` and `.5` are
     /// texts: what looks like a number and is none to JSON is more often a code than a quantity.
@@ -29,7 +41,8 @@ public indirect enum ParameterValue: Sendable, Hashable {
         }
     }
 
-    private static func isNumber(_ text: String) -> Bool {
+    /// Whether the text is a number in the grammar of JSON.
+    static func isNumber(_ text: String) -> Bool {
         var rest = text.utf8[...]
         func digits() -> Int {
             let digits = rest.prefix { (0x30...0x39).contains($0) }
@@ -52,4 +65,18 @@ public indirect enum ParameterValue: Sendable, Hashable {
         }
         return rest.isEmpty
     }
+}
+
+extension ParameterValue: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral, ExpressibleByStringLiteral,
+    ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral, ExpressibleByNilLiteral
+{
+    public init(dictionaryLiteral elements: (String, ParameterValue)...) {
+        self = .dictionary(elements.map { Pair(key: $0.0, value: $0.1) })
+    }
+
+    public init(arrayLiteral elements: ParameterValue...) { self = .array(elements) }
+    public init(stringLiteral value: String) { self = .string(value) }
+    public init(integerLiteral value: Int) { self = .number("\(value)") }
+    public init(booleanLiteral value: Bool) { self = .bool(value) }
+    public init(nilLiteral: ()) { self = .null }
 }
