@@ -9,15 +9,15 @@ package final class Deadline {
     private static let never = MonotonicTime(nanoseconds: .max)
 
     private let loop: EventLoop
-    private let expired: () -> Void
+    /// Called on the loop's thread, once for each deadline that passes, never early. It may set the deadline anew
+    /// or release it. It is held as long as the deadline: let it capture the deadline's holder weakly or unowned.
+    package var expired: () -> Void
     private let timer = Event()
     private var due = Deadline.never
     private var armedFor = Deadline.never
 
-    /// `expired` is called on the loop's thread, once for each deadline that passes, never early. It may set the
-    /// deadline anew or release it. It is held as long as the deadline: let it capture the deadline's holder
-    /// weakly or unowned.
-    package init(loop: EventLoop, expired: @escaping () -> Void) {
+    /// - Parameter expired: see ``expired``; whoever holds the deadline in a `let` sets it at the end of its own init.
+    package init(loop: EventLoop, expired: @escaping () -> Void = {}) {
         self.loop = loop
         self.expired = expired
         timer.assign(

@@ -26,10 +26,15 @@ package enum MaxForwards: Sendable, Equatable {
     }
 }
 
+extension Method {
+    /// Whether Max-Forwards means something in a request of that method.
+    package var countsForwards: Bool { self == .options || self == .trace }
+}
+
 extension RequestHead {
     /// What Max-Forwards says.
     package func maxForwards(in bytes: Span<UInt8>) -> MaxForwards {
-        guard method == .options || method == .trace else { return .unlimited }
+        guard method.countsForwards else { return .unlimited }
         var found = MaxForwards.unlimited
         for index in fields.indices where fields[index].id == .maxForwards {
             guard found == .unlimited else { return .malformed }

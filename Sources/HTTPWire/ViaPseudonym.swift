@@ -10,21 +10,27 @@ package struct ViaPseudonym: Sendable, Hashable, CustomStringConvertible {
     private static let length = 25
 
     private let token: UInt64
+    /// Written into every head, so it is kept as it is written.
+    private let text: [25 of UInt8]
 
-    package init(token: UInt64) { self.token = token }
-
-    package var description: String {
-        String(decoding: (0..<Self.length).map(byte), as: UTF8.self)
+    package init(token: UInt64) {
+        self.token = token
+        text = [25 of UInt8] { index in
+            if index < 9 { return Self.prefix[index] }
+            let digit = UInt8(truncatingIfNeeded: token >> UInt64(4 * (Self.length - 1 - index))) & 15
+            return digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+        }
     }
 
-    private func byte(at index: Int) -> UInt8 {
-        if index < 9 { return Self.prefix[index] }
-        let digit = UInt8(truncatingIfNeeded: token >> UInt64(4 * (Self.length - 1 - index))) & 15
-        return digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+    package static func == (one: ViaPseudonym, other: ViaPseudonym) -> Bool { one.token == other.token }
+    package func hash(into hasher: inout Hasher) { hasher.combine(token) }
+
+    package var description: String {
+        text.span.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
     }
 
     func write(into out: inout [UInt8]) {
-        for index in 0..<Self.length { out.append(byte(at: index)) }
+        text.span.withUnsafeBufferPointer { out.append(contentsOf: $0) }
     }
 
     /// Whether a Via field names it, as whatever hop, in however odd a list: nobody else can guess the digits.
@@ -32,7 +38,7 @@ package struct ViaPseudonym: Sendable, Hashable, CustomStringConvertible {
         var start = 0
         while start + Self.length <= value.count {
             var index = 0
-            while index < Self.length, value[start + index].lowercased == byte(at: index) { index += 1 }
+            while index < Self.length, value[start + index].lowercased == text[index] { index += 1 }
             if index == Self.length { return true }
             start += 1
         }
@@ -41,6 +47,9 @@ package struct ViaPseudonym: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension RequestHead {
+    /// Whether it has passed a proxy that says so.
+    package var hasVia: Bool { lastVia != nil }
+
     /// Whether the request has passed this proxy before. Hardly any has a Via field, so the name isn't asked for before.
     package func hasPassed(_ proxy: @autoclosure () -> ViaPseudonym, in bytes: Span<UInt8>) -> Bool {
         guard lastVia != nil else { return false }

@@ -67,19 +67,19 @@ package final class ByteStream: SocketHandler, ByteSink {
         case tls
     }
 
-    package unowned var owner: (any ByteStreamOwner)?
+    @exclusivity(unchecked) package unowned var owner: (any ByteStreamOwner)?
     private let loop: EventLoop
     private var source: SocketSource?
-    private var layer = Layer.plain
+    @exclusivity(unchecked) private var layer = Layer.plain
     private var tls: TLSConnection?
     private let raw: CInt
 
     /// Whether the owner wants to hear of bytes. Back-pressure is to set it to false.
-    package var wantsRead = false {
+    @exclusivity(unchecked) package var wantsRead = false {
         didSet { if wantsRead != oldValue { updateInterest() } }
     }
     /// A write waits for room, or a TLS read for a write.
-    private var wantsWrite = false {
+    @exclusivity(unchecked) private var wantsWrite = false {
         didSet { if wantsWrite != oldValue { updateInterest() } }
     }
 
@@ -300,7 +300,7 @@ package final class ByteStream: SocketHandler, ByteSink {
     private var handshakeWants = Readiness.read
     private var readWaitsForWrite = false
     /// The peer's close_notify, or a failure, that is known of while bytes that are good are still to be read.
-    private var knownEnd: ReadOutcome?
+    @exclusivity(unchecked) private var knownEnd: ReadOutcome?
     /// close_notify and FIN wait for room.
     private var endsWhenWritable = false
 

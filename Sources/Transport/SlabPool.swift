@@ -9,8 +9,10 @@ package final class SlabPool {
     private static let keptFree = 64
 
     private var free: [UnsafeMutableRawPointer] = []
+    /// Slabs that exist, handed out or free.
+    private var made = 0
     /// Slabs handed out and not yet given back.
-    package private(set) var inUse = 0
+    package var inUse: Int { made - free.count }
 
     package init() {
         free.reserveCapacity(Self.keptFree)
@@ -21,16 +23,19 @@ package final class SlabPool {
     /// Gives back to the allocator what nobody holds, after a peak.
     package func releaseFree() {
         for slab in free { slab.deallocate() }
+        made -= free.count
         free.removeAll(keepingCapacity: true)
     }
 
     func take() -> UnsafeMutableRawPointer {
-        inUse += 1
-        return free.popLast() ?? .allocate(byteCount: Self.slabSize, alignment: 64)
+        if let slab = free.popLast() { return slab }
+        made += 1
+        return .allocate(byteCount: Self.slabSize, alignment: 64)
     }
 
     func giveBack(_ slab: UnsafeMutableRawPointer) {
-        inUse -= 1
-        if free.count < Self.keptFree { free.append(slab) } else { slab.deallocate() }
+        if free.count < Self.keptFree { return free.append(slab) }
+        made -= 1
+        slab.deallocate()
     }
 }

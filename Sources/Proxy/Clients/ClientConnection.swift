@@ -35,8 +35,7 @@ final class ClientConnection {
     /// Its socket is the one that was accepted, and counts under `limits.clients`.
     let isCounted: Bool
     private let place: ClientPlace
-    private(set) lazy var server = HTTP1Server(
-        stream: stream, session: worker.session, settings: worker.serverSettings, owner: self)
+    let server: HTTP1Server
     private let stream: ByteStream
     var state = State.open
     /// The authority of CONNECT as the client wrote it: SNI, Host and the certificate that the client is shown name that.
@@ -59,6 +58,8 @@ final class ClientConnection {
         self.peer = peer
         self.isCounted = isCounted
         place = ClientPlace(of: peer.ip)
+        server = HTTP1Server(stream: stream, session: worker.session, settings: worker.serverSettings)
+        server.owner = self
     }
 
     func start() {
@@ -140,7 +141,8 @@ final class ClientConnection {
 
     /// Whether the request in hand has come round to this proxy again.
     private func hasPassed(_ authority: Authority) -> Bool {
-        server.readRequest { $0.head.hasPassed(worker.context.loops.pseudonym(for: authority), in: $0.bytes) }
+        guard server.request.hasVia else { return false }
+        return server.readRequest { $0.head.hasPassed(worker.context.loops.pseudonym(for: authority), in: $0.bytes) }
     }
 
     // MARK: Requests inside CONNECT
@@ -175,10 +177,12 @@ final class ClientConnection {
 
     private func beginExchange(_ route: Route) {
         record.entry = route.entry?.pattern
-        switch server.readRequest({ $0.head.maxForwards(in: $0.bytes) }) {
-        case .malformed: return server.refuseRequest(.badMaxForwards)
-        case .hops(0): return answerAsFinalRecipient()
-        case .hops, .unlimited: break
+        if server.request.method.countsForwards {
+            switch server.readRequest({ $0.head.maxForwards(in: $0.bytes) }) {
+            case .malformed: return server.refuseRequest(.badMaxForwards)
+            case .hops(0): return answerAsFinalRecipient()
+            case .hops, .unlimited: break
+            }
         }
         exchangeRoute = route
         server.begin(to: route.destination, over: takeKept(for: route))

@@ -6,12 +6,18 @@ import TLS
 import Transport
 
 /// What is carried unread: by which route it was let begin, where to, and on what verdict.
-struct Relayed {
-    var route: Route
+final class Relayed {
+    fileprivate(set) var route: Route
     /// Of the origin, or of the parent proxy.
     let address: SocketAddress
     /// nil where nobody asked for one: a tunnel that isn't verified, or plain HTTP.
     let verdict: Verdict?
+
+    init(route: Route, address: SocketAddress, verdict: Verdict?) {
+        self.route = route
+        self.address = address
+        self.verdict = verdict
+    }
 }
 
 /// A reload, and the connections that it finds open. What comes in requests is judged anew at the next one;
@@ -29,13 +35,11 @@ extension ClientConnection {
 
     /// To be called when it begins, since a reload may have come in the meantime, and after each reload.
     func reviewRelay() {
-        guard case .relaying(let relay, var relayed) = state else { return }
+        guard case .relaying(let relay, let relayed) = state else { return }
         if let withdrawal { return relay.cancel(because: withdrawal) }
         guard relayed.route.snapshot !== worker.snapshot else { return }
         switch review(relayed) {
-        case .success(let route):
-            relayed.route = route
-            state = .relaying(relay, relayed)
+        case .success(let route): relayed.route = route
         case .failure(let objection): relay.cancel(because: objection.cause)
         }
     }

@@ -74,16 +74,18 @@ final class HTTP1Server: ByteStreamOwner {
     let stream: ByteStream
     let session: SessionManager
     let settings: HTTP1ServerSettings
-    unowned let owner: any HTTP1ServerOwner
+    /// Set once, before ``serve()``.
+    unowned var owner: (any HTTP1ServerOwner)!
     private(set) var phase = Phase.awaitingRequest
-    private(set) lazy var exchange = Exchange(downstream: self, session: session)
-    private lazy var deadline = Deadline(loop: session.loop) { [unowned self] in timedOut() }
+    let exchange: Exchange
+    private let deadline: Deadline
 
     /// Requests on their way from the client.
     var requests: MessagePipe
-    private var parser: HeadParser
+    // Changed by the parser alone, which calls nobody.
+    @exclusivity(unchecked) private var parser: HeadParser
     /// The request that was parsed last.
-    private(set) var head = RequestHead()
+    @exclusivity(unchecked) private(set) var head = RequestHead()
     var request = RequestTraits()
     private var prefersHTML = false
     /// Bytes in front of the received ones that are the head's still.
@@ -98,15 +100,18 @@ final class HTTP1Server: ByteStreamOwner {
     /// When the last request was over; a connection used lately gets its next request answered before a stop.
     private var lastUsed: MonotonicTime
 
-    init(stream: ByteStream, session: SessionManager, settings: HTTP1ServerSettings, owner: any HTTP1ServerOwner) {
+    init(stream: ByteStream, session: SessionManager, settings: HTTP1ServerSettings) {
         self.stream = stream
         self.session = session
         self.settings = settings
-        self.owner = owner
         requests = MessagePipe(slabs: session.slabs)
         answer = ByteBuffer(slabs: session.slabs)
         parser = HeadParser(limit: settings.requestHead)
         lastUsed = session.loop.now
+        exchange = Exchange(session: session)
+        deadline = Deadline(loop: session.loop)
+        deadline.expired = { [unowned self] in timedOut() }
+        exchange.downstream = self
         stream.owner = self
     }
 
@@ -212,6 +217,7 @@ final class HTTP1Server: ByteStreamOwner {
         request.takesInterim = head.version == .http11
         request.expectsContinue = head.expectsContinue
         request.wantsUpgrade = head.wantsUpgrade
+        request.hasVia = head.hasVia
         prefersHTML = false
         withRequest { view in
             exchange.record.began(view, number: session.takeNumber(), at: session.loop.now)

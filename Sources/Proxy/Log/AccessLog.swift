@@ -57,7 +57,7 @@ final class AccessLog {
         }
         if let entry = record.entry { line.field("entry", entry) }
         if let verification = record.verification { line.field("verification", verification) }
-        if let pin = record.verdict?.matchedPin { line.field("pin", pin.origin) }
+        if let pin = record.matchedPin { line.field("pin", pin.origin) }
         if let type = record.errorType { line.field("error", type) }
         if let failure = record.failure { line.field("cause", failure) }
         line.end()

@@ -18,7 +18,7 @@ final class ReportPost {
     /// The request, whole from the start.
     private var outgoing: MessagePipe
     private let nowhere = Nowhere()
-    private lazy var exchange = Exchange(downstream: self, session: session)
+    private let exchange: Exchange
     private var status = 0
     private var completion: ((String?) -> Void)?
     private lazy var deadline = Deadline(loop: session.loop) { [unowned self] in
@@ -29,6 +29,7 @@ final class ReportPost {
 
     init(_ request: ReportRequest, session: SessionManager) {
         self.session = session
+        exchange = Exchange(session: session)
         message = request.message
         headLength = request.head.count
         bodyLength = request.body.count
@@ -43,6 +44,7 @@ final class ReportPost {
         destination = Destination(
             authority: request.authority, target: request.target, origin: session.pool.origin(for: request.target.key),
             timeouts: timeouts, limits: limits, via: nil)
+        exchange.downstream = self
     }
 
     /// - Parameter completion: called once on the loop, after this has returned, with what went wrong; never

@@ -19,10 +19,6 @@ package struct Timeouts: Sendable, Equatable {
     package var drain: Duration = .seconds(30)
 
     package init() {}
-
-    var firstByteNanoseconds: UInt64 { firstByte.nanoseconds }
-    var idleNanoseconds: UInt64 { idleClient.nanoseconds }
-    var idleUpstreamNanoseconds: UInt64 { idleUpstream.nanoseconds }
 }
 
 /// What may grow, and how far (`limits` in pinproxy.yaml).

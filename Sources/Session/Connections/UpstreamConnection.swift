@@ -29,21 +29,21 @@ package final class UpstreamConnection: ByteStreamOwner {
     /// Responses on their way from this origin.
     package var responses: MessagePipe
     /// A client's credentials may be bound to it: it is not shared with others.
-    package var isPersonal = false
+    @exclusivity(unchecked) package var isPersonal = false
     /// Exchanges begun on it; beyond one it is reused.
-    package internal(set) var exchanges = 0
+    @exclusivity(unchecked) package internal(set) var exchanges = 0
     /// Who hears of the exchange under way.
-    unowned var receiver: (any UpstreamReceiver)?
+    @exclusivity(unchecked) unowned var receiver: (any UpstreamReceiver)?
     /// Reads the heads of responses, as far as they have come, into ``response``.
-    var parser: HeadParser?
-    var response = ResponseHead()
+    @exclusivity(unchecked) var parser: HeadParser?
+    @exclusivity(unchecked) var response = ResponseHead()
 
     /// Its neighbours in the pool's order, while it is idle.
     var idleBefore: UpstreamConnection?
     var idleAfter: UpstreamConnection?
 
     /// The origin has ended the connection, or spoken unasked, while no exchange was under way.
-    package private(set) var isOver = false
+    @exclusivity(unchecked) package private(set) var isOver = false
     /// Whether it served before, or waited so long that the origin may be closing it as a request goes out.
     package var isReused: Bool {
         hasRested || exchanges > 1 || heldSince.map { loop.now - $0 > Self.longWaitNanoseconds } ?? false

@@ -27,8 +27,9 @@ package enum UpstreamFailure: Error, Sendable {
     case tls(StreamError)
     /// The origin asked for a client certificate, and ended the connection over what it got.
     case clientCertificate(ClientCertificateRefusal)
-    /// The security policy refused the chain; the verdict says why.
-    case refused(Verdict)
+    /// The security policy refused the chain; the verdict says why. Indirect, so that what may hold a failure
+    /// isn't as large as a verdict.
+    indirect case refused(Verdict)
     /// The process has no file descriptor left.
     case noDescriptors
     /// Something else of this machine failed.

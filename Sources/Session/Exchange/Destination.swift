@@ -7,6 +7,10 @@ package final class Destination {
     package let target: UpstreamTarget
     package let origin: Origin
     package let timeouts: Timeouts
+    // As the loop counts them: every exchange needs them.
+    let firstByteNanoseconds: UInt64
+    let idleNanoseconds: UInt64
+    let idleUpstreamNanoseconds: UInt64
     package let limits: Limits
     /// The name under which the proxy records itself in Via; nil: it doesn't.
     package let via: ViaPseudonym?
@@ -21,6 +25,9 @@ package final class Destination {
         self.target = target
         self.origin = origin
         self.timeouts = timeouts
+        firstByteNanoseconds = timeouts.firstByte.nanoseconds
+        idleNanoseconds = timeouts.idleClient.nanoseconds
+        idleUpstreamNanoseconds = timeouts.idleUpstream.nanoseconds
         self.limits = limits
         self.via = via
         self.source = source

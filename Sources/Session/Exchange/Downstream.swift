@@ -10,6 +10,8 @@ package struct RequestTraits: Sendable {
     package var expectsContinue = false
     /// It asks for another protocol.
     package var wantsUpgrade = false
+    /// It has passed another proxy, or this one.
+    package var hasVia = false
 
     package init() {}
 }

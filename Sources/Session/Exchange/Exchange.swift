@@ -8,23 +8,27 @@ import Transport
 /// Whatever happens, an exchange that has begun ends with one call of ``Downstream/exchangeEnded(_:)``, before
 /// which its task is completed once.
 package final class Exchange: UpstreamReceiver {
-    private unowned let downstream: any Downstream
+    /// Who asked; set once, before the first exchange.
+    @exclusivity(unchecked) package unowned var downstream: (any Downstream)!
     private let session: SessionManager
-    package private(set) var state = ExchangeState()
+    // What is read and stored whole, or changed by code that calls nobody, can't be accessed twice at a time:
+    // to check that would cost more than the access.
+    @exclusivity(unchecked) package private(set) var state = ExchangeState()
     /// What is told of the task that the exchange is. The one who asks fills in what only he knows.
     package var record = TaskRecord()
 
-    private var destination: Destination?
-    private var upstream: (any Upstream)?
+    @exclusivity(unchecked) private var destination: Destination?
+    @exclusivity(unchecked) private var upstream: (any Upstream)?
     private var attempt: UpstreamAttempt?
     /// The words for what the state machine is about to be told.
     private var failure: ExchangeFailure?
     private var cause = ""
-    private lazy var deadline = Deadline(loop: session.loop) { [unowned self] in timedOut() }
+    private let deadline: Deadline
 
-    package init(downstream: any Downstream, session: SessionManager) {
-        self.downstream = downstream
+    package init(session: SessionManager) {
         self.session = session
+        deadline = Deadline(loop: session.loop)
+        deadline.expired = { [unowned self] in timedOut() }
     }
 
     package var isUnderWay: Bool { state.isUnderWay }
@@ -33,7 +37,6 @@ package final class Exchange: UpstreamReceiver {
     /// - Parameter leased: an upstream that is at hand; nil: one is obtained.
     package func begin(to destination: Destination, over leased: UpstreamConnection?) {
         self.destination = destination
-        failure = nil
         session.hooks.began?(record)
         happened(.requestArrived(expectsContinue: downstream.request.expectsContinue, leased: leased != nil))
         if let leased { start(on: leased) }
@@ -80,8 +83,8 @@ package final class Exchange: UpstreamReceiver {
         guard let destination else { return }
         switch state.patience {
         case .unlimited: deadline.clear()
-        case .firstByte: deadline.set(afterNanoseconds: destination.timeouts.firstByteNanoseconds)
-        case .idle: deadline.set(afterNanoseconds: destination.timeouts.idleNanoseconds)
+        case .firstByte: deadline.set(afterNanoseconds: destination.firstByteNanoseconds)
+        case .idle: deadline.set(afterNanoseconds: destination.idleNanoseconds)
         }
     }
 
@@ -325,7 +328,7 @@ package final class Exchange: UpstreamReceiver {
         count(upstream)
         self.upstream = nil
         let kept = upstream.finish(
-            requestSent: state.request == .sent, idleNanoseconds: destination.timeouts.idleUpstreamNanoseconds)
+            requestSent: state.request == .sent, idleNanoseconds: destination.idleUpstreamNanoseconds)
         end(.finished(keeping: kept))
     }
 
@@ -370,7 +373,7 @@ package final class Exchange: UpstreamReceiver {
         attempt?.cancel()
         attempt = nil
         destination = nil
-        failure = nil
+        if failure != nil { failure = nil }
         session.complete(&record)
         downstream.exchangeEnded(ending)
     }

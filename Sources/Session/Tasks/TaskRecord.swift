@@ -5,7 +5,7 @@ package import Transport
 
 /// What is known of one task: the one record from which the access log, `pinproxy tasks` and others tell.
 /// Nothing is measured twice. Used again for the next task of the same client, so that it costs no allocation.
-package struct TaskRecord {
+package struct TaskRecord: ~Copyable {
     package enum Kind: String, Sendable { case exchange, tunnel, upgrade }
 
     /// Bytes of the target that are kept.
@@ -77,8 +77,7 @@ package struct TaskRecord {
         kind = .exchange
         began = now
         ended = nil
-        transaction = nil
-        if !retried.isEmpty { retried = [] }
+        release()
         authority = nil
         entry = nil
         status = 0
@@ -88,7 +87,6 @@ package struct TaskRecord {
         bodyDown = nil
         failure = nil
         errorType = nil
-        tunnelVerdict = nil
         verification = nil
         method = .other
         otherMethod.removeAll(keepingCapacity: true)
@@ -175,13 +173,15 @@ package struct TaskRecord {
     mutating func release() {
         transaction = nil
         if !retried.isEmpty { retried = [] }
-        tunnelVerdict = nil
+        // Large, so that even to clear it costs.
+        if tunnelVerdict != nil { tunnelVerdict = nil }
     }
 
     // MARK: For those who tell
 
     package var upstream: UpstreamConnection? { transaction?.upstream }
-    package var verdict: Verdict? { tunnelVerdict ?? transaction?.upstream.verdict }
+    /// What the origin's chain met, whether the connection was made for this task or another.
+    package var matchedPin: Pin? { tunnelVerdict?.matchedPin ?? transaction?.upstream.verdict?.matchedPin }
 
     /// Lends the method's name.
     package func withMethodName(_ body: (Span<UInt8>) -> Void) {
