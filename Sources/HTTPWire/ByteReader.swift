@@ -18,6 +18,13 @@ struct ByteReader {
         return true
     }
 
+    /// So many bytes; nil if there are fewer.
+    mutating func take(_ bytes: Int) -> ByteRange? {
+        guard bytes <= count else { return nil }
+        defer { lower += bytes }
+        return ByteRange(lower, lower + bytes)
+    }
+
     mutating func number(bytes width: Int, in bytes: Span<UInt8>) -> Int? {
         guard width <= count else { return nil }
         var value = 0
@@ -31,5 +38,14 @@ struct ByteReader {
         guard let length = number(bytes: lengthBytes, in: bytes), length <= count else { return nil }
         defer { lower += length }
         return ByteReader(lower: lower, upper: lower + length)
+    }
+}
+
+extension ByteRange {
+    func copy(of bytes: Span<UInt8>) -> [UInt8] {
+        var copy: [UInt8] = []
+        copy.reserveCapacity(count)
+        for offset in offsets { copy.append(bytes[offset]) }
+        return copy
     }
 }

@@ -1,5 +1,7 @@
 /// What the first message of a TLS client says, without taking part in the handshake.
 package struct ClientHello: Sendable, Equatable {
+    /// What goes into all that is signed or derived in this handshake: 32 bytes.
+    package let random: [UInt8]
     /// The name of the server_name extension (RFC 6066 section 3), as it was sent; nil if there is none.
     package let serverName: String?
     /// The protocols of the ALPN extension (RFC 7301), in the client's order.
@@ -85,7 +87,7 @@ package struct ClientHello: Sendable, Equatable {
 
     private func following(_ count: Int) -> ClientHello {
         ClientHello(
-            serverName: serverName, applicationProtocols: applicationProtocols,
+            random: random, serverName: serverName, applicationProtocols: applicationProtocols,
             hasEncryptedClientHello: hasEncryptedClientHello, length: count + length)
     }
 
@@ -95,7 +97,7 @@ package struct ClientHello: Sendable, Equatable {
     private static func parse(
         _ reader: inout ByteReader, in bytes: Span<UInt8>, length: Int
     ) -> ClientHello? {
-        guard reader.skip(2 + 32), let session = reader.vector(lengthBytes: 1, in: bytes), session.count <= 32,
+        guard reader.skip(2), let random = reader.take(32), let session = reader.vector(lengthBytes: 1, in: bytes), session.count <= 32,
             let suites = reader.vector(lengthBytes: 2, in: bytes), suites.count >= 2, suites.count % 2 == 0,
             let compression = reader.vector(lengthBytes: 1, in: bytes), compression.count >= 1
         else { return nil }
@@ -128,7 +130,7 @@ package struct ClientHello: Sendable, Equatable {
             }
         }
         return ClientHello(
-            serverName: serverName, applicationProtocols: protocols,
+            random: random.copy(of: bytes), serverName: serverName, applicationProtocols: protocols,
             hasEncryptedClientHello: hasEncryptedClientHello, length: length)
     }
 

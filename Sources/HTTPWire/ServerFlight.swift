@@ -2,7 +2,7 @@
 /// part in the handshake.
 ///
 /// Up to TLS 1.2 that is the whole first flight, with the certificates (RFC 5246 section 7.3). In TLS
-/// 1.3 it is the ServerHello alone: behind it all is encrypted (RFC 8446 section 2).
+/// 1.3 it is the ServerHello alone: all after it is encrypted (RFC 8446 section 2).
 ///
 /// Fed in pieces, however the bytes arrive. Nothing is judged here but the form; it stops at the first
 /// thing that breaks it, and never holds more than ``limit``.
@@ -10,7 +10,7 @@ package struct ServerFlight: Sendable {
     package enum Progress: Sendable, Equatable {
         /// All was looked at; more must come.
         case incomplete
-        /// A HelloRetryRequest (TLS 1.3) ends behind this many of the bytes given. The client answers it
+        /// A HelloRetryRequest (TLS 1.3) ends after this many of the bytes given. The client answers it
         /// with a second ClientHello; what follows here is to be given after that.
         case retry(Int)
         /// The server has chosen TLS 1.3: what follows can't be read.
@@ -19,7 +19,7 @@ package struct ServerFlight: Sendable {
         case shown(ServerCertificates)
         /// An abbreviated handshake of TLS 1.2 or older: a session is resumed, and no certificate shown.
         case resumed(version: UInt16)
-        /// The server ends it with this alert, which ends behind this many of the bytes given.
+        /// The server ends it with this alert, which ends after this many of the bytes given.
         case alert(UInt8, Int)
         case malformed(WireError)
     }
@@ -105,6 +105,10 @@ package struct ServerFlight: Sendable {
 package struct ServerCertificates: Sendable, Equatable {
     /// As on the wire: 0x0303 is TLS 1.2.
     package let version: UInt16
+    /// Of its ServerHello: 32 bytes.
+    package let random: [UInt8]
+    /// As IANA numbers them; it says how the keys are exchanged.
+    package let cipherSuite: UInt16
     /// Each as DER, the server's own first; at least one, parsed by nobody.
     package let certificates: [[UInt8]]
     /// The OCSP response that is stapled (RFC 6066 section 8).
@@ -112,6 +116,21 @@ package struct ServerCertificates: Sendable, Equatable {
     /// Those of the signed_certificate_timestamp extension, each as encoded there (RFC 6962 section
     /// 3.3.1). A list that can't be read is as good as none.
     package let timestamps: [[UInt8]]
+    /// The body of ServerKeyExchange, as it came; nil where there is none (see ``ServerKeyExchange``).
+    package let keyExchange: [UInt8]?
+
+    package init(
+        version: UInt16, random: [UInt8], cipherSuite: UInt16, certificates: [[UInt8]], ocspResponse: [UInt8]?,
+        timestamps: [[UInt8]], keyExchange: [UInt8]?
+    ) {
+        self.version = version
+        self.random = random
+        self.cipherSuite = cipherSuite
+        self.certificates = certificates
+        self.ocspResponse = ocspResponse
+        self.timestamps = timestamps
+        self.keyExchange = keyExchange
+    }
 }
 
 /// Takes the records of the clear part of a handshake apart (RFC 8446 section 5.1).

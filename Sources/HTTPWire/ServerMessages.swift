@@ -25,10 +25,10 @@ struct ServerMessages: Sendable {
     private var state = State.serverHello
     /// Of the message under way, header included.
     private var message: [UInt8] = []
-    private var version: UInt16 = 0
-    private var timestamps: [[UInt8]] = []
+    private var hello = Hello(legacyVersion: 0, random: [], cipherSuite: 0)
     private var certificates: [[UInt8]] = []
     private var ocspResponse: [UInt8]?
+    private var keyExchange: [UInt8]?
 
     var isBetweenMessages: Bool { message.isEmpty }
 
@@ -51,10 +51,10 @@ struct ServerMessages: Sendable {
         return messageEnded()
     }
 
-    /// In the clear it ends an abbreviated handshake, or is camouflage behind a HelloRetryRequest.
+    /// In the clear it ends an abbreviated handshake, or is camouflage after a HelloRetryRequest.
     mutating func changeCipherSpec() -> Finding? {
         switch state {
-        case .afterHello, .ticketSeen: .resumed(version)
+        case .afterHello, .ticketSeen: .resumed(hello.legacyVersion)
         case .serverHelloAfterRetry: nil
         case .serverHello, .shown: .broken(.serverHandshake)
         }
@@ -77,13 +77,17 @@ struct ServerMessages: Sendable {
             guard let response = Self.status(&reader, in: message.span) else { return .broken(.serverHandshake) }
             if !response.isEmpty { ocspResponse = response }
             state = .shown(22)
-        case (.shown(11), 12), (.shown(22), 12): state = .shown(12)
+        case (.shown(11), 12), (.shown(22), 12):
+            keyExchange = Array(message[4...])
+            state = .shown(12)
         case (.shown(11), 13), (.shown(22), 13), (.shown(12), 13): state = .shown(13)
         case (.shown, 14):
             guard reader.isAtEnd else { return .broken(.serverHandshake) }
             return .shown(
                 ServerCertificates(
-                    version: version, certificates: certificates, ocspResponse: ocspResponse, timestamps: timestamps))
+                    version: hello.legacyVersion, random: hello.random, cipherSuite: hello.cipherSuite,
+                    certificates: certificates, ocspResponse: ocspResponse, timestamps: hello.timestamps ?? [],
+                    keyExchange: keyExchange))
         default: return .broken(.serverHandshake)
         }
         return nil
@@ -99,7 +103,7 @@ struct ServerMessages: Sendable {
 
     private mutating func serverHello(_ reader: inout ByteReader) -> Finding? {
         guard let hello = Self.parseHello(&reader, in: message.span) else { return .broken(.serverHandshake) }
-        let isRetry = message[6..<38].elementsEqual(Self.retryRandom)
+        let isRetry = hello.random == Self.retryRandom
         let isFirst = if case .serverHello = state { true } else { false }
         switch (hello.selectedVersion, isRetry) {
         case (0x0304?, true) where isFirst:
@@ -107,8 +111,7 @@ struct ServerMessages: Sendable {
             return .retry
         case (0x0304?, false): return .encrypted
         case (nil, false) where isFirst:
-            version = hello.legacyVersion
-            timestamps = hello.timestamps ?? []
+            self.hello = hello
             state = .afterHello
             return nil
         default: return .broken(.serverHandshake)
@@ -117,16 +120,20 @@ struct ServerMessages: Sendable {
 
     private struct Hello {
         var legacyVersion: UInt16
+        var random: [UInt8]
+        var cipherSuite: UInt16
         var selectedVersion: Int?
         var timestamps: [[UInt8]]?
     }
 
     /// RFC 8446 section 4.1.3; RFC 5246 section 7.4.1.3, where the extensions may be missing.
     private static func parseHello(_ reader: inout ByteReader, in bytes: Span<UInt8>) -> Hello? {
-        guard let version = reader.number(bytes: 2, in: bytes), reader.skip(32),
-            let session = reader.vector(lengthBytes: 1, in: bytes), session.count <= 32, reader.skip(2 + 1)
+        guard let version = reader.number(bytes: 2, in: bytes), let random = reader.take(32),
+            let session = reader.vector(lengthBytes: 1, in: bytes), session.count <= 32,
+            let suite = reader.number(bytes: 2, in: bytes), reader.skip(1)
         else { return nil }
-        var hello = Hello(legacyVersion: UInt16(version))
+        var hello = Hello(
+            legacyVersion: UInt16(version), random: random.copy(of: bytes), cipherSuite: UInt16(suite))
         if reader.isAtEnd { return hello }
         guard var extensions = reader.vector(lengthBytes: 2, in: bytes), reader.isAtEnd else { return nil }
         while !extensions.isAtEnd {
@@ -177,14 +184,5 @@ struct ServerMessages: Sendable {
         guard kind == 1 else { return [] }
         guard let response = reader.vector(lengthBytes: 3, in: bytes), reader.isAtEnd else { return nil }
         return response.range.copy(of: bytes)
-    }
-}
-
-extension ByteRange {
-    fileprivate func copy(of bytes: Span<UInt8>) -> [UInt8] {
-        var copy: [UInt8] = []
-        copy.reserveCapacity(count)
-        for offset in offsets { copy.append(bytes[offset]) }
-        return copy
     }
 }

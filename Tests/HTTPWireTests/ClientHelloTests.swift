@@ -54,6 +54,7 @@ import Testing
         #expect(hello.applicationProtocols == ["h2", "http/1.1"])
         #expect(!hello.hasEncryptedClientHello)
         #expect(hello.length == bytes.count)
+        #expect(hello.random == [UInt8](repeating: 9, count: 32))
     }
 
     @Test func extensionsMayBeMissing() {

@@ -31,6 +31,8 @@ enum TunnelAlert: UInt8 {
     case certificateExpired = 45
     case illegalParameter = 47
     case unknownCA = 48
+    /// A signature that can't be verified (RFC 5246 section 7.2.2).
+    case decryptError = 51
     case protocolVersion = 70
     case internalError = 80
     case unrecognizedName = 112

@@ -47,12 +47,35 @@ extension VerifiedTunnel {
         if verdict.isAccepted {
             verdict = judge.policy.confirm(verdict, with: evidence(beside: shown, leaf: presented.leaf), at: now)
         }
+        // Before anything is counted or learnt of the chain: without this proof it could be anybody's copy.
+        if verdict.isAccepted, let fault = proofFault(of: shown, leaf: presented.leaf) {
+            return distrust(.decryptError, .inBand, fault)
+        }
         worker.report(verdict, of: route, check: .inBand)
         if let refusal = verdict.refusal {
             worker.session.connector.forgetProbes(of: route.target, at: upstream.address)
             return refuse(TunnelAlert(for: refusal), refusal.title, "tls_certificate_error")
         }
         accepted(TunnelVerdict(verdict: verdict, check: .inBand))
+    }
+
+    /// Whether the origin has proved by its signature of the key exchange that it holds its certificate's key; nil if so,
+    /// otherwise what is wrong. The client's own check comes later, and not every client makes it.
+    private func proofFault(of shown: ServerCertificates, leaf: Certificate) -> String? {
+        guard let hello else { return "there was no ClientHello" }
+        do {
+            let exchange = try ServerKeyExchange(shown, clientRandom: hello.random)
+            try leaf.publicKey.verify(exchange.signature, of: exchange.signed, scheme: exchange.scheme)
+            return nil
+        } catch ServerKeyExchange.Fault.unsigned {
+            let suite = String(shown.cipherSuite, radix: 16, uppercase: true)
+            return "the origin chose cipher suite 0x\(suite), in which it doesn't sign the key exchange and so proves "
+                + "nothing before the client has answered: offer suites with ECDHE in the client"
+        } catch ServerKeyExchange.Fault.malformed {
+            return "the origin sent a ServerKeyExchange that is missing or malformed"
+        } catch {
+            return "the origin didn't prove that it holds its certificate's key: \(error)"
+        }
     }
 
     /// What came with the certificates, or where nothing did (not every client asks for it), what a probe

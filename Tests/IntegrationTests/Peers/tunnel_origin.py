@@ -12,6 +12,8 @@ A plan is a list KEY=VALUE,...; the last one serves all further handshakes:
     raw=HEX     writes these bytes in the place of a ServerHello
     silent=1    says nothing
     copied=NAME shows NAME.pem, as anyone can, and ends the handshake before the key has to be proved
+    forged=NAME shows NAME.pem, as anyone can, with a key exchange signed by the key of key=NAME
+                (random=old: over another client's random, as in a recording)
 
 Prints JSON lines: {"event": "ready", "port": N}, then what arrives, by connection and by handshake.
 """
@@ -19,6 +21,7 @@ Prints JSON lines: {"event": "ready", "port": N}, then what arrives, by connecti
 import json
 import socket
 import ssl
+import subprocess
 import sys
 import threading
 
@@ -33,6 +36,14 @@ def say(event, **fields):
         print(json.dumps({"event": event, **fields}), flush=True)
 
 
+def vector(size, data):
+    return len(data).to_bytes(size, "big") + data
+
+
+def record(kind, data):
+    return bytes([kind, 3, 3]) + vector(2, data)
+
+
 class Connection:
     def __init__(self, connection, number):
         self.socket, self.number, self.total, self.start = connection, number, 0, b""
@@ -44,7 +55,7 @@ class Connection:
         say("received", connection=self.number, total=self.total)
         if not data:
             raise EOFError("the peer has ended")
-        self.start += data[:5 - len(self.start)] if len(self.start) < 5 else b""
+        self.start += data[:43 - len(self.start)]
         self.incoming.write(data)
 
     def flush(self):
@@ -70,7 +81,8 @@ class Connection:
         global handshakes
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.plan = {}
-        while len(self.start) < 5:
+        # Up to the random of the ClientHello.
+        while len(self.start) < 43:
             self.receive()
             if self.start == b"GO":
                 say("released")
@@ -91,23 +103,29 @@ class Connection:
             while True:
                 self.receive()
         if "copied" in self.plan:
-            return self.socket.sendall(self.copy(self.plan["copied"]))
+            return self.socket.sendall(self.copy(self.plan["copied"]) + record(21, b"\x02\x28"))
+        if "forged" in self.plan:
+            self.socket.sendall(self.copy(self.plan["forged"]) + self.sign() + record(22, b"\x0e" + vector(3, b"")))
+            while True:
+                self.receive()
         self.tls(number)
+
+    def sign(self):
+        """ServerKeyExchange: X25519, ecdsa_secp256r1_sha256."""
+        client = b"o" * 32 if self.plan.get("random") == "old" else self.start[11:]
+        parameters = b"\x03\x00\x1d" + vector(1, b"p" * 32)
+        signature = subprocess.run(
+            ["openssl", "dgst", "-sha256", "-sign", self.plan["key"] + ".key"], input=client + b"r" * 32 + parameters,
+            capture_output=True, check=True).stdout
+        return record(22, b"\x0c" + vector(3, parameters + b"\x04\x03" + vector(2, signature)))
 
     @staticmethod
     def copy(name):
-        """ServerHello (TLS 1.2, with renegotiation_info), Certificate, and an alert."""
-        def vector(size, data):
-            return len(data).to_bytes(size, "big") + data
-
-        def record(kind, data):
-            return bytes([kind, 3, 3]) + vector(2, data)
-
+        """ServerHello (TLS 1.2, with renegotiation_info), Certificate."""
         pem = open(name + ".pem").read().split("-----END CERTIFICATE-----")[:-1]
         chain = b"".join(vector(3, ssl.PEM_cert_to_DER_cert(one.strip() + "\n-----END CERTIFICATE-----\n")) for one in pem)
         hello = b"\x03\x03" + b"r" * 32 + b"\x00" + b"\xc0\x2b\x00" + vector(2, b"\xff\x01\x00\x01\x00")
-        return (record(22, b"\x02" + vector(3, hello)) + record(22, b"\x0b" + vector(3, vector(3, chain)))
-                + record(21, b"\x02\x28"))
+        return record(22, b"\x02" + vector(3, hello)) + record(22, b"\x0b" + vector(3, vector(3, chain)))
 
     def tls(self, number):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
