@@ -6,92 +6,6 @@ import Testing
 /// what doesn't work is broken.
 @Suite(.timeLimit(.minutes(3)))
 struct DocumentedCommandsTests {
-    private static let repository = URL(fileURLWithPath: #filePath)
-        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
-
-    private static func page(_ name: String) throws -> String {
-        try String(contentsOfFile: "\(repository)/\(name)", encoding: .utf8)
-    }
-
-    /// What follows `$ ` in the blocks for a console, with the lines that belong to it.
-    private static func commands(of page: String) throws -> [String] {
-        var commands: [String] = []
-        var indent: Int?
-        for line in try Self.page(page).split(separator: "\n", omittingEmptySubsequences: false) {
-            let text = line.drop { $0 == " " }
-            if text.hasPrefix("```") {
-                indent = indent == nil && text == "```console" ? line.count - text.count : nil
-            } else if let indent {
-                if text.hasPrefix("$ ") { commands.append(String(text.dropFirst(2))) } else {
-                    commands[commands.count - 1] += "\n" + line.dropFirst(indent)
-                }
-            }
-        }
-        return commands
-    }
-
-    /// A host, and a proxy with the files where the pages have them.
-    private struct Place {
-        let bed: TestBed
-        let proxy: ProxyProcess
-        let host: String
-        let day: String
-
-        init(_ bed: TestBed) async throws {
-            self.bed = bed
-            let roots = try TestRoots()
-            let now = try roots.leaf("api.test")
-            let next = try roots.leaf("api.test")
-            let origin = try await PythonPeer.origin(in: bed, chain: ServedChain(now))
-            host = "api.test:\(origin.port)"
-            day = Date(timeIntervalSinceNow: 10 * 86_400).formatted(.iso8601.year().month().day())
-            try bed.file("api-example-com.pem", now.pem)
-            try bed.file("new-chain.pem", next.chainPEM)
-            let key = TestLog.list([try TestLog("A")]).split(separator: "key = ")[1].trimmingCharacters(in: .newlines)
-            try bed.file(
-                "log_list.json",
-                """
-                {"operators": [{"name": "A", "logs": [
-                  {"description": "A's 'one' log", "key": "\(key)", "state": {"usable": {}}},
-                  {"description": "old", "key": "AAAA", "state": {"retired": {}}}], "tiled_logs": []}]}
-                """)
-            let list = try roots.intermediate.revocationList(
-                RevocationListTemplate().with {
-                    $0.thisUpdate = TestRoots.now - 60
-                    $0.nextUpdate = TestRoots.now + 30 * 86_400
-                })
-            try bed.file("published.crl", HeldCertificate.pem(list, label: "X509 CRL"))
-            let pins = "hosts:\n  - match: \(host)\n    pinning: public-key\n    pins:\n      - \(try await now.pin(bed))\n      - \(String.wrongPin)\n"
-            proxy = try await ProxyProcess(
-                in: bed, folder: "config", pins: pins, trust: roots.write(to: bed), hosts: ["api.test": "127.0.0.1"])
-            // The port is known by now.
-            let file = try bed.contents("config/pinproxy.yaml").replacingOccurrences(
-                of: "127.0.0.1:0", with: "127.0.0.1:\(proxy.port)")
-            try bed.file("config/pinproxy.yaml", file)
-            try bed.file(
-                "bin/editor",
-                """
-                #!/bin/sh
-                pinproxy pin --from new-chain.pem --lines >> "$1"
-
-                """, mode: 0o755)
-        }
-
-        /// As it stands in the page, with the tests' host and dates.
-        func run(_ command: String) async throws -> Run {
-            let text = command.replacingOccurrences(of: "http://crl.example.com/corp.crl", with: "file://$PWD/published.crl")
-                .replacingOccurrences(of: "https://api.example.com/", with: "https://\(host)/echo")
-                .replacingOccurrences(of: "api.example.com", with: host).replacingOccurrences(of: "2027-03-12", with: day)
-                .replacingOccurrences(of: "--for 1d", with: "--for 1s")
-            let programs = (ProxyProcess.executable as NSString).deletingLastPathComponent
-            return try await bed.run(
-                ["/bin/sh", "-c", text],
-                environment: ProxyProcess.environment(in: bed, folder: "config").merging([
-                    "PATH": "\(programs):\(bed.path("bin")):\(bed.environment["PATH"] ?? "")", "EDITOR": "editor",
-                ]) { $1 })
-        }
-    }
-
     /// The page's commands in their order, with their exit codes and something that they print.
     private static let pinning: [(command: String, code: Int32, prints: String)] = [
         ("pinproxy pin api.example.com", 0, "- match: api.test:"),
@@ -109,11 +23,11 @@ struct DocumentedCommandsTests {
     ]
 
     @Test func thePageAboutPinningCanBeFollowed() async throws {
-        let commands = try Self.commands(of: "docs/pinning.md")
+        let commands = try Documentation.commands(of: "docs/pinning.md")
         #expect(commands.prefix(Self.pinning.count).elementsEqual(Self.pinning.map(\.command)), "\(commands)")
         #expect(commands.count == Self.pinning.count + 2, "\(commands)")
         try await withTestBed { bed in
-            let place = try await Place(bed)
+            let place = try await DocumentedPlace(bed)
             for (command, code, text) in Self.pinning {
                 let run = try await place.run(command)
                 #expect(run.ending == .exited(code), "\(run)")
@@ -134,8 +48,8 @@ struct DocumentedCommandsTests {
 
     @Test func thePageAboutTroubleCanBeFollowed() async throws {
         try await withTestBed { bed in
-            let place = try await Place(bed)
-            let commands = try Self.commands(of: "docs/troubleshooting.md")
+            let place = try await DocumentedPlace(bed)
+            let commands = try Documentation.commands(of: "docs/troubleshooting.md")
             #expect(commands.count == 3)
             for command in commands {
                 let run = try await place.run(command)
@@ -144,20 +58,124 @@ struct DocumentedCommandsTests {
         }
     }
 
+    /// The first five minutes: what the shell is told first holds for the rest.
+    @Test func theReadmeCanBeFollowed() async throws {
+        let commands = try Documentation.commands(of: "README.md")
+        let (make, shell, rest) = (commands.prefix(2), commands.dropFirst(2).prefix(2), commands.dropFirst(4))
+        let targets = try Documentation.text("Makefile").split(separator: "\n").compactMap { $0.split(separator: ":").first }
+        for command in make { #expect(targets.contains { command.hasPrefix("make \($0) ") }, "\(command)") }
+        let head = "curl -I https://www.debian.org/"
+        #expect(rest == [head, "pinproxy reload", head, "pinproxy reload", head])
+        try await withTestBed { bed in
+            let place = try await DocumentedPlace(bed)
+            try FileManager.default.createDirectory(
+                atPath: bed.path(".build/release"), withIntermediateDirectories: true)
+            try FileManager.default.createSymbolicLink(
+                atPath: bed.path(".build/release/pinproxy"), withDestinationPath: ProxyProcess.executable)
+            func type(_ command: String) async throws -> Run {
+                try await place.run((shell + [command]).joined(separator: "\n"))
+            }
+            let shipped = try Documentation.text("config/pins.yaml")
+            let entry = try #require(try Documentation.blocks("yaml", of: "README.md").first)
+            try bed.file("config/pins.yaml", shipped)
+            #expect(try await type("pinproxy reload").succeeded)
+            let first = try await type(head)
+            #expect(first.succeeded && first.output.contains("200"), "\(first)")
+
+            let wrong = shipped.replacing(/(?m)^hosts:$/, with: place.here(entry))
+            try bed.file("config/pins.yaml", wrong)
+            #expect(try await type("pinproxy reload").output.contains("reloaded"))
+            let refused = try await type(head)
+            #expect(!refused.succeeded && refused.output.contains("502 Certificate pinning failure for api.test"), "\(refused)")
+            #expect(refused.errors.contains("CONNECT tunnel failed"), "\(refused)")
+
+            let shown = try await type("pinproxy pin www.debian.org --lines")
+            try bed.file(
+                "config/pins.yaml", wrong.replacingOccurrences(of: "      - \(String.wrongPin)\n", with: shown.output + "\n"))
+            let reloaded = try await type("pinproxy reload")
+            #expect(reloaded.succeeded, "\(reloaded) \(shown)")
+            let last = try await type(head)
+            #expect(last.succeeded && last.output.contains("200"), "\(last)")
+        }
+    }
+
+    /// What `explain` prints of the example in the page about rules is what stands there.
+    @Test func thePageAboutRulesCanBeFollowed() async throws {
+        try await withTestBed { bed in
+            let place = try await DocumentedPlace(bed)
+            let (rules, console) = (
+                try Documentation.blocks("yaml", of: "docs/rules.md"), try Documentation.blocks("console", of: "docs/rules.md")
+            )
+            try bed.file("config/pins.yaml", place.here(try #require(rules.first)))
+            var lines = try #require(console.first).split(separator: "\n").map(String.init)
+            let run = try await place.run(String(lines.removeFirst().dropFirst(2)))
+            #expect(run.succeeded, "\(run)")
+            let printed = run.output.split(separator: "\n")
+            for line in lines where line != "…" { #expect(printed.contains { $0 == line }, "\(line): \(run)") }
+        }
+    }
+
+    /// The examples of configuration: each can be pasted, with pins in the place of dots.
+    @Test(arguments: ["README.md", "docs/verify-tunnel.md", "docs/troubleshooting.md", "docs/rules.md", "docs/pinning.md"])
+    func examplesOfConfigurationAreAccepted(page: String) async throws {
+        try await withTestBed { bed in
+            let client = try TestRoots().leaf("client.test") { $0.extendedKeyUsage = [] }
+            try bed.file("config/client.pem", client.chainPEM)
+            try bed.file("config/client.key", client.keyPEM)
+            try bed.file("config/pinproxy.yaml", "pins: pins.yaml\n")
+            let examples = try Documentation.blocks("yaml", of: page)
+            #expect(!examples.isEmpty)
+            for example in examples {
+                var text = example.replacingOccurrences(of: "sha256/…", with: String.wrongPin)
+                // An entry's keys, or an entry.
+                if text.hasPrefix("    ") { text = "  - match: api.example.com\n    pinning: public-key\n    pins: [\(String.wrongPin)]\n" + text }
+                if text.hasPrefix("  - match:") { text = "hosts:\n" + text }
+                try bed.file("config/pins.yaml", text)
+                let run = try await bed.run([ProxyProcess.executable, "check", "--config", bed.path("config/pinproxy.yaml")])
+                #expect(run.succeeded, "\(text)\n\(run)")
+            }
+        }
+    }
+
+    /// Each command and option that a page names within its text is one that `--help` knows.
+    @Test(arguments: Documentation.all)
+    func commandsWithinTheTextExist(page: String) async throws {
+        try await withTestBed { bed in
+            var helps: [String: String] = [:]
+            let quotes = try Documentation.quotes(of: page).compactMap { quote in
+                quote.firstMatch(of: /(?:^|[ (])pinproxy ([a-z][^)|]*)/).map { String($0.output.1) }
+            }
+            for quote in quotes {
+                // What follows -- is another program's.
+                let words = quote.split(separator: " -- ")[0].split(separator: " ").map(String.init)
+                let command = words[0] == "ca" ? Array(words.prefix(2)) : [words[0]]
+                let name = command.joined(separator: " ")
+                if helps[name] == nil {
+                    let run = try await bed.run([ProxyProcess.executable] + command + ["--help"])
+                    #expect(run.succeeded && run.output.contains("USAGE: pinproxy \(name)"), "\(page): \(quote)")
+                    helps[name] = run.output
+                }
+                for option in words where option.hasPrefix("--") {
+                    #expect(helps[name]?.contains(option) == true, "\(page): \(quote)")
+                }
+            }
+        }
+    }
+
     /// No event of the log is missing from its page, and none stands there that is never logged.
     @Test func everyEventIsListed() throws {
         var named: Set<String> = []
-        let sources = FileManager.default.enumerator(atPath: "\(Self.repository)/Sources")
+        let sources = FileManager.default.enumerator(atPath: "\(Documentation.repository)/Sources")
         while let file = sources?.nextObject() as? String {
             guard file.hasSuffix(".swift") else { continue }
-            let text = try Self.page("Sources/\(file)")
+            let text = try Documentation.text("Sources/\(file)")
             let calls = /(?:(?:logger\.(?:trace|debug|info|notice|warning|error|critical)|warn|log|Shortage)\(\s*(?:\.[a-z]+,\s*)?|event: )(?:[^"\n]*\? )?"([a-z]+(?:\.[a-z]+)*)"(?: : "([a-z.]+)")?/
             for call in text.matches(of: calls) {
                 named.insert(String(call.output.1))
                 if let other = call.output.2 { named.insert(String(other)) }
             }
         }
-        let listed = try Self.page("docs/log.md").split(separator: "## Fields")[0].split(separator: "\n").filter { $0.hasPrefix("| `") }
+        let listed = try Documentation.text("docs/log.md").split(separator: "## Fields")[0].split(separator: "\n").filter { $0.hasPrefix("| `") }
             .flatMap { $0.split(separator: "|")[0].matches(of: /`([a-z.]+)`/).map { String($0.output.1) } }
         #expect(named.contains("exchange") && named.contains("pin.mismatch") && named.contains("trust.failure"), "\(named)")
         #expect(named.subtracting(listed).sorted() == [], "missing from docs/log.md")
@@ -166,17 +184,16 @@ struct DocumentedCommandsTests {
     }
 
     /// Links between the pages lead somewhere.
-    @Test(arguments: ["README.md", "docs/pinning.md", "docs/troubleshooting.md", "docs/log.md", "docs/state.md", "docs/verify-tunnel.md",
-        "docs/interception.md", "docs/testing.md"])
+    @Test(arguments: Documentation.all)
     func linksLeadSomewhere(page: String) throws {
         let folder = (page as NSString).deletingLastPathComponent
-        for link in try Self.page(page).matches(of: /\]\(([^)\s]+)\)/).map({ String($0.output.1) }) where !link.contains("://") {
+        for link in try Documentation.text(page).matches(of: /\]\(([^)\s]+)\)/).map({ String($0.output.1) }) where !link.contains("://") {
             let parts = link.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             let target = parts[0].isEmpty ? page : (folder.isEmpty ? parts[0] : ((folder + "/" + parts[0]) as NSString).standardizingPath)
-            let path = "\(Self.repository)/\(target)"
+            let path = "\(Documentation.repository)/\(target)"
             #expect(FileManager.default.fileExists(atPath: path), "\(page): \(link)")
             guard parts.count == 2, target.hasSuffix(".md") else { continue }
-            let anchors = try Self.page(target).split(separator: "\n").filter { $0.hasPrefix("#") }.map { heading in
+            let anchors = try Documentation.text(target).split(separator: "\n").filter { $0.hasPrefix("#") }.map { heading in
                 heading.drop { $0 == "#" || $0 == " " }.lowercased().filter { $0.isLetter || $0.isNumber || $0 == " " || $0 == "-" || $0 == "_" }
                     .replacingOccurrences(of: " ", with: "-")
             }
