@@ -189,7 +189,7 @@ extension Authority {
         return false
     }
 
-    /// Whether a name of SNI is this authority's host. An address is none by RFC 6066 section 3, and real clients
+    /// Whether a name of SNI is this authority's host. An address is not one by RFC 6066 section 3, and real clients
     /// send it all the same, without brackets.
     package func isNamed(_ name: String) -> Bool {
         // A server looks the name up as it is: with a port it may well show another host's certificate.

@@ -8,7 +8,7 @@ package struct ClientHello: Sendable, Equatable {
     package let applicationProtocols: [String]
     /// Whether the client sent an encrypted_client_hello extension; browsers also send it as GREASE.
     package let hasEncryptedClientHello: Bool
-    /// The bytes of the records that carry it; what is behind them is another message.
+    /// The bytes of the records that carry it; what follows is another message.
     package let length: Int
 
     /// What `peek` made of the bytes.

@@ -133,7 +133,7 @@ package struct HeadParser: Sendable {
         case malformed(WireError)
     }
 
-    /// The next line without its CR LF; `lineStart` then stands behind it. A control character in
+    /// The next line without its CR LF; `lineStart` is then past it. A control character in
     /// the line is found here, as soon as it has arrived.
     private mutating func nextLine(in bytes: Span<UInt8>) -> NextLine {
         let end = min(bytes.count, limit)

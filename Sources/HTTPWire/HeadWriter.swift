@@ -243,7 +243,7 @@ package enum HeadWriter {
         out.append(contentsOf: "\r\n")
     }
 
-    /// Records this hop behind the others; the version is that of the message as it was received
+    /// Records this hop after the others; the version is that of the message as it was received
     /// (RFC 9110 section 7.6.3).
     private static func writeVia(
         _ via: ViaPseudonym, after others: ByteRange, _ version: HTTPVersion, from bytes: Span<UInt8>, into out: inout [UInt8]

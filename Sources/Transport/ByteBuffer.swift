@@ -13,7 +13,7 @@ package struct ByteBuffer: ~Copyable {
     /// Kept free in front of received bytes, so that a head that grew by a few fields can be put
     /// back before its body without moving the body.
     package static let headroom = 512
-    /// Kept free behind received bytes, for the CRLF that ends a chunk made of them.
+    /// Kept free after received bytes, for the CRLF that ends a chunk made of them.
     private static let footroom = 8
 
     private let slabs: SlabPool
@@ -21,7 +21,7 @@ package struct ByteBuffer: ~Copyable {
     private var capacity = 0
     /// Offset of the first unread byte.
     package private(set) var start = ByteBuffer.headroom
-    /// Offset behind the last unread byte.
+    /// Offset past the last unread byte.
     package private(set) var end = ByteBuffer.headroom
 
     package init(slabs: SlabPool) {
@@ -49,7 +49,7 @@ package struct ByteBuffer: ~Copyable {
         return UnsafeMutableRawBufferPointer(start: base + start + offset, count: end - start - offset)
     }
 
-    /// The free space behind the unread bytes. Valid until the next mutation.
+    /// The free space after the unread bytes. Valid until the next mutation.
     package mutating func tail() -> UnsafeMutableRawBufferPointer {
         let base = memory()
         return UnsafeMutableRawBufferPointer(start: base + end, count: free)
@@ -83,7 +83,7 @@ package struct ByteBuffer: ~Copyable {
         start += count
     }
 
-    /// Takes `count` unread bytes away, `offset` bytes behind the first; those behind them close the gap.
+    /// Takes `count` unread bytes away, `offset` bytes past the first; those after them close the gap.
     package mutating func remove(_ count: Int, at offset: Int) {
         precondition(count >= 0 && offset >= 0 && offset + count <= end - start)
         guard let base, count > 0 else { return }

@@ -1,4 +1,4 @@
-// Transport: streams of bytes over sockets, plain or TLS, how they come to be, and how bytes are
+// Transport: streams of bytes over sockets, plain or TLS, how they are made, and how bytes are
 // carried from one to another without more memory than a watermark allows.
 
 package import EventLoop
@@ -39,7 +39,7 @@ package enum ReadOutcome {
     case received(Int)
     /// Nothing is there now.
     case blocked
-    /// The peer ended its side in the proper way (FIN, or close_notify).
+    /// The peer ended its side cleanly (FIN, or close_notify).
     case ended
     case failed(StreamError)
 }

@@ -26,7 +26,7 @@ struct Env: ParsableCommand {
         do {
             Standard.output(try options.clientEnvironment().exports)
         } catch {
-            // Whoever evaluates the output has asked for a shell behind the proxy, and must not go on without noticing.
+            // Whoever evaluates the output has asked for a shell that uses the proxy, and must not go on without noticing.
             Standard.output(ClientEnvironment.failure)
             throw error
         }

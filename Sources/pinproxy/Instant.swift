@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Security
 internal import TLS
 
-/// An instant on the command line, e.g. behind `--at`.
+/// An instant on the command line, e.g. after `--at`.
 struct Instant: ExpressibleByArgument {
     let time: UnixTime
 

@@ -241,7 +241,7 @@ import Testing
         ),
         (
             "hosts: [{match: a.test, client_certificate: {pkcs12: certs/none.p12, private_key: k}}]\n",
-            ":1:54: error: pkcs12: pins/certs/none.p12: No such file or directory\nhosts.yaml:1:83: error: private_key can't stand beside pkcs12, which holds certificate and key"
+            ":1:54: error: pkcs12: pins/certs/none.p12: No such file or directory\nhosts.yaml:1:83: error: private_key can't be combined with pkcs12, which holds certificate and key"
         ),
         (
             "hosts: [{match: a.test, report_uri: ftp://reports.test/}]\n",

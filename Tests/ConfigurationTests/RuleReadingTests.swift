@@ -279,7 +279,7 @@ import Testing
     @Test func aBaseURLIsOfOneHost() throws {
         #expect(
             try RuleBed("defaults: {session: {base_url: 'https://a.test/'}}\nhosts: []\n").problems() == [
-                "1:32: error: base_url is of one host, and would lead all hosts to that one; write it in an entry"
+                "1:32: error: base_url belongs to one host, and here it would send every host there; write it in an entry"
             ])
     }
 

@@ -23,7 +23,7 @@ extension PinEntryReader {
     private func pkcs12(_ fields: Section, _ reader: IdentityReader) -> Identity? {
         for key in ["certificate", "private_key"] {
             guard let value = fields.value(key) else { continue }
-            section.error(value, "\(key) can't stand beside pkcs12, which holds certificate and key")
+            section.error(value, "\(key) can't be combined with pkcs12, which holds certificate and key")
         }
         var password: String?
         if fields.value("password_file") != nil {

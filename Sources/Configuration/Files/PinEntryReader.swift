@@ -89,7 +89,7 @@ struct PinEntryReader {
         if !block.rules.isEmpty, let value = section.value("rules") { refuse("rules", section.place(of: value)) }
     }
 
-    /// The rest of the keys of the contract, and then those that are none.
+    /// The rest of the keys of the contract, and then those that are unknown.
     func finish() {
         guard section.hasUnreadKeys else { return }
         for key in ["match", "action"] + Self.checkingKeys + RuleBlockReader.keys { _ = section.value(key) }

@@ -1,7 +1,7 @@
 internal import Security
 internal import TLS
 
-/// Reads what a server must stand up to besides its pins, from an entry or from the defaults.
+/// Reads what a server must also satisfy besides its pins, from an entry or from the defaults.
 struct RequirementsReader {
     let section: Section
     /// The file that the section is in; paths are relative to it.

@@ -21,7 +21,7 @@ extension RuleBlockReader {
             switch owner {
             case .defaults:
                 table.section.error(
-                    value, "base_url is of one host, and would lead all hosts to that one; write it in an entry")
+                    value, "base_url belongs to one host, and here it would send every host there; write it in an entry")
                 return nil
             case .entry(let isPinned):
                 guard isPinned, url?.isSecure == false else { return url }

@@ -72,7 +72,7 @@ enum Quantity {
 }
 
 extension Duration {
-    /// A time as the files write it, e.g. `1h30m`, for the command line; nil if it is none.
+    /// A time as the files write it, e.g. `1h30m`, for the command line; nil if it is not one.
     package init?(written text: String) {
         guard case .success(let duration) = Quantity.duration(text) else { return nil }
         self = duration

@@ -3,7 +3,7 @@ import HTTPWire
 import Security
 import Session
 
-/// What is said of a connection to an origin that did not come to be.
+/// What is said of a connection to an origin that could not be made.
 extension UpstreamFailure {
     /// - Parameter source: where it is written what holds for the host; nil: in the defaults.
     func report(for authority: Authority, by source: PolicySource? = nil) -> RefusalReport {

@@ -6,13 +6,13 @@ package import TLS
 import Transport
 
 /// Does once, from the command line, what the proxy does for a host: look up, keep off the blocked
-/// addresses, dial (or ask the parent proxy), shake hands, and let the policy judge.
+/// addresses, dial (or ask the parent proxy), make the TLS handshake, and let the policy judge.
 ///
 /// The connections are made by the proxy's own ``UpstreamConnector``, so that a rehearsal can't come out
 /// differently. It runs on the calling thread and returns when all is done; each step has the deadline
 /// that it has in the proxy. Nothing is sent over a connection but its handshake.
 package struct Rehearsal {
-    /// What a connection has to stand up to.
+    /// What a connection has to satisfy.
     package enum Act: Sendable {
         /// - Parameter tls: how TLS is spoken with the host, where that isn't as with most.
         case secure(SecurityPolicy, ClientTLS?)
@@ -22,7 +22,7 @@ package struct Rehearsal {
         case verifiedTunnel(SecurityPolicy)
     }
 
-    /// A connection that came to be.
+    /// A connection that was made.
     package struct Connection: Sendable {
         /// Where to, `192.0.2.1:443`; the parent proxy's, if there is one.
         package let address: String

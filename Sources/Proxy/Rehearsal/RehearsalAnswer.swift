@@ -10,7 +10,7 @@ extension Rehearsal {
         /// Everything, as in the body.
         package let text: String
 
-        /// The answer where no connection came to be.
+        /// The answer where no connection could be made.
         /// - Parameter entry: the entry that decides; nil: the defaults do.
         package init(_ failure: UpstreamFailure, for host: Host, entry: HostEntry? = nil) {
             self.init(failure.report(for: host.authority, by: entry?.source))

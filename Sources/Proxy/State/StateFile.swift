@@ -29,7 +29,7 @@ package struct StateFile<Value: Codable & Sendable>: Sendable {
         do {
             return try JSONDecoder().decode(Value.self, from: Data(bytes))
         } catch {
-            throw StateFileProblem(path: path, isBroken: true, cause: "it is not what it should be: \(error)")
+            throw StateFileProblem(path: path, isBroken: true, cause: "it is not in the form that this version writes: \(error)")
         }
     }
 

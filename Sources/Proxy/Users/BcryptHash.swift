@@ -18,7 +18,7 @@ struct BcryptHash: Sendable, Equatable {
 
     /// Whether it is the hash of that password. Takes milliseconds to seconds, by its cost.
     func isOf(_ password: [UInt8]) -> Bool {
-        // C's strings end at a NUL: what stands behind it would not be compared.
+        // C's strings end at a NUL: what stands after it would not be compared.
         guard !password.contains(0) else { return false }
         let state = UnsafeMutablePointer<crypt_data>.allocate(capacity: 1)
         state.initialize(to: crypt_data())

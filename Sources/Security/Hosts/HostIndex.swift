@@ -6,7 +6,7 @@
 struct HostIndex: Sendable {
     /// Open addressing, at most half full: 0 is free, else the upper half of the hash and a record.
     private var slots: [UInt64]
-    /// One record behind the other: a ``Head``, then the name in words of eight bytes, the first byte
+    /// One record after the other: a ``Head``, then the name in words of eight bytes, the first byte
     /// lowest. The first word belongs to none, so that no record is 0.
     private var records: [UInt64] = [0]
     private var count = 0

@@ -17,7 +17,7 @@ package final class PublicSuffixes: Sendable {
     deinit { psl_free(list) }
 
     /// Whether the list names it, as a suffix of a registry or of a private operator. Names of one label
-    /// that it doesn't know, such as `internal` or `test`, are no public suffixes: nobody sells names there.
+    /// that it doesn't know, such as `internal` or `test`, are not public suffixes: nobody sells names there.
     /// - Parameter name: in lower case, as A-labels.
     package func contains(_ name: String) -> Bool {
         psl_is_public_suffix2(list, name, PSL_TYPE_ANY | PSL_TYPE_NO_STAR_RULE) == 1

@@ -44,7 +44,7 @@ package struct ChainHistory: Codable, Sendable, Equatable {
         guard let place = hosts.first(where: { !$0.value.chains.allSatisfy(\.isSound) })?.key else { return }
         throw DecodingError.dataCorruptedError(
             forKey: .hosts, in: values,
-            debugDescription: "of a chain of \(place) a count or a date is out of bounds, or a pin is none")
+            debugDescription: "a chain of \(place) has a count or a date out of bounds, or a pin that is not one")
     }
 
     /// Hosts at most; more are not recorded.

@@ -57,7 +57,7 @@ package struct Pin: Sendable, CustomStringConvertible {
     /// The pin as its owner wrote it: `sha256/…`, `file: certs/backup.pem`.
     package let origin: String
     /// The end of the certificate that the pin was read from, also where only its key is pinned; nil if
-    /// it was read from no certificate. No pin stops to match then: it is a date to look after it.
+    /// it was read from no certificate. The pin still matches then: it is a date to look after it.
     package let notAfter: UnixTime?
 
     package init(_ kind: Kind, origin: String, notAfter: UnixTime? = nil) {

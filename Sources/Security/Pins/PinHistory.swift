@@ -1,7 +1,7 @@
 package import TLS
 
 /// What became of each entry's pins, kept over restarts, so that a person can be told which pin is
-/// dead, and which report-only entry has earned to be enforced.
+/// dead, and which report-only entry is ready to enforce.
 ///
 /// Counted are verifications, one for each connection to an origin and not for each request. Entries
 /// go by their pattern and pins by their value (`Pin.description`), so that a pin keeps its count

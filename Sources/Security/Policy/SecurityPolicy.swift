@@ -45,7 +45,7 @@ package struct SecurityPolicy: Sendable {
     package let validatesDomainName: Bool
     package let position: PinPosition
     package let enforcement: Enforcement
-    /// What the server must stand up to whatever the pins say.
+    /// What the server must satisfy whatever the pins say.
     package let requirements: TrustRequirements
     package let expiry: PinExpiry?
 

@@ -1,6 +1,6 @@
 package import TLS
 
-/// What a server must stand up to besides the anchors, the name and the pins: for each host, or in the
+/// What a server must satisfy besides the anchors, the name and the pins: for each host, or in the
 /// `defaults` of the pin file for all that don't say otherwise.
 ///
 /// | key                 | asks                                                                         |

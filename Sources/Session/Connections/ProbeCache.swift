@@ -21,7 +21,7 @@ package struct ProbeFinding: Sendable {
 ///
 /// Found again only for the same host, port and address, under the same policy and anchors (the
 /// layer in the ``OriginKey``), by way of the same parent proxy. Failures aren't kept: the next
-/// client's probe may find the origin mended.
+/// client's probe may find the origin fixed.
 package final class ProbeCache: Sendable {
     /// Where a probe went, and under which policy.
     package struct Place: Hashable, Sendable {

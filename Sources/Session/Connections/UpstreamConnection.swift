@@ -71,7 +71,7 @@ package final class UpstreamConnection: ByteStreamOwner {
         self.loop = loop
     }
 
-    /// Ends the connection in the proper way.
+    /// Ends the connection cleanly.
     package func close() {
         stream.sayGoodbye()
         stream.stop()
@@ -79,7 +79,7 @@ package final class UpstreamConnection: ByteStreamOwner {
 
     // MARK: Idle
 
-    /// Waits outside of the pool, for the first request behind a CONNECT, and notices if the origin
+    /// Waits outside of the pool, for the first request inside a CONNECT tunnel, and notices if the origin
     /// doesn't wait that long.
     package func hold() {
         receiver = nil

@@ -3,7 +3,7 @@ package import Security
 package import TLS
 package import Transport
 
-/// Why no connection to an origin came to be. Nothing of the exchange was sent.
+/// Why a connection to an origin could not be made. Nothing of the exchange was sent.
 package enum UpstreamFailure: Error, Sendable {
     /// The steps that have a deadline of their own.
     package enum Step: String, Sendable {

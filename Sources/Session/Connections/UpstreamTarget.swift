@@ -2,7 +2,7 @@ import EventLoop
 package import Security
 package import TLS
 
-/// Where a request goes, and what the connection must stand up to.
+/// Where a request goes, and what the connection must satisfy.
 package struct UpstreamTarget: Sendable {
     /// What runs over the connection.
     package enum Layer: Sendable {

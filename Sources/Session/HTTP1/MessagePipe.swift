@@ -274,7 +274,7 @@ package struct MessagePipe: ~Copyable {
         ready += kept
     }
 
-    /// The source has ended in the proper way; false if the message wanted more.
+    /// The source has ended cleanly; false if the message wanted more.
     private mutating func sourceEnded() -> Bool {
         switch coding {
         case .verbatim(var scanner):

@@ -28,7 +28,7 @@ package enum IdentityError: Error, Sendable, Hashable, CustomStringConvertible {
     case keyMismatch(subject: String)
     /// The password of a PKCS#12 file isn't the right one.
     case wrongPassword
-    /// A PKCS#12 file is encrypted in a way that is given up.
+    /// A PKCS#12 file is encrypted in a way that OpenSSL 3 no longer supports.
     case legacyEncryption
     /// Not a PKCS#12 file; the text is OpenSSL's reason.
     case malformed(String)

@@ -3,7 +3,7 @@ import Glibc
 
 /// What a server's subjectAltName must look like (RFC 5280 section 4.2.1.6, baseline section 7.1.4.2).
 ///
-/// A certificate with one name that is none was issued without the checks that names get, so that no
+/// A certificate with one name that is not a valid one was issued without the checks that names get, so that no
 /// other name in it is worth more.
 enum AlternativeNameRules {
     static func fault(of certificate: Certificate) -> CertificateRules.Fault? {

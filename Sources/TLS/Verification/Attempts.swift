@@ -23,7 +23,7 @@ struct Attempts {
                 first.chain = first.chain ?? chain
                 seen.append(chain.certificates)
             case .failure(let failed):
-                // Whether the leaf is revoked or expired doesn't hang on the way up from it.
+                // Whether the leaf is revoked or expired doesn't depend on the path to the anchor.
                 if failed.failure.depth == 0, failed.failure.isOfCertificate { return .failure(failed.failure) }
                 first.failure = first.failure ?? failed.failure
                 seen.append(failed.chain)

@@ -35,7 +35,7 @@ struct IssuerCandidates {
             isCut = true
             return false
         }
-        // Neither can stand in a chain: an issuer that can't be read is none for OpenSSL, and sums with a
+        // Neither can stand in a chain: an issuer that can't be read is not one for OpenSSL, and sums with a
         // key that isn't accepted may be long.
         let unreadable = CertificateRules.unreadable(certificate).map { CertificateRules.Fault.malformed($0) }
         if let fault = unreadable ?? KeyRules.fault(of: certificate) {

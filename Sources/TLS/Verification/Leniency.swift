@@ -1,6 +1,6 @@
 import COpenSSL
 
-/// Faults that OpenSSL finds in a chain and that are none, for the time of one verification.
+/// What OpenSSL calls a fault of a chain and is not, for the time of one verification.
 ///
 /// - The last second of a certificate or of a list, which OpenSSL takes as the first one after it (RFC 5280
 ///   sections 4.1.2.5 and 6.3.3).

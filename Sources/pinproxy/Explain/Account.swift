@@ -79,7 +79,7 @@ extension Rehearsal.Decision {
     /// What the policy makes of a chain; nil where the action looks at none.
     /// - Parameters:
     ///   - evidence: what the server brought beside its chain; nil where no server was asked.
-    ///   - version: what was spoken with it, where a connection came to be.
+    ///   - version: what was spoken with it, where a connection was made.
     func explain(
         _ presented: PresentedChain, evidence: PeerEvidence? = nil, version: TLSVersion? = nil, anchors: TrustAnchors,
         at now: UnixTime

@@ -72,7 +72,7 @@ struct ExplainCommand: ParsableCommand {
 
     private func request() throws -> RuleAccount.Request? {
         guard let path else {
-            if method != nil { throw ValidationError("--method is of a request; name its path with --path") }
+            if method != nil { throw ValidationError("--method needs --path, the path of the request") }
             return nil
         }
         guard path.hasPrefix("/") else {

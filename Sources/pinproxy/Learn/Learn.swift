@@ -10,14 +10,14 @@ struct Learn: ParsableCommand {
         abstract: "Record the chains of hosts, and print pins for them as a diff.",
         discussion: """
             With --for, the running proxy records the verified chain of every host that it connects to \
-            for that long, also if it is started anew meanwhile; this command waits, and prints at the \
+            for that long, also if it is restarted meanwhile; this command waits, and prints at the \
             end what would have to change in the pin file, as a diff on standard output. Ctrl-C ends \
             the waiting, not the learning. Without --for the diff is printed of what has been recorded \
             so far: while learning, and of entries with record: true at any time.
 
             A host without an entry gets one that only reports, with its leaf's key and its issuer's as \
-            the backup; an entry gets the pins of chains that met none of its own. Nothing is trusted by \
-            this, and no file changed. Look at each line, compare the keys with a second source, then \
+            the backup; an entry gets the pins of chains that met none of its own. Nothing becomes \
+            trusted, and no file is changed. Look at each line, compare the keys with a second source, then \
             apply the diff with patch.
 
             Examples:
@@ -38,7 +38,7 @@ struct Learn: ParsableCommand {
 
     func validate() throws {
         guard let time else { return }
-        if stop || forget { throw ValidationError("--for doesn't go together with --stop and --forget") }
+        if stop || forget { throw ValidationError("--for can't be combined with --stop or --forget") }
         guard let duration = Duration(written: time), duration >= .seconds(1), duration <= Self.longest else {
             throw ValidationError("\"\(time)\" is not a valid time; write a number and a unit, e.g. 30m, 12h or 1d; 90d at most")
         }
@@ -88,7 +88,7 @@ struct Learn: ParsableCommand {
                 throw CommandFailure(code: 0)
             }
         }
-        // It may have been started anew meanwhile, or have ended.
+        // It may have been restarted meanwhile, or have ended.
         let now = try LearningProxy(directory: proxy.directory)
         if now.isRunning { try now.order(until: try now.learnsUntil(now: Clock.now)) }
     }

@@ -101,7 +101,7 @@ struct PinFileLines {
         }
     }
 
-    /// The line behind the last entry and what is written close to it, and how far entries are indented.
+    /// The line after the last entry and what is written close to it, and how far entries are indented.
     private func endOfEntries(after hosts: Int) -> (end: Int, indent: Int) {
         var end = hosts + 1
         var indent: Int?
@@ -147,7 +147,7 @@ struct PinFileLines {
         return Block(lines: start..<end, matchLine: match, indent: key.column, keys: keys)
     }
 
-    /// The key that a line begins with, behind a dash or not, and its column.
+    /// The key that a line begins with, after a dash or not, and its column.
     private func key(in index: Int) -> (name: String, column: Int)? {
         let content = lines[index].drop { $0 == " " || $0 == "-" }
         let name = content.prefix { ($0.isASCII && $0.isLetter) || $0 == "_" }
@@ -160,7 +160,7 @@ struct PinFileLines {
         key(in: index)?.column == column && lines[index].prefix(column).contains("-")
     }
 
-    /// What stands behind the key of a line, without a comment.
+    /// What stands after the key of a line, without a comment.
     private func value(of index: Int) -> String {
         let value = lines[index].drop { $0 != ":" }.dropFirst()
         let bare = value.drop { $0 == " " }

@@ -13,7 +13,7 @@ struct LintCommand: ParsableCommand {
             Reads the configuration and the running proxy's counts (pins.json in the state directory), \
             connects to the host of each entry (of a wildcard to hosts that the proxy has recorded, \
             see pinproxy learn), and prints each finding with its place, its rule and a fix: \
-            FILE:LINE:COLUMN: warning: … [rule]. A note may be just as it is meant. Exits 0, with \
+            FILE:LINE:COLUMN: warning: … [rule]. A note may be exactly what you intend. Exits 0, with \
             --strict 1 if there is a warning; 78 if the configuration is wrong.
 
             Rules:
@@ -23,7 +23,7 @@ struct LintCommand: ParsableCommand {
               no-backup            one pin only
               shadowed             an entry that overrides a wildcard's pins and is weaker
               entry-expires        expires is within 30 days, or past
-              certificate-expires  so is a pinned or a client certificate's end
+              certificate-expires  the same of a pinned or a client certificate
               crl-expires          a list of crl_files is in the last quarter of its
                                    life (a week at most), or past
               refused-now          a request to the host would be refused
@@ -31,7 +31,7 @@ struct LintCommand: ParsableCommand {
               pin-not-in-chain     a pin that matches nothing in the present chain (note)
               pin-out-of-position  a pin where position does not allow it to match
               no-revocation-list   crl_files has no list of an issuer of the present chain
-                                   (note, where other lists of it are of use)
+                                   (note, where crl_files covers other issuers)
               dead-pin             no match in 30 days while others matched
               misses               a report-only entry that has missed
               can-be-enforced      a report-only entry with 100 matches in a row over
