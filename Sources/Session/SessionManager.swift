@@ -43,4 +43,11 @@ package final class SessionManager {
         defer { nextNumber += numberStride }
         return nextNumber
     }
+
+    /// A task is over: told once, and what its record held alive is let go.
+    package func complete(_ record: inout TaskRecord) {
+        record.completed(at: loop.now)
+        hooks.completed?(record)
+        record.release()
+    }
 }

@@ -54,7 +54,7 @@ import Testing
                     loop: loop, sockets: sockets, workers: workers, vacancy: vacancy, maximumClients: 100, logger: logger)
             }
             self.workers = workers
-            vacancy.notify(acceptor)
+            vacancy.notify { [acceptor] in acceptor.perform { $0.roomAgain() } }
             acceptor.perform { $0.start() }
         }
 

@@ -72,7 +72,7 @@ extension ClientConnection {
         server.setDeadline(afterNanoseconds: worker.snapshot.timeouts.tlsHandshake.nanoseconds)
         do {
             // Minted, if need be, while the client gets ready to speak.
-            let identity = try worker.context.leaves.identity(
+            let identity = try worker.shared.leaves.identity(
                 for: ServerName(host: (asked ?? route.authority).host), now: worker.unixTime())
             state = .awaitingHandshake(route, identity)
         } catch {
@@ -92,7 +92,7 @@ extension ClientConnection {
         do {
             let connection = try server.stream.withDescriptor { descriptor in
                 try TLSConnection(
-                    server: worker.context.serverTLS, descriptor: descriptor, identity: identity,
+                    server: worker.shared.serverTLS, descriptor: descriptor, identity: identity,
                     ticketContext: SHA256Digest.of(Array((asked ?? route.authority).description.utf8)).bytes,
                     alreadyReceived: early)
             }

@@ -30,7 +30,7 @@ final class ClientConnection {
         case closed
     }
 
-    let worker: Worker
+    let worker: WorkerContext
     let peer: SocketAddress
     /// Its socket is the one that was accepted, and counts under `limits.clients`.
     let isCounted: Bool
@@ -51,8 +51,14 @@ final class ClientConnection {
     /// The snapshot that ``isAllowed`` was found by.
     private var judged: Snapshot?
     private var wasAllowed = false
+    private let ended: (ClientConnection) -> Void
 
-    init(worker: Worker, stream: ByteStream, peer: SocketAddress, isCounted: Bool) {
+    /// - Parameter ended: called once, when the connection is over.
+    init(
+        worker: WorkerContext, stream: ByteStream, peer: SocketAddress, isCounted: Bool,
+        ended: @escaping (ClientConnection) -> Void
+    ) {
+        self.ended = ended
         self.worker = worker
         self.stream = stream
         self.peer = peer
@@ -142,7 +148,7 @@ final class ClientConnection {
     /// Whether the request in hand has come round to this proxy again.
     private func hasPassed(_ authority: Authority) -> Bool {
         guard server.request.hasVia else { return false }
-        return server.readRequest { $0.head.hasPassed(worker.context.loops.pseudonym(for: authority), in: $0.bytes) }
+        return server.readRequest { $0.head.hasPassed(worker.shared.loops.pseudonym(for: authority), in: $0.bytes) }
     }
 
     // MARK: Requests inside CONNECT
@@ -218,7 +224,7 @@ final class ClientConnection {
     }
 
     /// The proxy stops: what is under way goes on, what rests goes.
-    func drain() { server.drain(lastChance: Worker.lastChanceNanoseconds) }
+    func drain() { server.drain(lastChance: WorkerContext.lastChanceNanoseconds) }
 
     /// Ends the connection whatever is under way.
     func stop() {
@@ -312,6 +318,6 @@ extension ClientConnection: HTTP1ServerOwner {
         completeUnanswered()
         release()
         state = .closed
-        worker.remove(self)
+        ended(self)
     }
 }

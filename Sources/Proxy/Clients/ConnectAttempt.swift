@@ -7,7 +7,7 @@ import Transport
 /// a new one; for a verified tunnel one whose origin a probe has accepted.
 final class ConnectAttempt {
     let route: Route
-    private let worker: Worker
+    private let worker: WorkerContext
     private var completion: ((Result<UpstreamConnection, UpstreamFailure>) -> Void)?
     private var attempt: UpstreamAttempt?
     private var probe: UpstreamProbe?
@@ -15,7 +15,7 @@ final class ConnectAttempt {
     /// - Parameter completion: called once, on the loop, perhaps before ``start()`` returns; never after
     ///   ``cancel()``.
     init(
-        _ route: Route, worker: Worker,
+        _ route: Route, worker: WorkerContext,
         completion: @escaping (Result<UpstreamConnection, UpstreamFailure>) -> Void
     ) {
         self.route = route

@@ -5,21 +5,6 @@ import Session
 import TLS
 import Transport
 
-/// What is carried unread: by which route it was let begin, where to, and on what verdict.
-final class Relayed {
-    fileprivate(set) var route: Route
-    /// Of the origin, or of the parent proxy.
-    let address: SocketAddress
-    /// nil where nobody asked for one: a tunnel that isn't verified, or plain HTTP.
-    let verdict: Verdict?
-
-    init(route: Route, address: SocketAddress, verdict: Verdict?) {
-        self.route = route
-        self.address = address
-        self.verdict = verdict
-    }
-}
-
 /// A reload, and the connections that it finds open. What comes in requests is judged anew at the next one;
 /// what is carried unread (a tunnel, or a protocol that a connection was upgraded to) has none, so it is
 /// ended if the configuration in force would not have let it begin.

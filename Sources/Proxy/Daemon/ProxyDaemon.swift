@@ -135,7 +135,7 @@ package final class ProxyDaemon {
                 loop: loop, sockets: sockets, workers: workers, vacancy: vacancy, maximumClients: maximum,
                 logger: logger)
         }
-        vacancy.notify(acceptor)
+        vacancy.notify { acceptor.perform { $0.roomAgain() } }
         acceptor.perform { $0.start() }
         self.acceptor = acceptor
         logger.notice(

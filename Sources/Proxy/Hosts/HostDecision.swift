@@ -3,6 +3,14 @@ import Security
 import Session
 import TLS
 
+/// What a client asks for.
+enum Purpose {
+    /// `CONNECT`, or an `https://` URL: TLS to the origin is the proxy's.
+    case secure
+    /// An `http://` URL.
+    case plain
+}
+
 /// What a configuration does with a host: the one place where that is decided, for the proxy and for the commands
 /// that say what it would do.
 struct HostDecision {

@@ -71,6 +71,6 @@ final class AccessLog {
     /// Hands over what was gathered.
     func flush() {
         deadline.clear()
-        if line.count > 0 { line.flush(to: output) }
+        if line.count > 0 { output.write(&line) }
     }
 }

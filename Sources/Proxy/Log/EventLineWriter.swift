@@ -18,7 +18,7 @@ package enum LogFormat: Sendable, Equatable {
 /// writer.field("method", bytes: method)
 /// writer.field("status", 200)
 /// writer.end()
-/// writer.flush(to: output)
+/// output.write(&writer)
 /// ```
 package struct EventLineWriter: Sendable {
     package let format: LogFormat
@@ -38,9 +38,9 @@ package struct EventLineWriter: Sendable {
     /// How many bytes wait to be flushed.
     package var count: Int { bytes.count }
 
-    /// Hands the lines so far over and forgets them, but keeps the room.
-    package mutating func flush(to output: LogOutput) {
-        output.write(bytes, count: lines)
+    /// Hands the lines so far over, with their number, and forgets them, but keeps the room.
+    mutating func drain(to take: ([UInt8], Int) -> Void) {
+        take(bytes, lines)
         lines = 0
         bytes.removeAll(keepingCapacity: true)
     }

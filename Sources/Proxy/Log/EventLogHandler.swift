@@ -35,7 +35,7 @@ package struct EventLogHandler: LogHandler {
         }
         if let error = event.error, fields["error"] == nil { line.field("error", "\(error)") }
         line.end()
-        line.flush(to: output)
+        output.write(&line)
     }
 
     /// The names that every line has; a field of the same name would make them ambiguous.

@@ -44,6 +44,9 @@ package final class LogOutput: Sendable {
         if queue.withLock({ $0.add(lines, count: count) }) { work.signal() }
     }
 
+    /// Hands over what a writer has gathered.
+    package func write(_ lines: inout EventLineWriter) { lines.drain { write($0, count: $1) } }
+
     /// Takes no more lines, and returns when those that wait are written; or, if nobody reads them, after
     /// `seconds`.
     package func finish(within seconds: Int = 2) {

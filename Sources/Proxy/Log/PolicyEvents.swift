@@ -6,7 +6,7 @@ import Session
 
 /// What the policy found on new upstream connections, as events of the log, counts and reports.
 /// Connections that are used again carry a verdict that was reported when it was made.
-extension Worker {
+extension WorkerContext {
     func report(_ result: Result<UpstreamConnection, UpstreamFailure>, of route: Route) {
         switch result {
         case .success(let connection):
@@ -40,7 +40,7 @@ extension Worker {
 
     /// Tells those who keep count.
     private func note(_ verdict: Verdict, of route: Route) {
-        context.pins.saw(
+        shared.pins.saw(
             verdict, of: route.authority.host, port: route.authority.port, entry: route.entry, at: unixTime())
     }
 

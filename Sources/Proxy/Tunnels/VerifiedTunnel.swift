@@ -33,7 +33,7 @@ final class VerifiedTunnel: ByteStreamOwner {
         case secondHello
     }
 
-    let worker: Worker
+    let worker: WorkerContext
     /// Under the policy in force.
     var route: Route
     let upstream: UpstreamConnection
@@ -67,7 +67,7 @@ final class VerifiedTunnel: ByteStreamOwner {
     ///   - completion: called once, on the loop, perhaps before ``start()`` returns, and not after
     ///     ``cancel()``. Of a refused or failed tunnel the upstream side is closed by then.
     init(
-        worker: Worker, route: Route, downstream: ByteStream, upstream: UpstreamConnection,
+        worker: WorkerContext, route: Route, downstream: ByteStream, upstream: UpstreamConnection,
         received: consuming ByteBuffer, completion: @escaping (Ending) -> Void
     ) {
         self.worker = worker

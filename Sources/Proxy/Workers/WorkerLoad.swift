@@ -32,18 +32,19 @@ final class WorkerLoad: Sendable {
 /// Tells the acceptor that a client has gone, if it waits for that.
 final class Vacancy: Sendable {
     private let isAwaited = Atomic<Bool>(false)
-    private let acceptor = Mutex<LoopThread<Acceptor>?>(nil)
+    private let told = Mutex<(@Sendable () -> Void)?>(nil)
 
     func await() { isAwaited.store(true, ordering: .sequentiallyConsistent) }
 
-    func notify(_ acceptor: LoopThread<Acceptor>) { self.acceptor.withLock { $0 = acceptor } }
+    /// - Parameter told: called on the thread of a worker.
+    func notify(_ told: @escaping @Sendable () -> Void) { self.told.withLock { $0 = told } }
 
     /// On a worker's thread.
     func clientEnded() {
         guard isAwaited.load(ordering: .sequentiallyConsistent),
             isAwaited.exchange(false, ordering: .sequentiallyConsistent)
         else { return }
-        acceptor.withLock { $0 }?.perform { $0.roomAgain() }
+        told.withLock { $0 }?()
     }
 }
 

@@ -16,7 +16,7 @@ final class WorkerThread: Sendable {
     ) throws -> WorkerThread {
         let load = WorkerLoad(vacancy)
         let thread = try LoopThread.start("worker \(number)", stackSize: 1 << 20) { loop in
-            try Worker(loop: loop, context: context, configuration: configuration, load: load)
+            try Worker(loop: loop, shared: context, configuration: configuration, load: load)
         }
         return WorkerThread(load: load, thread: thread)
     }

@@ -1,4 +1,4 @@
-import EventLoop
+package import EventLoop
 import Security
 import TLS
 package import Transport
@@ -300,5 +300,22 @@ package final class UpstreamAttempt: ByteStreamOwner {
         let now = MonotonicTime.now()
         defer { stepBegan = now }
         return now - stepBegan
+    }
+}
+
+extension UpstreamConnector {
+    /// Begins to connect to `target`.
+    /// - Parameters:
+    ///   - address: the only one to be dialled; nil: those of the target's host, or of the parent proxy.
+    ///   - completion: called once on the loop, never before this returns, and not after
+    ///     ``UpstreamAttempt/cancel()``.
+    package func connect(
+        to target: UpstreamTarget, at address: SocketAddress? = nil, timeouts: Timeouts,
+        completion: @escaping (Result<UpstreamConnection, UpstreamFailure>) -> Void
+    ) -> UpstreamAttempt {
+        let attempt = UpstreamAttempt(
+            connector: self, target: target, address: address, timeouts: timeouts, completion: completion)
+        loop.afterThisTurn { attempt.start() }
+        return attempt
     }
 }

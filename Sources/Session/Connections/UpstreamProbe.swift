@@ -1,4 +1,4 @@
-import EventLoop
+package import EventLoop
 import Security
 import TLS
 package import Transport
@@ -148,5 +148,27 @@ package final class UpstreamProbe: ByteStreamOwner {
         connection?.close()
         connection = nil
         given = nil
+    }
+}
+
+extension UpstreamConnector {
+    /// Has the policy of a ``UpstreamTarget/Layer/verifiedTunnel(_:_:_:)`` judge the origin at `address`,
+    /// or remembers what it said within the last minute.
+    /// - Parameters:
+    ///   - address: where the tunnel leads: the origin's, or the parent proxy's.
+    ///   - connection: made for `target` at `address`, to be used up if the origin has to be asked, and left
+    ///     alone if the verdict is remembered; nil: one is made.
+    ///   - applicationProtocols: what the client offers; nil while it hasn't said.
+    ///   - completion: called once on the loop, never before this returns, and not after
+    ///     ``UpstreamProbe/cancel()``.
+    package func probe(
+        _ target: UpstreamTarget, at address: SocketAddress, over connection: UpstreamConnection? = nil,
+        applicationProtocols: [String]?, timeouts: Timeouts, completion: @escaping (UpstreamProbe.Outcome) -> Void
+    ) -> UpstreamProbe {
+        let probe = UpstreamProbe(
+            connector: self, target: target, address: address, over: connection,
+            applicationProtocols: applicationProtocols, timeouts: timeouts, completion: completion)
+        loop.afterThisTurn { probe.start() }
+        return probe
     }
 }

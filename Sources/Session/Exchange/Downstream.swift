@@ -1,21 +1,6 @@
 package import HTTPWire
 package import Transport
 
-/// What an exchange has to know of its request, whatever version of HTTP it came in.
-package struct RequestTraits: Sendable {
-    package var method = Method.other
-    /// Interim responses are understood (HTTP/1.1 and later, RFC 9110 section 15.2).
-    package var takesInterim = true
-    /// `Expect: 100-continue`: the body comes after a 100, or after the client has lost its patience.
-    package var expectsContinue = false
-    /// It asks for another protocol.
-    package var wantsUpgrade = false
-    /// It has passed another proxy, or this one.
-    package var hasVia = false
-
-    package init() {}
-}
-
 /// How an exchange ended, for the one who asked.
 package enum ExchangeEnding {
     /// The last byte of the response has been passed on.
@@ -92,13 +77,4 @@ package protocol Downstream: AnyObject {
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal
     /// Called once for each ``Exchange/begin(to:over:)``, after the task's record is complete.
     func exchangeEnded(_ ending: ExchangeEnding)
-}
-
-/// What a response is to the exchange.
-package enum ResponseKind: Sendable {
-    /// 1xx: another follows.
-    case interim
-    case final
-    /// 101.
-    case upgrade
 }

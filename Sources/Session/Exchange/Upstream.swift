@@ -2,14 +2,6 @@ package import HTTPWire
 package import TLS
 package import Transport
 
-/// Who is told what happens on an upstream connection while it serves an exchange.
-package protocol UpstreamReceiver: AnyObject {
-    /// Bytes of a response, or the end, can be read.
-    func upstreamIsReadable()
-    /// A write that was blocked may go on.
-    func upstreamIsWritable()
-}
-
 /// What became of looking for a response's head.
 package enum ResponseHeadProgress {
     /// More must come.
@@ -21,17 +13,6 @@ package enum ResponseHeadProgress {
     /// It is longer than allowed.
     case tooLarge
     case tooManyFields
-}
-
-/// What an exchange has to know of a response's head, whatever version of HTTP it came in.
-package struct ResponseTraits: Sendable {
-    package let status: Int
-    /// 1xx, with the final response still to come.
-    package let isInterim: Bool
-    /// 101.
-    package let isUpgrade: Bool
-    /// Bytes of the body, where the head says.
-    package let bodyLength: UInt64?
 }
 
 /// The far door of an exchange: who answers. Leased from an ``Origin`` for one exchange.

@@ -11,12 +11,3 @@ package struct TaskHooks {
 
     package init() {}
 }
-
-extension SessionManager {
-    /// A task is over: told once, and what its record held alive is let go.
-    package func complete(_ record: inout TaskRecord) {
-        record.completed(at: loop.now)
-        hooks.completed?(record)
-        record.release()
-    }
-}

@@ -1,0 +1,119 @@
+import Configuration
+import EventLoop
+import HTTPWire
+import Logging
+import Session
+import Transport
+
+/// What the clients of one worker share: the configuration in force, the session manager, and where is told what
+/// happens to them. Belongs to the worker's thread.
+final class WorkerContext {
+    /// How long a connection that was used a moment ago gets for one more request when the proxy stops:
+    /// the request may be on its way already.
+    static let lastChanceNanoseconds: UInt64 = 1_000_000_000
+
+    let loop: EventLoop
+    /// What it shares with other workers.
+    let shared: ProxyContext
+    private(set) var configuration: ActiveConfiguration
+    /// Where its exchanges get their connections.
+    let session: SessionManager
+    /// What its servers of HTTP may take.
+    let serverSettings = HTTP1ServerSettings()
+    private let resolver: Resolver
+    private let accessLog: AccessLog
+    private(set) var isDraining = false
+
+    init(loop: EventLoop, shared: ProxyContext, configuration: ActiveConfiguration) throws {
+        self.loop = loop
+        self.shared = shared
+        self.configuration = configuration
+        resolver = try Resolver(loop: loop, cache: shared.names)
+        let slabs = SlabPool()
+        let pool = UpstreamPool(capacity: shared.idleUpstreams)
+        let connector = UpstreamConnector(
+            loop: loop, resolver: resolver, slabs: slabs, pool: pool, sessions: shared.sessions,
+            probes: shared.probes, listeners: shared.listeners, tls: shared.clientTLS, unixTime: shared.unixTime)
+        let accessLog = AccessLog(output: shared.logOutput, loop: loop)
+        self.accessLog = accessLog
+        var hooks = TaskHooks()
+        hooks.completed = { accessLog.write($0, now: loop.now) }
+        session = SessionManager(loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: hooks)
+        settle(configuration)
+    }
+
+    var snapshot: Snapshot { configuration.snapshot }
+    var users: UserVerifier? { configuration.users }
+
+    func unixTime() -> Int64 { shared.unixTime() }
+
+    /// - Parameter authority: canonical.
+    func decide(_ authority: Authority, for purpose: Purpose, client: Route.Client) -> Decision {
+        Router(configuration: configuration, pool: session.pool, loops: shared.loops)
+            .decide(authority, for: purpose, client: client)
+    }
+
+    // MARK: The configuration
+
+    /// Decides by `fresh` from the next exchange on; connections that wait for one in the pool, and TLS sessions, that
+    /// it would not have made are given up.
+    func replace(with fresh: ActiveConfiguration) {
+        settle(fresh)
+        do {
+            try resolver.reload()
+        } catch {
+            log(.error, "resolver.reload", ["cause": "\(error)"])
+        }
+        session.pool.retire { [self] key in isRetired(key) }
+        shared.sessions.retire { [self] key in isRetired(key) }
+    }
+
+    private func settle(_ fresh: ActiveConfiguration) {
+        configuration = fresh
+        let timeouts = fresh.snapshot.timeouts
+        serverSettings.idle = timeouts.idleClient
+        serverSettings.idleNanoseconds = timeouts.idleClient.nanoseconds
+        serverSettings.requestNanoseconds = isDraining ? Self.lastChanceNanoseconds : timeouts.idleClient.nanoseconds
+        serverSettings.requestHead = fresh.snapshot.limits.requestHead
+        accessLog.configure(fresh.snapshot.log)
+    }
+
+    /// Whether the snapshot would reach this origin in another way than the connections to it were made.
+    private func isRetired(_ key: OriginKey) -> Bool {
+        let host = key.host.contains(":") ? "[\(key.host)]" : key.host
+        guard case .success(let authority) = Authority.parse(host, defaultPort: key.port) else { return true }
+        let purpose: Purpose = key.layer == .plain ? .plain : .secure
+        switch decide(authority, for: purpose, client: Route.Client(place: key.addresses.client)) {
+        case .relay(let route), .tunnel(let route): return route.target.key != key
+        case .refuse: return true
+        }
+    }
+
+    // MARK: Upstream connections
+
+    /// Takes back a connection that no exchange uses: the pool keeps it, or closes it if it is of no use to another client.
+    func giveBack(_ upstream: UpstreamConnection) {
+        session.pool.giveBack(upstream, idleNanoseconds: snapshot.timeouts.idleUpstream.nanoseconds)
+    }
+
+    // MARK: The log
+
+    /// An event beside the exchanges, in its place among them.
+    func log(_ level: Logger.Level, _ event: Logger.Message, _ fields: @autoclosure () -> Logger.Metadata) {
+        guard level >= shared.logger.logLevel else { return }
+        accessLog.flush()
+        shared.logger.log(level: level, event, metadata: fields())
+    }
+
+    func flushLog() { accessLog.flush() }
+
+    // MARK: The end
+
+    /// The proxy stops: nothing is kept for another exchange.
+    func drain() {
+        isDraining = true
+        session.isDraining = true
+        serverSettings.requestNanoseconds = Self.lastChanceNanoseconds
+        session.pool.close()
+    }
+}

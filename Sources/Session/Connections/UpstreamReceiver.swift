@@ -1,0 +1,7 @@
+/// Who is told what happens on an upstream connection while it serves an exchange.
+package protocol UpstreamReceiver: AnyObject {
+    /// Bytes of a response, or the end, can be read.
+    func upstreamIsReadable()
+    /// A write that was blocked may go on.
+    func upstreamIsWritable()
+}

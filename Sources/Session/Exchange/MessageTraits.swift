@@ -1,0 +1,36 @@
+package import HTTPWire
+
+/// What an exchange has to know of its request, whatever version of HTTP it came in.
+package struct RequestTraits: Sendable {
+    package var method = Method.other
+    /// Interim responses are understood (HTTP/1.1 and later, RFC 9110 section 15.2).
+    package var takesInterim = true
+    /// `Expect: 100-continue`: the body comes after a 100, or after the client has lost its patience.
+    package var expectsContinue = false
+    /// It asks for another protocol.
+    package var wantsUpgrade = false
+    /// It has passed another proxy, or this one.
+    package var hasVia = false
+
+    package init() {}
+}
+
+/// What an exchange has to know of a response's head, whatever version of HTTP it came in.
+package struct ResponseTraits: Sendable {
+    package let status: Int
+    /// 1xx, with the final response still to come.
+    package let isInterim: Bool
+    /// 101.
+    package let isUpgrade: Bool
+    /// Bytes of the body, where the head says.
+    package let bodyLength: UInt64?
+}
+
+/// What a response is to the exchange.
+package enum ResponseKind: Sendable {
+    /// 1xx: another follows.
+    case interim
+    case final
+    /// 101.
+    case upgrade
+}
