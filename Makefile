@@ -10,10 +10,10 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev libcrypt-dev \
-	libidn2-dev libpsl-dev
+	libidn2-dev libpsl-dev libmnl-dev
 TO_RUN := ca-certificates publicsuffix
 TO_TEST := nginx openssl curl wget python3 python3-venv nodejs dnsmasq-base patch ca-certificates \
-	publicsuffix
+	publicsuffix iproute2
 TO_BENCH := nginx openssl haproxy squid-openssl wrk proxychains4 python3
 
 # The rooms call each other for every request: without this, generic code isn't specialised across

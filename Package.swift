@@ -30,6 +30,7 @@ let package = Package(
     products: [
         .executable(name: "pinproxy", targets: ["pinproxy"]),
         .library(name: "Serialization", targets: ["Serialization"]),
+        .library(name: "Reachability", targets: ["Reachability"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -44,6 +45,7 @@ let package = Package(
         library("CCrypt", pkgConfig: "libcrypt", package: "libcrypt-dev"),
         library("CIDN2", pkgConfig: "libidn2", package: "libidn2-dev"),
         library("CPSL", pkgConfig: "libpsl", package: "libpsl-dev"),
+        library("CMNL", pkgConfig: "libmnl", package: "libmnl-dev"),
         .target(name: "CShims", dependencies: ["CLibevent", "COpenSSL", "CCares"]),
 
         room("EventLoop", ["CLibevent", "CCares", "CShims"]),
@@ -51,6 +53,7 @@ let package = Package(
         room("HTTPWire", []),
         room("Security", ["TLS", "CIDN2", "CPSL"]),
         room("Serialization", []),
+        room("Reachability", ["EventLoop", "CMNL"]),
         room("Transport", ["EventLoop", "TLS"]),
         room("Session", ["Transport", "Security", "Serialization", "HTTPWire", "EventLoop", "TLS"]),
         room(
@@ -84,6 +87,7 @@ let package = Package(
         tests("HTTPWire"),
         tests("Security", ["TLS", "TestAuthority"]),
         tests("Serialization"),
+        tests("Reachability", ["EventLoop"]),
         tests("Transport", ["EventLoop", "TLS", "TestAuthority"]),
         tests("Session", ["Transport", "Security", "HTTPWire", "EventLoop", "TLS", "TestAuthority"]),
         tests("Configuration", ["Security", "Serialization", "Session", "HTTPWire", "TLS", "TestAuthority"]),

@@ -1,0 +1,19 @@
+package import EventLoop
+
+extension NetworkMonitor {
+    /// Looks hosts up as the rest of the program does.
+    package static func lookUp(by resolver: Resolver) -> LookUp {
+        { name, completion in
+            resolver.resolve(name) { result in
+                switch result {
+                case .success(let addresses): completion(.found(addresses))
+                case .failure(let error):
+                    switch error {
+                    case .notFound, .noAddresses, .invalidName: completion(.noSuchHost("\(error)"))
+                    case .timedOut, .serverFailure, .noDescriptors, .cancelled: completion(.failed)
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+import EventLoop
+internal import Dispatch
+internal import Foundation
+import Synchronization
+
+/// A thread that follows one target, with a resolver of its own.
+enum MonitorThread {
+    private final class Started: Sendable {
+        let result = Mutex<Result<EventLoop.Handle, any Error>?>(nil)
+        let isKnown = DispatchSemaphore(value: 0)
+
+        func report(_ outcome: Result<EventLoop.Handle, any Error>) {
+            result.withLock { $0 = outcome }
+            isKnown.signal()
+        }
+    }
+
+    /// Returns when the monitor follows the target. The thread ends with its loop.
+    /// - Parameter tell: called on the thread, first after this has returned or is about to.
+    static func start(
+        _ target: ReachabilityTarget, tell: @escaping @Sendable (ReachabilityChange) -> Void
+    ) throws -> EventLoop.Handle {
+        let started = Started()
+        let thread = Thread {
+            do {
+                let loop = try EventLoop()
+                let monitor = try follow(target, on: loop, tell: tell)
+                started.report(.success(loop.handle))
+                loop.run()
+                monitor.stop()
+            } catch {
+                started.report(.failure(error))
+            }
+        }
+        thread.name = "reachability"
+        thread.stackSize = 512 << 10
+        thread.start()
+        started.isKnown.wait()
+        // Reported before it was signalled.
+        return try started.result.withLock { try $0!.get() }
+    }
+
+    private static func follow(
+        _ target: ReachabilityTarget, on loop: EventLoop, tell: @escaping @Sendable (ReachabilityChange) -> Void
+    ) throws -> NetworkMonitor {
+        let resolver = try Resolver(loop: loop, cache: ResolverCache())
+        let lookUp = NetworkMonitor.lookUp(by: resolver)
+        var listener = NetworkMonitor.Listener()
+        // Not at once: whoever starts it waits until it has begun, and may hold a lock that `tell` takes.
+        listener.changed = { change in loop.afterThisTurn { tell(change) } }
+        let monitor = NetworkMonitor(loop: loop, targets: [target], listener: listener) { name, completion in
+            // Another network may have brought other name servers. If they can't be read, the old ones are asked.
+            try? resolver.reload()
+            lookUp(name, completion)
+        }
+        try monitor.start()
+        return monitor
+    }
+}

@@ -1,0 +1,308 @@
+package import EventLoop
+internal import Glibc
+
+/// Follows the status of targets on a loop.
+///
+/// The kernel tells that something has changed, and not more is made of that: what the network then looks like is
+/// asked for anew, links, addresses and the route to each target. So it costs nothing if news were lost (ENOBUFS),
+/// and what is told of is never put together from pieces of different times.
+package final class NetworkMonitor: SocketHandler {
+    /// What came of a look-up.
+    package enum LookUpResult: Sendable {
+        case found([IPAddress])
+        /// The name has no address; why, for people.
+        case noSuchHost(String)
+        /// Not known at the moment: what was known before holds.
+        case failed
+    }
+
+    /// Looks up a host's addresses, and calls the completion once on the loop, at once or later.
+    package typealias LookUp = (_ name: String, _ completion: @escaping (LookUpResult) -> Void) -> Void
+
+    /// Who hears of it. Called on the loop.
+    package struct Listener {
+        /// A status has changed, and has settled.
+        package var changed: (ReachabilityChange) -> Void = { _ in }
+        /// ``NetworkMonitor/statuses`` has changed: with a change, or because a reason did.
+        package var updated: () -> Void = {}
+        /// The kernel can't be asked; once until it answers again. Statuses stay as they were.
+        package var failed: (SystemError) -> Void = { _ in }
+
+        package init() {}
+    }
+
+    /// Between two questions to the kernel, however much happens.
+    private static let pauseNanoseconds: UInt64 = 50_000_000
+    private static let retryNanoseconds: UInt64 = 1_000_000_000
+    /// The resolver's cache decides when name servers are asked again.
+    private static let lookUpNanoseconds: UInt64 = 30_000_000_000
+    private static let failedLookUpNanoseconds: UInt64 = 5_000_000_000
+    /// Addresses of one host whose routes are asked for.
+    private static let mostAddresses = 16
+
+    private struct Followed {
+        let target: ReachabilityTarget
+        var filter = StatusFilter()
+        /// Of a host; nil: not known.
+        var addresses: [IPAddress]?
+        var noSuchHost: String?
+        var isLookingUp = false
+        /// The network has changed since the look-up under way began.
+        var mustLookUpAgain = false
+        var nextLookUp: MonotonicTime?
+    }
+
+    private let loop: EventLoop
+    private let sysfs: String
+    private let lookUp: LookUp
+    private let listener: Listener
+
+    private var followed: [Followed]
+    private var news: NetlinkSocketSource?
+    private var kernel: KernelNetwork?
+    private var lastState: NetworkState?
+    private var lastAsked: MonotonicTime?
+    private var hasFailed = false
+    /// Distinguishes look-ups of an earlier start.
+    private var generation = 0
+    private lazy var nextLook = Deadline(loop: loop) { [unowned self] in look() }
+    private lazy var nextLookUps = Deadline(loop: loop) { [unowned self] in lookUpDue() }
+
+    /// - Parameters:
+    ///   - sysfs: where links are folders.
+    package init(
+        loop: EventLoop, targets: [ReachabilityTarget], sysfs: String = "/sys/class/net", listener: Listener,
+        lookUp: @escaping LookUp
+    ) {
+        self.loop = loop
+        self.sysfs = sysfs
+        self.lookUp = lookUp
+        self.listener = listener
+        followed = targets.map { Followed(target: $0) }
+    }
+
+    /// The present statuses, in the order of the targets. All unknown while it is stopped.
+    package var statuses: [(target: ReachabilityTarget, status: ReachabilityStatus)] {
+        followed.map { ($0.target, $0.filter.current) }
+    }
+
+    /// Begins to follow. A first status of each target is told before this returns, of a host as soon as its addresses
+    /// are known. Harmless if it has begun.
+    package func start() throws(SystemError) {
+        guard news == nil else { return }
+        // Subscribed first, so that nothing that happens after the first look is missed.
+        let news = try NetlinkSocketSource(loop: loop, handler: self)
+        kernel = try KernelNetwork(marksReader: LinkMarksReader(folder: sysfs))
+        self.news = news
+        look()
+        lookUpNames()
+    }
+
+    /// Nothing is told any more. It may be started again, and then begins with first statuses.
+    package func stop() {
+        news = nil
+        kernel = nil
+        lastState = nil
+        lastAsked = nil
+        hasFailed = false
+        generation += 1
+        nextLook.clear()
+        nextLookUps.clear()
+        followed = followed.map { Followed(target: $0.target) }
+    }
+
+    /// The targets change; those that stay keep what is known of them.
+    package func follow(_ targets: [ReachabilityTarget]) {
+        followed = targets.map { target in followed.first { $0.target == target } ?? Followed(target: target) }
+        guard news != nil else { return }
+        look()
+        lookUpNames()
+    }
+
+    /// Looks up the hosts' addresses, e.g. after name servers have changed.
+    package func lookUpNames() {
+        guard news != nil else { return }
+        for target in followed.map(\.target) { beginLookUp(of: target) }
+    }
+
+    // MARK: News
+
+    package func socketReady(_ readiness: Readiness) {
+        // What it is about doesn't matter, nor whether some was lost.
+        news?.discard()
+        let asked = lastAsked?.advanced(byNanoseconds: Self.pauseNanoseconds) ?? loop.now
+        lookAgain(at: max(asked, loop.now))
+    }
+
+    private var lookIsDue: MonotonicTime?
+
+    private func lookAgain(at time: MonotonicTime) {
+        if let lookIsDue, lookIsDue <= time { return }
+        lookIsDue = time
+        nextLook.set(time)
+    }
+
+    // MARK: Looking
+
+    private func look() {
+        lookIsDue = nil
+        guard let kernel else { return }
+        lastAsked = loop.now
+        let state: NetworkState
+        do {
+            state = try kernel.state(routesTo: Set(NetworkState.internet + followed.flatMap { destinations(of: $0) }))
+            hasFailed = false
+        } catch {
+            if !hasFailed { listener.failed(error) }
+            hasFailed = true
+            return lookAgain(at: loop.now.advanced(byNanoseconds: Self.retryNanoseconds))
+        }
+        let isAnother = lastState.map { $0.differs(from: state) } ?? false
+        lastState = state
+        tell(of: state)
+        // Addresses may come from other name servers now. Not at once: a link that flaps would flood them.
+        if isAnother { lookUpSoon() }
+    }
+
+    private func destinations(of followed: Followed) -> [IPAddress] {
+        switch followed.target.kind {
+        case .any: []
+        case .address(let address): [address]
+        case .host: Array((followed.addresses ?? []).prefix(Self.mostAddresses))
+        }
+    }
+
+    private func tell(of state: NetworkState) {
+        let now = loop.now
+        var changes: [ReachabilityChange] = []
+        var isUpdated = false
+        for index in followed.indices {
+            guard let status = status(of: followed[index], in: state) else { continue }
+            switch followed[index].filter.observed(status, at: now) {
+            case .same: break
+            case .refined: isUpdated = true
+            case .changed(let from):
+                changes.append(
+                    ReachabilityChange(
+                        target: followed[index].target, from: from, to: followed[index].filter.current))
+            case .unsettled(let until): lookAgain(at: until)
+            }
+        }
+        // After the loop: a listener may stop the monitor, or have it follow other targets.
+        if isUpdated || !changes.isEmpty { listener.updated() }
+        for change in changes { listener.changed(change) }
+    }
+
+    /// Nil where nothing is known yet.
+    private func status(of followed: Followed, in state: NetworkState) -> ReachabilityStatus? {
+        switch followed.target.kind {
+        case .any: return state.machine
+        case .address(let address): return state.status(of: [address])
+        case .host:
+            if let text = followed.noSuchHost { return .notReachable(.noSuchHost(text)) }
+            if followed.addresses != nil { return state.status(of: destinations(of: followed)) }
+            // Looking it up failed: what keeps name servers out of reach is why.
+            guard followed.nextLookUp != nil else { return nil }
+            let machine = state.machine
+            return machine.isReachable ? .unknown : machine
+        }
+    }
+
+    // MARK: Names
+
+    private func lookUpSoon() {
+        let soon = loop.now.advanced(byNanoseconds: StatusFilter.settlingNanoseconds)
+        for index in followed.indices where followed[index].nextLookUp != nil || followed[index].isLookingUp {
+            followed[index].mustLookUpAgain = true
+            followed[index].nextLookUp = soon
+        }
+        setNextLookUps()
+    }
+
+    private func lookUpDue() {
+        let now = loop.now
+        for one in followed where one.nextLookUp.map({ $0 <= now }) ?? false { beginLookUp(of: one.target) }
+        setNextLookUps()
+    }
+
+    private func setNextLookUps() {
+        let due = followed.lazy.filter { !$0.isLookingUp }.compactMap(\.nextLookUp).min()
+        if let due { nextLookUps.set(due) } else { nextLookUps.clear() }
+    }
+
+    private func beginLookUp(of target: ReachabilityTarget) {
+        guard case .host(let name) = target.kind, let index = followed.firstIndex(where: { $0.target == target }) else {
+            return
+        }
+        guard !followed[index].isLookingUp else {
+            followed[index].mustLookUpAgain = true
+            return
+        }
+        followed[index].isLookingUp = true
+        followed[index].mustLookUpAgain = false
+        let generation = generation
+        lookUp(name) { [weak self] result in
+            guard let self, self.generation == generation else { return }
+            found(result, for: target)
+        }
+    }
+
+    private func found(_ result: LookUpResult, for target: ReachabilityTarget) {
+        guard let index = followed.firstIndex(where: { $0.target == target }) else { return }
+        followed[index].isLookingUp = false
+        var pause = Self.failedLookUpNanoseconds
+        switch result {
+        case .found(let addresses):
+            followed[index].addresses = addresses.map(\.unmapped)
+            followed[index].noSuchHost = nil
+            pause = Self.lookUpNanoseconds
+        case .noSuchHost(let text):
+            followed[index].addresses = nil
+            followed[index].noSuchHost = text
+        case .failed: break
+        }
+        if followed[index].mustLookUpAgain { pause = StatusFilter.settlingNanoseconds }
+        followed[index].nextLookUp = loop.now.advanced(byNanoseconds: pause)
+        setNextLookUps()
+        // Not from here: the answer may have come before the call that asked for it returned.
+        lookAgain(at: loop.now)
+    }
+}
+
+extension NetworkState {
+    /// Whether names may have other addresses than in `other`, or be answered by other servers.
+    fileprivate func differs(from other: NetworkState) -> Bool {
+        routes != other.routes || addresses != other.addresses
+            || links.mapValues(\.isUsable) != other.links.mapValues(\.isUsable)
+    }
+}
+
+/// The socket on which the kernel tells of changes, and the interest in it.
+private final class NetlinkSocketSource {
+    private let socket: NetlinkSocket
+    private let source: SocketSource
+    private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: NetlinkSocket.datagramSize, alignment: 16)
+
+    init(loop: EventLoop, handler: any SocketHandler) throws(SystemError) {
+        socket = try NetlinkSocket(groups: NetlinkSocket.everyChange)
+        source = SocketSource(loop: loop, descriptor: socket.descriptor, handler: handler)
+        source.wantsRead = true
+    }
+
+    /// Takes what there is, some of it if there is much: more is told of at the next turn.
+    func discard() {
+        for _ in 0..<64 {
+            do {
+                guard try socket.receive(into: buffer) != nil else { return }
+            } catch {
+                // ENOBUFS: news were lost, which is news enough.
+                continue
+            }
+        }
+    }
+
+    deinit {
+        source.invalidate()
+        buffer.deallocate()
+    }
+}

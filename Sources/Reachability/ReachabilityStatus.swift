@@ -1,0 +1,148 @@
+// Reachability: what AFNetworkReachabilityManager is to an app: whether the network, an address or a host
+// can be reached, and over which kind of link. The kernel tells, by rtnetlink; nothing is sent to find out.
+
+/// Whether a target can be reached, and how.
+///
+/// The original's four statuses: unknown (−1), not reachable (0), via WWAN (1, ``isReachableViaWWAN``), via WiFi (2,
+/// ``isReachableViaWiFi``: any link that isn't cellular; ``NetworkLink/kind`` names it).
+///
+/// "Reachable" says that the kernel has a route over a link that carries, and an address to send from. It doesn't say
+/// that anybody answers.
+public enum ReachabilityStatus: Sendable, Hashable {
+    /// Not known: monitoring hasn't begun, or a host's addresses can't be looked up at the moment.
+    case unknown
+    case notReachable(UnreachableReason)
+    /// The first path is the one that is spoken of. The others are those over which a connection could also go: the
+    /// other family's, or those of a host's other addresses. Never empty.
+    case reachable([NetworkPath])
+
+    /// The path that is spoken of; nil where there is none.
+    public var path: NetworkPath? {
+        if case .reachable(let paths) = self { paths.first } else { nil }
+    }
+
+    public var isReachable: Bool { path != nil }
+    /// Reachable, and a connection may go over a cellular link.
+    public var isReachableViaWWAN: Bool { path?.link.kind == .cellular }
+    /// Reachable over links that aren't cellular: WiFi, or another whose kind is named.
+    public var isReachableViaWiFi: Bool { isReachable && !isReachableViaWWAN }
+
+    /// Whether whoever was told `self` need not be told `other`: a reason that changes while nothing is reachable, and a
+    /// further path, are no change of status. A path that is lost is one, and so is another link.
+    package func covers(_ other: ReachabilityStatus) -> Bool {
+        switch (self, other) {
+        case (.unknown, .unknown), (.notReachable, .notReachable): true
+        case (.reachable(let paths), .reachable(let others)):
+            paths.first?.link == others.first?.link && paths.allSatisfy(others.contains)
+        default: false
+        }
+    }
+}
+
+extension ReachabilityStatus: CustomStringConvertible {
+    /// A word for logs: `unknown`, `not-reachable`, `via-wwan`, `via-wireless`, `via-wired`, …
+    public var description: String {
+        switch self {
+        case .unknown: "unknown"
+        case .notReachable: "not-reachable"
+        case .reachable: isReachableViaWWAN ? "via-wwan" : "via-\(path?.link.kind.rawValue ?? "other")"
+        }
+    }
+
+    /// Why it is so, on one line: `no default route`, `route via 192.0.2.1 from 192.0.2.7`; empty if it is unknown.
+    public var reason: String {
+        switch self {
+        case .unknown: ""
+        case .notReachable(let reason): "\(reason)"
+        case .reachable: path.map { "\($0)" } ?? ""
+        }
+    }
+}
+
+/// Why a target can't be reached.
+public enum UnreachableReason: Sendable, Hashable, CustomStringConvertible {
+    /// No link but loopback is up and carries.
+    case noLink
+    /// Links are up, but this machine has no address on any of them, apart from link-local ones.
+    case noAddress
+    /// No route leads to the internet. The networks that links are in may be reachable.
+    case noDefaultRoute
+    /// No route leads to the address.
+    case noRoute
+    /// The route leads over a link that is down or has no carrier, by name.
+    case linkDown(String)
+    /// A route forbids it: `unreachable`, `blackhole` or `prohibit`, as ip-route(8) calls its type.
+    case forbidden(String)
+    /// The name has no address, in the words of whoever looked it up.
+    case noSuchHost(String)
+
+    public var description: String {
+        switch self {
+        case .noLink: "no network link is up"
+        case .noAddress: "no network link has an address"
+        case .noDefaultRoute: "no default route"
+        case .noRoute: "no route"
+        case .linkDown(let name): "\(name) is down or has no carrier"
+        case .forbidden(let type): "the route's type is \(type)"
+        case .noSuchHost(let text): text
+        }
+    }
+
+    /// Nothing outside of this machine can be reached at all, not even the network that a link is in.
+    package var isIsolation: Bool { self == .noLink || self == .noAddress }
+}
+
+/// The way that packets to a target take out of this machine.
+public struct NetworkPath: Sendable, Hashable, CustomStringConvertible {
+    public let link: NetworkLink
+    /// The router's address; nil: the target is in the link's own network.
+    public let gateway: String?
+    /// The address that packets are sent from; for IPv6 its /64 network, within which privacy addresses change
+    /// (RFC 8981). Nil on loopback.
+    public let source: String?
+
+    package init(link: NetworkLink, gateway: String? = nil, source: String? = nil) {
+        self.link = link
+        self.gateway = gateway
+        self.source = source
+    }
+
+    /// `route via 192.0.2.1 from 192.0.2.7`
+    public var description: String {
+        guard let source else { return "within this machine" }
+        return (gateway.map { "route via \($0)" } ?? "directly connected") + " from \(source)"
+    }
+}
+
+/// A network interface.
+public struct NetworkLink: Sendable, Hashable {
+    /// As ip-link(8) shows it.
+    public let name: String
+    /// The kernel's number of it.
+    public let index: Int
+    public let kind: LinkKind
+
+    package init(name: String, index: Int, kind: LinkKind) {
+        self.name = name
+        self.index = index
+        self.kind = kind
+    }
+}
+
+/// What kind of link it is, by what the kernel says of it.
+public enum LinkKind: String, Sendable, Hashable, CaseIterable {
+    case wired, wireless, cellular, loopback, tunnel, bridge, other
+}
+
+/// One change of a target's status.
+public struct ReachabilityChange: Sendable, Hashable {
+    public let target: ReachabilityTarget
+    public let from: ReachabilityStatus
+    public let to: ReachabilityStatus
+
+    package init(target: ReachabilityTarget, from: ReachabilityStatus, to: ReachabilityStatus) {
+        self.target = target
+        self.from = from
+        self.to = to
+    }
+}

@@ -1,0 +1,48 @@
+import EventLoop
+
+/// Lets through what has settled: a status that differs from the one told last must have held for 200 ms, so that a
+/// flapping link doesn't flood. The first status passes at once.
+///
+/// A network that goes on changing, and doesn't return to the status told last, is told of after 2 s as it then is.
+struct StatusFilter {
+    enum Outcome: Equatable {
+        /// Nothing to tell.
+        case same
+        /// The current status says more than before, and isn't another one.
+        case refined
+        case changed(from: ReachabilityStatus)
+        /// Another status that hasn't settled; to be observed again at that time.
+        case unsettled(until: MonotonicTime)
+    }
+
+    static let settlingNanoseconds: UInt64 = 200_000_000
+    static let longestNanoseconds: UInt64 = 2_000_000_000
+
+    /// What was told last.
+    private(set) var current = ReachabilityStatus.unknown
+    private var candidate: (status: ReachabilityStatus, since: MonotonicTime)?
+    private var unsettledSince: MonotonicTime?
+
+    mutating func observed(_ status: ReachabilityStatus, at now: MonotonicTime) -> Outcome {
+        if current.covers(status) {
+            candidate = nil
+            unsettledSince = nil
+            guard status != current else { return .same }
+            current = status
+            return .refined
+        }
+        let began = unsettledSince ?? now
+        unsettledSince = began
+        if candidate.map({ !$0.status.covers(status) }) ?? true { candidate = (status, now) }
+        let since = candidate?.since ?? now
+        let settled = min(
+            since.advanced(byNanoseconds: Self.settlingNanoseconds), began.advanced(byNanoseconds: Self.longestNanoseconds))
+        guard current == .unknown || settled <= now else { return .unsettled(until: settled) }
+        defer { self = StatusFilter(current: status) }
+        return .changed(from: current)
+    }
+
+    init(current: ReachabilityStatus = .unknown) {
+        self.current = current
+    }
+}
