@@ -43,7 +43,7 @@ public struct RequestRules: Sendable, Hashable {
     public var serializer = Serializer.http
     public var parameters: [ParameterValue.Pair] = []
     /// Where parameters go into the query and not into the body.
-    public var queryMethods: [MethodName] = ["GET", "HEAD", "DELETE"].compactMap { try? MethodName($0) }
+    public var queryMethods = [MethodName].withParametersInQuery
     public var convertBody: BodyConversion?
     public var parts: [MultipartPart] = []
     public var throttle: Throttle?

@@ -1,0 +1,75 @@
+/// The body of a form in parts, read from its beginning to its end. It holds the files open, and never the whole
+/// of one in memory.
+///
+/// The length is known before the first byte, from the files as they were opened, and is kept to: if a file has
+/// grown, shrunk or been written to by the time its last byte is read, that read throws, and the body can't be
+/// completed. An upload whose file changed fails visibly, on both sides. (A file that is renamed, replaced by
+/// another or removed after it was opened is sent as it was.)
+public final class MultipartBody {
+    enum Segment {
+        case bytes([UInt8])
+        case file(OpenedFile)
+
+        var length: Int {
+            switch self {
+            case .bytes(let bytes): bytes.count
+            case .file(let file): file.length
+            }
+        }
+    }
+
+    /// The value of Content-Length, in bytes.
+    public let contentLength: Int
+    private let segments: [Segment]
+    /// The next byte: of which segment, and where in it.
+    private var position = (segment: 0, offset: 0)
+    private var failure: RequestSerializationError?
+
+    init(_ segments: [Segment]) throws(RequestSerializationError) {
+        var length = 0
+        for segment in segments {
+            let (sum, overflows) = length.addingReportingOverflow(segment.length)
+            if overflows, case .file(let file) = segment { throw file.unusable("the body would be longer than 8 EiB") }
+            length = sum
+        }
+        contentLength = length
+        self.segments = segments
+    }
+
+    /// Fills the buffer as far as the body goes. Blocks on the disk: not for a thread that serves others.
+    ///
+    /// - Returns: how many bytes were read; 0 at the end, or if the buffer has no room.
+    /// - Throws: if a file is no longer what it was when it was opened, or can't be read. What was read into the
+    ///   buffer must not be sent, and every further call throws as well.
+    public func read(into buffer: UnsafeMutableRawBufferPointer) throws(RequestSerializationError) -> Int {
+        if let failure { throw failure }
+        do throws(RequestSerializationError) {
+            return try fill(buffer)
+        } catch {
+            failure = error
+            throw error
+        }
+    }
+
+    /// Goes back to the first byte, for a request that must be sent again. A failure stays.
+    public func rewind() { position = (0, 0) }
+
+    private func fill(_ buffer: UnsafeMutableRawBufferPointer) throws(RequestSerializationError) -> Int {
+        var filled = 0
+        while filled < buffer.count, position.segment < segments.count {
+            let segment = segments[position.segment]
+            let count = min(segment.length - position.offset, buffer.count - filled)
+            let room = UnsafeMutableRawBufferPointer(rebasing: buffer[filled..<filled + count])
+            switch segment {
+            case .bytes(let bytes): room.copyBytes(from: bytes[position.offset..<position.offset + count])
+            case .file(let file):
+                try file.read(into: room, from: position.offset)
+                if position.offset + count == file.length { try file.checkIsUnchanged() }
+            }
+            filled += count
+            position.offset += count
+            if position.offset == segment.length { position = (position.segment + 1, 0) }
+        }
+        return filled
+    }
+}

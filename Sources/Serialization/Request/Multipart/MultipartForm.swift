@@ -1,0 +1,74 @@
+/// A form in parts (RFC 7578) that isn't opened yet: what its body consists of.
+///
+/// Names and file names are escaped as browsers do (`%22`, `%0D`, `%0A`). The original writes them as they are, so
+/// that a name with a quote or a line break adds fields of its own.
+public struct MultipartForm: Sendable, Hashable {
+    public let boundary: String
+    private var parts: [Part] = []
+
+    private struct Part: Sendable, Hashable {
+        /// Of UTF-8, not escaped.
+        let name: [UInt8]
+        let content: MultipartPart.Content
+    }
+
+    /// - Parameters:
+    ///   - parameters: sent first, with the names that they would have in a query. Null is an empty part.
+    ///   - parts: sent after them.
+    public init(parameters: [ParameterValue.Pair], parts: [MultipartPart], boundary: String) {
+        self.boundary = boundary
+        ParameterLeaves { $1 += $0.utf8 }.forEach(of: parameters) { name, text in
+            self.parts.append(Part(name: name, content: .value(text ?? "")))
+        }
+        self.parts += parts.map { Part(name: Array($0.name.utf8), content: $0.content) }
+    }
+
+    /// `Boundary+` and 16 hexadecimal digits.
+    public static func boundary(using random: inout some RandomNumberGenerator) -> String {
+        let digits = String(random.next() as UInt64, radix: 16, uppercase: true)
+        return "Boundary+" + String(repeating: "0", count: 16 - digits.count) + digits
+    }
+
+    public var isEmpty: Bool { parts.isEmpty }
+
+    /// The value of Content-Type.
+    public var contentType: String { "multipart/form-data; boundary=\(boundary)" }
+
+    /// Opens the files. Blocks on the disk.
+    ///
+    /// - Throws: if a file can't be sent: it is missing, may not be read, or is no regular file.
+    public func open() throws(RequestSerializationError) -> MultipartBody {
+        var segments: [MultipartBody.Segment] = []
+        var pending: [UInt8] = []
+        for (index, part) in parts.enumerated() {
+            pending += "\(index == 0 ? "" : "\r\n")--\(boundary)\r\nContent-Disposition: form-data; name=\"".utf8
+            Self.append(escaped: part.name, to: &pending)
+            switch part.content {
+            case .value(let text):
+                pending += "\"\r\n\r\n".utf8
+                pending += text.utf8
+            case .file(let path, let name, let type):
+                pending += "\"; filename=\"".utf8
+                Self.append(escaped: Array(name.utf8), to: &pending)
+                pending += "\"\r\nContent-Type: \(type?.description ?? FileExtension.mediaType(of: name))\r\n\r\n".utf8
+                segments.append(.bytes(pending))
+                pending = []
+                segments.append(.file(try OpenedFile(path: path)))
+            }
+        }
+        if !parts.isEmpty { pending += "\r\n--\(boundary)--\r\n".utf8 }
+        segments.append(.bytes(pending))
+        return try MultipartBody(segments)
+    }
+
+    private static func append(escaped name: [UInt8], to out: inout [UInt8]) {
+        for byte in name {
+            if byte.isControl || byte == UInt8(ascii: "\"") {
+                out += (byte < 0x10 ? "%0" : "%").utf8
+                out += String(byte, radix: 16, uppercase: true).utf8
+            } else {
+                out.append(byte)
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+/// Sends parameters and files as the parts of a form (AFMultipartFormData): `multipart/form-data` (RFC 7578).
+///
+/// For GET, HEAD and DELETE the parameters go into the query, as with the other serializers, and the parts aren't
+/// sent. Unlike theirs, the content type is set in any case, because it says where the parts begin.
+public struct MultipartRequestSerializer: RequestSerializer {
+    public var queryMethods = [MethodName].withParametersInQuery
+    /// Sent after the parameters.
+    public var parts: [MultipartPart]
+    /// Nil: a random one for each request. It must not occur in what is sent.
+    public var boundary: String?
+
+    public init(parts: [MultipartPart] = []) { self.parts = parts }
+
+    public func serialize(_ parameters: [ParameterValue.Pair], into request: RequestOutline)
+        throws(RequestSerializationError) -> SerializedRequest
+    {
+        if putsIntoQuery(request) { return query(parameters, into: request) }
+        guard !["GET", "HEAD", "TRACE"].contains(request.method) else { return .unchanged(.method) }
+        var random = SystemRandomNumberGenerator()
+        let form = MultipartForm(
+            parameters: parameters, parts: parts, boundary: boundary ?? MultipartForm.boundary(using: &random))
+        guard !form.isEmpty else { return .unchanged(.noParameters) }
+        guard !request.hasBody else { return .unchanged(.hasBody) }
+        return .form(form)
+    }
+}

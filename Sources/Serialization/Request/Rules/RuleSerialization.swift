@@ -1,0 +1,16 @@
+extension RequestRules {
+    /// Puts the parameters and parts of these rules into a request.
+    ///
+    /// - Throws: if the serializer can't express the parameters. Then nothing may be sent.
+    public func serialize(into request: RequestOutline) throws(RequestSerializationError) -> SerializedRequest {
+        var serializer: any RequestSerializer =
+            switch serializer {
+            case .http: HTTPRequestSerializer()
+            case .json: JSONRequestSerializer()
+            case .propertyList: PropertyListRequestSerializer()
+            case .multipart: MultipartRequestSerializer(parts: parts)
+            }
+        serializer.queryMethods = queryMethods
+        return try serializer.serialize(parameters, into: request)
+    }
+}

@@ -1,0 +1,56 @@
+/// Why a request can't be made as it was asked for. Nothing of it may be sent.
+public struct RequestSerializationError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// AFURLRequestSerializationErrorDomain.
+    public static let domain = "com.alamofire.error.serialization.request"
+
+    /// The codes of NSURLErrorDomain, as the original uses them.
+    public enum Code: Int, Sendable {
+        /// NSURLErrorBadURL: a file that can't be sent.
+        case badURL = -1000
+        /// NSURLErrorCannotDecodeContentData: what one format says and the other can't.
+        case cannotDecodeContentData = -1016
+        /// NSURLErrorRequestBodyStreamExhausted: a file that changed while it was sent.
+        case requestBodyStreamExhausted = -1021
+    }
+
+    public enum Reason: Sendable, Hashable {
+        /// A value that the format doesn't have.
+        case inexpressible(InexpressibleValue)
+        /// A file of a form in parts, before anything is sent.
+        case unusableFile(path: String, explanation: String)
+        /// A file of a form in parts is no longer what Content-Length was computed from.
+        case changedFile(path: String, explanation: String)
+    }
+
+    public let reason: Reason
+
+    init(_ reason: Reason) { self.reason = reason }
+
+    public var code: Code {
+        switch reason {
+        case .inexpressible: .cannotDecodeContentData
+        case .unusableFile: .badURL
+        case .changedFile: .requestBodyStreamExhausted
+        }
+    }
+
+    public var description: String {
+        switch reason {
+        case .inexpressible(let value): value.description
+        case .unusableFile(let path, let explanation): "The file \(path) can't be sent: \(explanation)"
+        case .changedFile(let path, let explanation): "The file \(path) changed while it was sent: \(explanation)"
+        }
+    }
+}
+
+/// A value that one format can't express. It is named, and never shown: it may be a secret.
+public struct InexpressibleValue: Sendable, Hashable, CustomStringConvertible {
+    /// Where it stands, as a form names it: `user[tags][]`.
+    public let name: String
+    /// `JSON`, `a property list`, `a form`.
+    public let format: String
+    /// What it is: `null`, `a date`.
+    public let kind: String
+
+    public var description: String { "\(name.isEmpty ? "The top" : name) is \(kind), which \(format) can't express" }
+}

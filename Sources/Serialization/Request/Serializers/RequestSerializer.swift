@@ -1,0 +1,93 @@
+/// Puts parameters into a request (AFURLRequestSerialization).
+///
+///     let serializer = JSONRequestSerializer()
+///     let request = RequestOutline(method: "POST", target: Array("/v1/users".utf8))
+///     try serializer.serialize(["name": "x", "tags": ["a", "b"]], into: request)
+///     // .body(#"{"name":"x","tags":["a","b"]}"#, contentType: "application/json")
+///
+/// Parameters of GET, HEAD and DELETE go into the query, those of other methods into the body. A request that
+/// brings a body keeps it, and gets no parameters: nothing that a client sends is lost or mixed with others' words.
+/// The content type is set where the request has none.
+public protocol RequestSerializer: Sendable {
+    /// The methods whose parameters go into the query (HTTPMethodsEncodingParametersInURI).
+    var queryMethods: [MethodName] { get set }
+
+    /// - Throws: if the format can't express the parameters. Then nothing may be sent.
+    func serialize(_ parameters: [ParameterValue.Pair], into request: RequestOutline)
+        throws(RequestSerializationError) -> SerializedRequest
+}
+
+extension RequestSerializer {
+    /// What is common to the serializers whose body is made at once.
+    func serialize(
+        _ parameters: [ParameterValue.Pair], into request: RequestOutline, contentType: String,
+        _ body: ([ParameterValue.Pair]) throws(RequestSerializationError) -> [UInt8]
+    ) throws(RequestSerializationError) -> SerializedRequest {
+        guard !parameters.isEmpty else { return .unchanged(.noParameters) }
+        if putsIntoQuery(request) { return query(parameters, into: request) }
+        guard request.method != "TRACE" else { return .unchanged(.method) }
+        guard !request.hasBody else { return .unchanged(.hasBody) }
+        return .body(try body(parameters), contentType: request.hasContentType ? nil : contentType)
+    }
+
+    func putsIntoQuery(_ request: RequestOutline) -> Bool {
+        queryMethods.contains { $0.description == request.method }
+    }
+
+    func query(_ parameters: [ParameterValue.Pair], into request: RequestOutline) -> SerializedRequest {
+        let query = QueryEncoder.encode(parameters)
+        return query.isEmpty ? .unchanged(.noParameters) : .target(QueryEncoder.join(query, to: request.target))
+    }
+}
+
+extension [MethodName] {
+    /// GET, HEAD and DELETE.
+    public static let withParametersInQuery = ["GET", "HEAD", "DELETE"].compactMap { try? MethodName($0) }
+}
+
+/// Sends parameters as a form, or in the query (AFHTTPRequestSerializer): `application/x-www-form-urlencoded`.
+public struct HTTPRequestSerializer: RequestSerializer {
+    public var queryMethods = [MethodName].withParametersInQuery
+
+    public init() {}
+
+    public func serialize(_ parameters: [ParameterValue.Pair], into request: RequestOutline)
+        throws(RequestSerializationError) -> SerializedRequest
+    {
+        try serialize(parameters, into: request, contentType: "application/x-www-form-urlencoded") { parameters in
+            QueryEncoder.encode(parameters)
+        }
+    }
+}
+
+/// Sends parameters as a JSON object (AFJSONRequestSerializer): `application/json`. Keys keep their order and
+/// numbers their digits. Sets are an error; so are keys that repeat.
+public struct JSONRequestSerializer: RequestSerializer {
+    public var queryMethods = [MethodName].withParametersInQuery
+
+    public init() {}
+
+    public func serialize(_ parameters: [ParameterValue.Pair], into request: RequestOutline)
+        throws(RequestSerializationError) -> SerializedRequest
+    {
+        try serialize(parameters, into: request, contentType: "application/json") { parameters throws(RequestSerializationError) in
+            try JSONWriter.write(.dictionary(parameters))
+        }
+    }
+}
+
+/// Sends parameters as a property list in XML 1.0 (AFPropertyListRequestSerializer): `application/x-plist`. Null
+/// and sets are an error; so are numbers and characters that the format doesn't have.
+public struct PropertyListRequestSerializer: RequestSerializer {
+    public var queryMethods = [MethodName].withParametersInQuery
+
+    public init() {}
+
+    public func serialize(_ parameters: [ParameterValue.Pair], into request: RequestOutline)
+        throws(RequestSerializationError) -> SerializedRequest
+    {
+        try serialize(parameters, into: request, contentType: "application/x-plist") { parameters throws(RequestSerializationError) in
+            try PropertyListWriter.write(.dictionary(parameters))
+        }
+    }
+}
