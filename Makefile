@@ -10,7 +10,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev libcrypt-dev \
-	libidn2-dev libpsl-dev libmnl-dev
+	libidn2-dev libpsl-dev libmnl-dev libxml2-dev zlib1g-dev libbrotli-dev libzstd-dev libpng-dev \
+	libturbojpeg0-dev libgif-dev libwebp-dev libtiff-dev libavif-dev
 TO_RUN := ca-certificates publicsuffix
 TO_TEST := nginx openssl curl wget python3 python3-venv nodejs dnsmasq-base patch ca-certificates \
 	publicsuffix iproute2

@@ -1,8 +1,19 @@
 /// The status codes that a response may have: one (`304`), or a range (`200-299`).
-package struct StatusRange: Sendable, Hashable, CustomStringConvertible {
-    package let codes: ClosedRange<Int>
+public struct StatusRange: Sendable, Hashable, CustomStringConvertible {
+    /// Within 100...599.
+    public let codes: ClosedRange<Int>
 
-    package init(_ text: String) throws(InvalidValue) {
+    /// 200–299: what the original's serializers accept.
+    public static let success = StatusRange(200...299)
+
+    /// - Precondition: the codes are within 100...599.
+    public init(_ codes: ClosedRange<Int>) {
+        precondition(codes.lowerBound >= 100 && codes.upperBound <= 599)
+        self.codes = codes
+    }
+
+    /// Reads a rule's text.
+    public init(_ text: String) throws(InvalidValue) {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         let codes = parts.compactMap { part in
             part.utf8.count == 3 && part.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int(part) : nil
@@ -17,7 +28,7 @@ package struct StatusRange: Sendable, Hashable, CustomStringConvertible {
         self.codes = first...last
     }
 
-    package var description: String {
+    public var description: String {
         codes.count == 1 ? "\(codes.lowerBound)" : "\(codes.lowerBound)-\(codes.upperBound)"
     }
 }

@@ -1,0 +1,5 @@
+// The system headers included here belong to the Glibc module: imported first, they are not taken for ours.
+#pragma clang module import SwiftGlibc
+
+#include <webp/decode.h>
+#include <webp/demux.h>

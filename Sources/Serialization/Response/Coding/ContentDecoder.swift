@@ -1,0 +1,77 @@
+/// Undoes the content codings of a body as it arrives, within bounds.
+///
+///     var decoder = try ContentDecoder(contentEncoding: "gzip", limits: .init(length: 8 << 20))
+///     try decoder.push(bytes)        // as often as bytes arrive
+///     let body = try decoder.finish()
+///
+/// It accepts less than some clients do: a body must be what its codings say from the first byte to the last. What
+/// one recipient reads on from and another ignores (bytes after the end, a second gzip member) is an error.
+///
+/// `deflate` is the zlib format (RFC 9110 section 8.4.1.2) or, as some servers send it, DEFLATE without a header.
+public struct ContentDecoder: ~Copyable {
+    public struct Limits: Sendable, Hashable {
+        /// Bytes that may come out of each coding.
+        public var length: Int
+        /// Times by which a coding may expand, once more than ``allowance`` has come out of it. Apache's inflate
+        /// filter has the same bound; text that people write stays below 50.
+        public var ratio: Int
+        /// Bytes that may come out of however few: a short run of zeros is not a bomb.
+        public var allowance: Int
+
+        public init(length: Int, ratio: Int = 200, allowance: Int = 1 << 20) {
+            self.length = length
+            self.ratio = ratio
+            self.allowance = allowance
+        }
+    }
+
+    private var stages: [DecodingStage]
+    private let limits: Limits
+    private var output: [UInt8] = []
+
+    /// - Parameter contentEncoding: the value of the field; nil if there is none.
+    public init(contentEncoding: String?, limits: Limits) throws(ContentDecodingError) {
+        self.init(codings: try ContentCoding.list(contentEncoding), limits: limits)
+    }
+
+    /// - Parameter codings: in the order in which they were applied.
+    public init(codings: [ContentCoding], limits: Limits) {
+        stages = codings.reversed().map { DecodingStage($0, limits: limits) }
+        self.limits = limits
+    }
+
+    /// Takes the next bytes of the body.
+    public mutating func push(_ bytes: [UInt8]) throws(ContentDecodingError) {
+        var bytes = bytes
+        for stage in stages.indices {
+            guard !bytes.isEmpty else { return }
+            bytes = try stages[stage].decode(bytes)
+        }
+        guard output.count + bytes.count <= limits.length else { throw .tooLong(limit: limits.length) }
+        output += bytes
+    }
+
+    /// The body has ended.
+    ///
+    /// - Returns: what has come out. A body of no bytes is empty in every coding.
+    public consuming func finish() throws(ContentDecodingError) -> [UInt8] {
+        for stage in stages.indices { try stages[stage].finish() }
+        return output
+    }
+
+    /// Undoes the codings of a whole body.
+    public static func decode(
+        _ body: [UInt8], codings: [ContentCoding], limits: Limits
+    ) throws(ContentDecodingError) -> [UInt8] {
+        guard !codings.isEmpty, !body.isEmpty else { return body }
+        var decoder = ContentDecoder(codings: codings, limits: limits)
+        // In pieces, so that what comes out is measured against what has gone in.
+        var start = 0
+        while start < body.count {
+            let end = min(start + 16 << 10, body.count)
+            try decoder.push(Array(body[start..<end]))
+            start = end
+        }
+        return try decoder.finish()
+    }
+}

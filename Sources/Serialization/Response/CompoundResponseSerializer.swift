@@ -1,0 +1,48 @@
+/// Several serializers, asked in order; the first that accepts a response decides: AFCompoundResponseSerializer.
+///
+/// If none accepts, that is an error with each one's reason. (The original hands out the body as it is then,
+/// whatever it is.)
+public struct CompoundResponseSerializer: Sendable {
+    public let serializers: [any ResponseSerializer]
+
+    public init(_ serializers: [any ResponseSerializer]) { self.serializers = serializers }
+
+    /// - Returns: the value of the first serializer that accepts, nil if it has none.
+    public func value(of body: [UInt8], head: ResponseHead) throws(ResponseSerializationError) -> Any? {
+        var errors: [ResponseSerializationError] = []
+        for serializer in serializers {
+            do throws(ResponseSerializationError) {
+                return try serializer.anyValue(of: body, head: head)
+            } catch {
+                errors.append(error)
+            }
+        }
+        throw ResponseSerializationError(none: errors)
+    }
+}
+
+extension ResponseSerializer {
+    fileprivate func anyValue(of body: [UInt8], head: ResponseHead) throws(ResponseSerializationError) -> Any? {
+        try value(of: body, head: head)
+    }
+}
+
+extension ResponseSerializationError {
+    /// None of several serializers accepts. What the last to come that far says is told first: a body that isn't
+    /// JSON under the right type rather than a type that isn't XML's.
+    init(none errors: [ResponseSerializationError]) {
+        func isOfBody(_ error: ResponseSerializationError) -> Bool {
+            if case .malformedBody = error.reason { true } else { false }
+        }
+        guard let first = errors.first(where: isOfBody) ?? errors.first else {
+            self.init(.malformedBody(BodyDefect("no serializer accepts it")), expected: "anything")
+            return
+        }
+        let alike = errors.filter { isOfBody($0) == isOfBody(first) }
+        var expected: [String] = []
+        for error in alike where !expected.contains(error.expected) { expected.append(error.expected) }
+        self.init(
+            first.reason, expected: expected.joined(separator: " or "),
+            underlying: errors.count == 1 ? first.underlying : errors)
+    }
+}

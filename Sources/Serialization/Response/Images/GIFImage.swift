@@ -1,0 +1,83 @@
+internal import CGIF
+
+/// giflib, line by line: no frame is held.
+enum GIFImage {
+    /// Where giflib reads.
+    private final class Reader {
+        let bytes: [UInt8]
+        var at = 0
+
+        init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+        func read(_ count: Int, into target: UnsafeMutablePointer<UInt8>) -> Int {
+            let taken = min(count, bytes.count - at)
+            for index in 0..<taken { target[index] = bytes[at + index] }
+            at += taken
+            return taken
+        }
+    }
+
+    static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
+        let reader = Reader(body)
+        return try decode(reader, limits)
+    }
+
+    private static func decode(_ reader: Reader, _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
+        var code: Int32 = 0
+        let user = Unmanaged.passRetained(reader)
+        defer { user.release() }
+        let file = DGifOpen(
+            user.toOpaque(),
+            { file, target, count in
+                guard let file, let target, let user = file.pointee.UserData else { return 0 }
+                return Int32(Unmanaged<Reader>.fromOpaque(user).takeUnretainedValue().read(Int(count), into: target))
+            }, &code)
+        guard let file else { throw defect(code, reader) }
+        defer { DGifCloseFile(file, nil) }
+
+        var budget = ImageBudget(limits)
+        var frames = 0
+        while true {
+            var kind = UNDEFINED_RECORD_TYPE
+            try check(DGifGetRecordType(file, &kind), file, reader)
+            switch kind {
+            case IMAGE_DESC_RECORD_TYPE:
+                try frame(file, reader, &budget)
+                frames += 1
+            case EXTENSION_RECORD_TYPE:
+                var label: Int32 = 0
+                var block: UnsafeMutablePointer<GifByteType>?
+                try check(DGifGetExtension(file, &label, &block), file, reader)
+                while block != nil { try check(DGifGetExtensionNext(file, &block), file, reader) }
+            case TERMINATE_RECORD_TYPE:
+                guard frames > 0 else { throw ImageDefect("it has no frame") }
+                return ImageSummary(
+                    format: .gif, width: Int(file.pointee.SWidth), height: Int(file.pointee.SHeight), frames: frames)
+            default: throw ImageDefect("an unknown record before byte \(reader.at)")
+            }
+        }
+    }
+
+    private static func frame(
+        _ file: UnsafeMutablePointer<GifFileType>, _ reader: Reader, _ budget: inout ImageBudget
+    ) throws(ImageDefect) {
+        try check(DGifGetImageDesc(file), file, reader)
+        let (width, height) = (Int(file.pointee.Image.Width), Int(file.pointee.Image.Height))
+        try budget.take(width: width, height: height, bytesPerPixel: 1)
+        let line = UnsafeMutablePointer<GifPixelType>.allocate(capacity: width)
+        defer { line.deallocate() }
+        // Interlaced lines come in another order, each as long.
+        for _ in 0..<height { try check(DGifGetLine(file, line, Int32(width)), file, reader) }
+    }
+
+    private static func check(_ result: Int32, _ file: UnsafeMutablePointer<GifFileType>, _ reader: Reader) throws(ImageDefect) {
+        guard result == GIF_ERROR else { return }
+        throw defect(file.pointee.Error, reader)
+    }
+
+    private static func defect(_ code: Int32, _ reader: Reader) -> ImageDefect {
+        guard reader.at < reader.bytes.count else { return .truncated }
+        let message = GifErrorString(code).map { String(cString: $0) } ?? "damaged"
+        return ImageDefect("\(ShownBytes.line(message)), before byte \(reader.at)")
+    }
+}

@@ -1,0 +1,46 @@
+internal import CPNG
+
+/// libpng's simplified interface, which reports errors without longjmp.
+enum PNGImage {
+    static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
+        try checkChunks(body)
+        var image = png_image()
+        image.version = png_uint_32(PNG_IMAGE_VERSION)
+        defer { png_image_free(&image) }
+        // The body's memory has to stay where it is from the first call to the last.
+        let result = body.withUnsafeBytes { bytes -> Result<ImageSummary, ImageDefect> in
+            guard png_image_begin_read_from_memory(&image, bytes.baseAddress, bytes.count) != 0 else { return .failure(defect(image)) }
+            let (width, height) = (Int(image.width), Int(image.height))
+            var budget = ImageBudget(limits)
+            do throws(ImageDefect) {
+                try budget.take(width: width, height: height, bytesPerPixel: 1)
+            } catch {
+                return .failure(error)
+            }
+            // Grey is the least that holds a pixel: whether it can be decoded doesn't depend on it.
+            image.format = 0
+            let pixels = UnsafeMutableRawPointer.allocate(byteCount: width * height, alignment: 1)
+            defer { pixels.deallocate() }
+            var background = png_color(red: 0, green: 0, blue: 0)
+            guard png_image_finish_read(&image, &background, pixels, png_int_32(width), nil) != 0 else { return .failure(defect(image)) }
+            return .success(ImageSummary(format: .png, width: width, height: height, frames: 1))
+        }
+        return try result.get()
+    }
+
+    /// libpng stops at the last pixel: whether the file ends as it should is seen here.
+    private static func checkChunks(_ body: [UInt8]) throws(ImageDefect) {
+        var at = 8
+        while at + 12 <= body.count {
+            let length = body[at..<at + 4].reduce(0) { $0 << 8 | Int($1) }
+            let isEnd = body[at + 4..<at + 8].elementsEqual("IEND".utf8)
+            at += 12 + length
+            if isEnd, at <= body.count { return }
+        }
+        throw .truncated
+    }
+
+    private static func defect(_ image: png_image) -> ImageDefect {
+        withUnsafeBytes(of: image.message) { ImageDefect(ShownBytes.line(String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self))) }
+    }
+}

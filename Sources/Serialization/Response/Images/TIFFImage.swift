@@ -1,0 +1,114 @@
+internal import CTIFF
+internal import Foundation
+
+/// libtiff: every page, strip by strip or tile by tile.
+enum TIFFImage {
+    private static let mostPages = 1_000
+
+    /// The file in memory, and what libtiff says of it.
+    private final class File {
+        let bytes: [UInt8]
+        var at = 0
+        var error: String?
+
+        init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+        static func of(_ handle: thandle_t?) -> File? { handle.map { Unmanaged<File>.fromOpaque($0).takeUnretainedValue() } }
+
+        func read(_ count: Int, into target: UnsafeMutableRawPointer) -> Int {
+            guard at >= 0, at < bytes.count, count > 0 else { return 0 }
+            let taken = min(count, bytes.count - at)
+            bytes.withUnsafeBytes { target.copyMemory(from: $0.baseAddress! + at, byteCount: taken) }
+            at += taken
+            return taken
+        }
+    }
+
+    static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
+        let file = File(body)
+        let handle = Unmanaged.passRetained(file)
+        defer { handle.release() }
+        guard let options = TIFFOpenOptionsAlloc() else { throw ImageDefect("no memory for a decoder") }
+        defer { TIFFOpenOptionsFree(options) }
+        TIFFOpenOptionsSetMaxSingleMemAlloc(options, tmsize_t(limits.memory))
+        TIFFOpenOptionsSetErrorHandlerExtR(
+            options,
+            { _, handle, _, format, arguments in
+                if let file = File.of(handle), file.error == nil, let format, let arguments {
+                    file.error = NSString(format: String(cString: format), arguments: arguments) as String
+                }
+                return 1
+            }, handle.toOpaque())
+        // Unknown tags and the like; a handler of its own, so that nothing is printed.
+        TIFFOpenOptionsSetWarningHandlerExtR(options, { _, _, _, _, _ in 1 }, nil)
+        guard let tiff = open(handle.toOpaque(), options) else { throw defect(file) }
+        defer { TIFFClose(tiff) }
+        return try pages(tiff, file, limits)
+    }
+
+    /// "m": what isn't a file can't be mapped.
+    private static func open(_ handle: thandle_t, _ options: OpaquePointer) -> OpaquePointer? {
+        TIFFClientOpenExt(
+            "body", "rm", handle,
+            { handle, target, count in
+                guard let file = File.of(handle), let target else { return 0 }
+                return tmsize_t(file.read(Int(count), into: target))
+            },
+            { _, _, _ in 0 },
+            { handle, offset, whence in
+                guard let file = File.of(handle) else { return UInt64.max }
+                let base = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? file.at : file.bytes.count
+                let (at, overflows) = base.addingReportingOverflow(Int(truncatingIfNeeded: offset))
+                guard !overflows, at >= 0 else { return UInt64.max }
+                file.at = at
+                return UInt64(at)
+            },
+            { _ in 0 },
+            { handle in UInt64(File.of(handle)?.bytes.count ?? 0) },
+            { _, _, _ in 0 }, { _, _, _ in }, options)
+    }
+
+    private static func pages(_ tiff: OpaquePointer, _ file: File, _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
+        var budget = ImageBudget(limits)
+        var first: (width: Int, height: Int)?
+        var count = 0
+        repeat {
+            guard count < mostPages else { throw ImageDefect("more than \(mostPages) pages") }
+            let page = (width: Int(field(tiff, TIFFTAG_IMAGEWIDTH) as UInt32), height: Int(field(tiff, TIFFTAG_IMAGELENGTH) as UInt32))
+            let samples = Int(max(field(tiff, TIFFTAG_SAMPLESPERPIXEL) as UInt16, 1))
+            let bits = Int(max(field(tiff, TIFFTAG_BITSPERSAMPLE) as UInt16, 1))
+            try budget.take(width: page.width, height: page.height, bytesPerPixel: (samples * bits + 7) / 8)
+            try decodePage(tiff, file, limits)
+            first = first ?? page
+            count += 1
+        } while TIFFReadDirectory(tiff) != 0
+        guard file.error == nil, let first else { throw defect(file) }
+        return ImageSummary(format: .tiff, width: first.width, height: first.height, frames: count)
+    }
+
+    private static func decodePage(_ tiff: OpaquePointer, _ file: File, _ limits: ImageLimits) throws(ImageDefect) {
+        let isTiled = TIFFIsTiled(tiff) != 0
+        let size = Int(isTiled ? TIFFTileSize(tiff) : TIFFStripSize(tiff))
+        let count = isTiled ? TIFFNumberOfTiles(tiff) : TIFFNumberOfStrips(tiff)
+        guard size > 0, size <= limits.memory, Int(count) <= file.bytes.count, count > 0 else { throw defect(file) }
+        let target = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: 16)
+        defer { target.deallocate() }
+        for index in 0..<count {
+            let read =
+                isTiled
+                ? TIFFReadEncodedTile(tiff, index, target, tmsize_t(size)) : TIFFReadEncodedStrip(tiff, index, target, tmsize_t(size))
+            guard read >= 0, file.error == nil else { throw defect(file) }
+        }
+    }
+
+    /// The value of a field with a default; 0 if there is none.
+    private static func field<Value: FixedWidthInteger>(_ tiff: OpaquePointer, _ tag: Int32) -> Value {
+        var value: Value = 0
+        withUnsafeMutablePointer(to: &value) { pointer in
+            _ = withVaList([pointer]) { TIFFVGetFieldDefaulted(tiff, UInt32(tag), $0) }
+        }
+        return value
+    }
+
+    private static func defect(_ file: File) -> ImageDefect { ImageDefect(file.error.map(ShownBytes.line) ?? "damaged") }
+}

@@ -1,0 +1,52 @@
+internal import CWebP
+
+/// libwebp: a still image, or each frame of an animation.
+enum WebPImage {
+    static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
+        let result = body.withUnsafeBufferPointer { bytes -> Result<ImageSummary, ImageDefect> in
+            do throws(ImageDefect) { return .success(try decode(bytes, limits)) } catch { return .failure(error) }
+        }
+        return try result.get()
+    }
+
+    private static func decode(_ bytes: UnsafeBufferPointer<UInt8>, _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
+        var data = WebPData(bytes: bytes.baseAddress, size: bytes.count)
+        guard let container = WebPDemux(&data) else { throw ImageDefect("its parts are damaged or cut off") }
+        defer { WebPDemuxDelete(container) }
+        var budget = ImageBudget(limits)
+        var frame = WebPIterator()
+        guard WebPDemuxGetFrame(container, 1, &frame) != 0 else { throw ImageDefect("it has no frame") }
+        defer { WebPDemuxReleaseIterator(&frame) }
+        var frames = 0
+        repeat {
+            guard frame.complete != 0 else { throw .truncated }
+            try decode(frame.fragment, &budget)
+            frames += 1
+        } while WebPDemuxNextFrame(&frame) != 0
+        return ImageSummary(
+            format: .webp, width: Int(WebPDemuxGetI(container, WEBP_FF_CANVAS_WIDTH)),
+            height: Int(WebPDemuxGetI(container, WEBP_FF_CANVAS_HEIGHT)), frames: frames)
+    }
+
+    private static func decode(_ fragment: WebPData, _ budget: inout ImageBudget) throws(ImageDefect) {
+        var config = WebPDecoderConfig()
+        guard WebPInitDecoderConfig(&config) != 0 else { throw ImageDefect("another version of libwebp is installed") }
+        try check(WebPGetFeatures(fragment.bytes, fragment.size, &config.input))
+        // What comes out, and as much again for a lossless image within the decoder.
+        try budget.take(width: Int(config.input.width), height: Int(config.input.height), bytesPerPixel: 8)
+        config.output.colorspace = MODE_RGBA
+        defer { WebPFreeDecBuffer(&config.output) }
+        try check(WebPDecode(fragment.bytes, fragment.size, &config))
+    }
+
+    private static func check(_ status: VP8StatusCode) throws(ImageDefect) {
+        switch status {
+        case VP8_STATUS_OK: return
+        case VP8_STATUS_NOT_ENOUGH_DATA, VP8_STATUS_SUSPENDED: throw .truncated
+        case VP8_STATUS_BITSTREAM_ERROR: throw ImageDefect("its bit stream is damaged")
+        case VP8_STATUS_UNSUPPORTED_FEATURE: throw ImageDefect("it uses what libwebp doesn't support")
+        case VP8_STATUS_OUT_OF_MEMORY: throw ImageDefect("no memory to decode it")
+        default: throw ImageDefect("libwebp refuses it, code \(status.rawValue)")
+        }
+    }
+}

@@ -1,0 +1,36 @@
+/// What a response serializer judges before there is a body.
+public struct ResponseHead: Sendable, Hashable {
+    public enum Body: Sendable, Hashable {
+        /// The message can't have one: an answer to HEAD, 1xx, 204, 205, 304 (RFC 9110 section 6.4.1).
+        case none
+        /// Bytes, as transferred.
+        case length(Int)
+        /// It ends when it ends: chunked, by close, or streams of HTTP/2 without a length.
+        case unknownLength
+    }
+
+    public let status: Int
+    /// Nil: the field is missing or empty.
+    public let contentType: ContentType?
+    /// The value of Content-Encoding: codings in the order in which they were applied. Nil: missing.
+    public let contentEncoding: String?
+    public let body: Body
+
+    /// - Parameters:
+    ///   - isAnswerToHEAD: the request's method is HEAD.
+    ///   - contentLength: nil if the length isn't known when the body begins.
+    public init(
+        status: Int, isAnswerToHEAD: Bool = false, contentType: ContentType?, contentEncoding: String? = nil,
+        contentLength: Int?
+    ) {
+        self.status = status
+        self.contentType = contentType.flatMap { $0.description.isEmpty ? nil : $0 }
+        self.contentEncoding = contentEncoding
+        body =
+            switch status {
+            case 100..<200, 204, 205, 304: .none
+            case _ where isAnswerToHEAD: .none
+            default: contentLength.map { .length($0) } ?? .unknownLength
+            }
+    }
+}

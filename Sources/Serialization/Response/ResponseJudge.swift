@@ -1,0 +1,88 @@
+/// Judges responses by the rules that hold for an exchange: first the head, then, only if a rule has to read it,
+/// the body. A value without state: one serves all exchanges with the rules.
+///
+/// What is judged, and what isn't:
+/// - Interim responses (1xx) are not. 101 is final: it needs a status that is accepted; what follows it is not HTTP.
+/// - An answer to HEAD, 204, 205 and 304 have no body: their status counts. 304 answers the client's own condition,
+///   and is accepted where no `status` is written.
+/// - 206 is a part, which by itself is neither right nor wrong: its head counts.
+/// - `serializer: http` accepts every status unless `status` is written; the others accept 200–299 then.
+package struct ResponseJudge: Sendable {
+    /// Nil: any.
+    private let statuses: [StatusRange]?
+    private let serializers: [ResponseRules.Serializer]
+    /// Of all serializers; nil if one of them accepts any.
+    private let contentTypes: [MediaRange]?
+    private let rules: ResponseRules
+    private let inspectedBody: Int
+
+    /// - Parameter inspectedBody: bytes of a body that are held back at most, as transferred and as decoded.
+    /// - Returns: nil if the rules ask for nothing.
+    package init?(_ rules: ResponseRules, inspectedBody: Int) {
+        let isHTTPAlone = rules.serializers == [.http]
+        guard !isHTTPAlone || rules.status != nil || rules.contentTypes != nil || rules.maxBody != nil else { return nil }
+        statuses = rules.status ?? (isHTTPAlone ? nil : [.success, StatusRange(304...304)])
+        serializers = rules.serializers
+        let ofEach = rules.serializers.compactMap(\.contentTypes)
+        contentTypes = rules.contentTypes ?? (ofEach.count == serializers.count ? Array(ofEach.joined()) : nil)
+        self.rules = rules
+        self.inspectedBody = inspectedBody
+    }
+
+    /// Judges a head, once for each response.
+    package func verdict(on head: ResponseHead) -> HeadVerdict {
+        if (100..<200).contains(head.status), head.status != 101 { return .pass(limit: nil) }
+        let criteria = HeadCriteria(statuses: statuses, contentTypes: contentTypes)
+        let isEmpty = head.body == .none || head.body == .length(0)
+        let error = criteria.error(in: head, bodyIsEmpty: isEmpty)
+        if let error, case .unacceptableStatus = error.reason { return .refuse(error) }
+        guard !isEmpty else { return .pass(limit: nil) }
+        if case .length(let length) = head.body, let most = rules.maxBody, length > most {
+            return .refuse(ResponseSerializationError(.tooLong(limit: most), expected: "at most \(most) bytes"))
+        }
+        if let error { return refusal(error, of: head) }
+        let bodySerializers = bodySerializers(for: head)
+        let rewrites = rules.removeNullValues && bodySerializers.first != .http
+        guard head.status != 206, rewrites || !bodySerializers.contains(.http) else { return .pass(limit: rules.maxBody) }
+        do {
+            let codings = try ContentCoding.list(head.contentEncoding)
+            let judgement = BodyJudgement(
+                serializers: bodySerializers, codings: codings, rules: rules, inspectedBody: inspectedBody)
+            return .hold(judgement, limit: rules.maxBody)
+        } catch {
+            return refusal(ResponseSerializationError(.undecodable(error), expected: Self.codings), of: head)
+        }
+    }
+
+    private static let codings = ContentCoding.allCases.map(\.rawValue).joined(separator: ", ")
+
+    /// Only a body can be of a wrong type, and whether there is one shows with its first byte.
+    private func refusal(_ error: ResponseSerializationError, of head: ResponseHead) -> HeadVerdict {
+        head.body == .unknownLength ? .refuseUnlessEmpty(error) : .refuse(error)
+    }
+
+    /// Those whose own types include the response's, else (where `content_types` allows others) all.
+    private func bodySerializers(for head: ResponseHead) -> [ResponseRules.Serializer] {
+        let own = serializers.filter { serializer in
+            guard let types = serializer.contentTypes else { return true }
+            guard let essence = head.contentType?.essence else { return false }
+            return types.contains { $0.includes(essence: essence) }
+        }
+        return own.isEmpty ? serializers : own
+    }
+}
+
+/// What becomes of a response by its head.
+package enum HeadVerdict: Sendable {
+    /// It goes on, and its body as it comes.
+    ///
+    /// - limit: bytes, as transferred, after which it is cut; nil: any number.
+    case pass(limit: Int?)
+    /// It waits until its body has been judged; that needs all of it.
+    ///
+    /// - limit: as above.
+    case hold(BodyJudgement, limit: Int?)
+    /// It waits for the first byte of the body: if one comes, it is refused, else it goes on.
+    case refuseUnlessEmpty(ResponseSerializationError)
+    case refuse(ResponseSerializationError)
+}

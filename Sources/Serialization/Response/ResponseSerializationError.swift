@@ -1,0 +1,98 @@
+/// Why a response isn't what it should be.
+///
+/// As in the original, a wrong status has the wrong content type nested in it, if that is wrong too.
+public struct ResponseSerializationError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The codes of NSURLErrorDomain that the original uses, and one more of the same domain.
+    public enum Code: Int, Sendable {
+        /// NSURLErrorBadServerResponse: the status.
+        case badServerResponse = -1011
+        /// NSURLErrorCannotDecodeContentData: the content type, or a body that isn't of it.
+        case cannotDecodeContentData = -1016
+        /// NSURLErrorDataLengthExceedsMaximum: the length.
+        case dataLengthExceedsMaximum = -1103
+    }
+
+    public enum Reason: Sendable, Hashable {
+        case unacceptableStatus(Int)
+        /// Nil: the response has a body and no content type.
+        case unacceptableContentType(ContentType?)
+        case malformedBody(BodyDefect)
+        /// The content coding (gzip, br …) can't be undone.
+        case undecodable(ContentDecodingError)
+        /// The body is longer than a rule allows.
+        case tooLong(limit: Int)
+        /// The body is longer than what is held back for a judgement.
+        case tooLongToJudge(limit: Int)
+    }
+
+    public let reason: Reason
+    /// What would have been accepted, for people: `200-299, 304`, `application/json`, `JSON`.
+    public let expected: String
+    /// What else is wrong: the content type under a status; under a body that none of several serializers
+    /// accepts, each one's own reason.
+    public let underlying: [ResponseSerializationError]
+
+    init(_ reason: Reason, expected: String, underlying: [ResponseSerializationError] = []) {
+        self.reason = reason
+        self.expected = expected
+        self.underlying = underlying
+    }
+
+    public var code: Code {
+        switch reason {
+        case .unacceptableStatus: .badServerResponse
+        case .unacceptableContentType, .malformedBody, .undecodable: .cannotDecodeContentData
+        case .tooLong, .tooLongToJudge: .dataLengthExceedsMaximum
+        }
+    }
+
+    /// What came instead of what was expected, for people.
+    public var received: String {
+        switch reason {
+        case .unacceptableStatus(let status): "\(status)"
+        case .unacceptableContentType(let type): type?.description ?? "no content type"
+        case .malformedBody(let defect): defect.description
+        case .undecodable(let error): error.description
+        case .tooLong, .tooLongToJudge: "a longer body"
+        }
+    }
+
+    /// Where in the body the first thing is that is wrong, if that is known.
+    public var place: TextPlace? {
+        if case .malformedBody(let defect) = reason { defect.place } else { nil }
+    }
+
+    /// A line without the host: `Unacceptable status 500`.
+    public var description: String { text(source: nil) }
+
+    /// A line for people: `Unacceptable status 500 from api.example.com`.
+    public func description(host: String) -> String { text(source: host) }
+
+    private func text(source: String?) -> String {
+        let from = source.map { " from \($0)" } ?? ""
+        let of = source.map { " of \($0)" } ?? ""
+        return switch reason {
+        case .unacceptableStatus(let status): "Unacceptable status \(status)\(from)"
+        case .unacceptableContentType(let type?): "Unacceptable content type \(type)\(from)"
+        case .unacceptableContentType(nil): "Missing content type\(from)"
+        case .malformedBody(let defect): "Body\(of) is not \(expected): \(defect)"
+        case .undecodable(let error): "Body\(of) can't be decoded: \(error)"
+        case .tooLong(let limit): "Body\(of) is longer than max_body, \(limit) bytes"
+        case .tooLongToJudge(let limit): "Body\(of) is too long to judge: the limit is \(limit) bytes"
+        }
+    }
+}
+
+/// The first thing that is wrong in a body.
+public struct BodyDefect: Error, Sendable, Hashable, CustomStringConvertible {
+    public let place: TextPlace?
+    /// For people, without the place.
+    public let explanation: String
+
+    init(_ explanation: String, at place: TextPlace? = nil) {
+        self.explanation = explanation
+        self.place = place
+    }
+
+    public var description: String { place.map { "\($0): \(explanation)" } ?? explanation }
+}

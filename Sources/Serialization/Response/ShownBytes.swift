@@ -1,0 +1,30 @@
+/// Received bytes for people: whatever a terminal or a log could take for more than text is escaped.
+enum ShownBytes {
+    static func text(_ bytes: Span<UInt8>, most: Int = 100) -> String {
+        let shown = min(bytes.count, most)
+        var copy: [UInt8] = []
+        copy.reserveCapacity(shown)
+        for index in 0..<shown { copy.append(bytes[index]) }
+        var text = ""
+        for scalar in String(decoding: copy, as: UTF8.self).unicodeScalars {
+            text += Self.text(scalar)
+        }
+        return bytes.count > shown ? text + "…" : text
+    }
+
+    /// What a library says, which may quote the body: its first line.
+    static func line(_ message: String) -> String {
+        let line = message.split(whereSeparator: \.isNewline).first.map(String.init) ?? message
+        var text = line
+        while text.last == "." || text.last == " " { text.removeLast() }
+        return text.withUTF8 { Self.text($0.span, most: 200) }
+    }
+
+    static func text(_ scalar: Unicode.Scalar) -> String {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned:
+            "\\u{" + String(scalar.value, radix: 16, uppercase: true) + "}"
+        default: String(scalar)
+        }
+    }
+}

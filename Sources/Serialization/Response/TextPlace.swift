@@ -1,0 +1,30 @@
+/// Where in a text something stands, as editors count it.
+public struct TextPlace: Sendable, Hashable, CustomStringConvertible {
+    /// From 1. A line ends with a line feed.
+    public let line: Int
+    /// From 1, in characters (Unicode scalars); nil where only the line is known.
+    public let column: Int?
+
+    public init(line: Int, column: Int?) {
+        self.line = line
+        self.column = column
+    }
+
+    /// The place of a byte of UTF-8.
+    init(ofByte offset: Int, in text: Span<UInt8>) {
+        var line = 1
+        var column = 1
+        for index in 0..<min(offset, text.count) {
+            let byte = text[index]
+            if byte == 0x0A {
+                line += 1
+                column = 1
+            } else if byte & 0xC0 != 0x80 {
+                column += 1
+            }
+        }
+        self.init(line: line, column: column)
+    }
+
+    public var description: String { column.map { "line \(line), column \($0)" } ?? "line \(line)" }
+}

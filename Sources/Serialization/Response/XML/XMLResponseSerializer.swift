@@ -1,0 +1,21 @@
+/// Judges whether a body is well-formed XML: AFXMLParserResponseSerializer and AFXMLDocumentResponseSerializer.
+/// The value is the body, for the parser of your choice.
+///
+/// Nothing is ever fetched: no DTD, no entity, no file. Entities that the document declares itself are checked, and
+/// refused if they amplify (billion laughs). Elements nest at most 256 deep. Namespaces are not judged.
+public struct XMLResponseSerializer: ResponseSerializer {
+    public static let contentTypes = [MediaRange].known("application/xml", "text/xml")
+
+    public var format: String { "XML" }
+    public var acceptableStatuses: [StatusRange] = [.success]
+    public var acceptableContentTypes: [MediaRange]? = Self.contentTypes
+
+    public init() {}
+
+    /// - Returns: nil if the body is empty.
+    public func value(ofBody body: [UInt8]) throws(BodyDefect) -> [UInt8]? {
+        guard !body.isEmpty else { return nil }
+        try XMLWellFormedness.check(body)
+        return body
+    }
+}
