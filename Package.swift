@@ -21,7 +21,7 @@ func tests(_ room: String, _ imports: [Target.Dependency] = []) -> Target {
         name: room + "Tests", dependencies: [.target(name: room)] + imports, swiftSettings: settings)
 }
 
-func library(_ name: String, pkgConfig: String, package: String) -> Target {
+func library(_ name: String, pkgConfig: String?, package: String) -> Target {
     .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
 }
 
@@ -46,14 +46,29 @@ let package = Package(
         library("CIDN2", pkgConfig: "libidn2", package: "libidn2-dev"),
         library("CPSL", pkgConfig: "libpsl", package: "libpsl-dev"),
         library("CMNL", pkgConfig: "libmnl", package: "libmnl-dev"),
+        library("CXML2", pkgConfig: "libxml-2.0", package: "libxml2-dev"),
+        library("CZlib", pkgConfig: "zlib", package: "zlib1g-dev"),
+        library("CBrotli", pkgConfig: "libbrotlidec", package: "libbrotli-dev"),
+        library("CZstd", pkgConfig: "libzstd", package: "libzstd-dev"),
+        library("CPNG", pkgConfig: "libpng", package: "libpng-dev"),
+        library("CTurboJPEG", pkgConfig: "libturbojpeg", package: "libturbojpeg0-dev"),
+        library("CGIF", pkgConfig: "libgif", package: "libgif-dev"),
+        library("CWebP", pkgConfig: "libwebpdemux", package: "libwebp-dev"),
+        library("CTIFF", pkgConfig: "libtiff-4", package: "libtiff-dev"),
+        // Without pkg-config, of whose flags the package manager refuses one (-DAVIF_DLL).
+        library("CAVIF", pkgConfig: nil, package: "libavif-dev"),
         .target(name: "CShims", dependencies: ["CLibevent", "COpenSSL", "CCares"]),
 
         room("EventLoop", ["CLibevent", "CCares", "CShims"]),
         room("TLS", ["COpenSSL", "CShims"]),
         room("HTTPWire", []),
         room("Security", ["TLS", "CIDN2", "CPSL"]),
-        room("Serialization", []),
         room("Reachability", ["EventLoop", "CMNL"]),
+        room(
+            "Serialization",
+            [
+                "CXML2", "CZlib", "CBrotli", "CZstd", "CPNG", "CTurboJPEG", "CGIF", "CWebP", "CTIFF", "CAVIF",
+            ]),
         room("Transport", ["EventLoop", "TLS"]),
         room("Session", ["Transport", "Security", "Serialization", "HTTPWire", "EventLoop", "TLS"]),
         room(
