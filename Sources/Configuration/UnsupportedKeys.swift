@@ -4,7 +4,6 @@ enum UnsupportedKeys {
     static let ofThisVersion: Set<String> = [
         "admin",
         "clients",
-        "limits.inspected_body",
         "limits.replay_body",
         "reachability",
 
@@ -20,12 +19,6 @@ enum UnsupportedKeys {
         "session.allow_wwan",
         "session.base_url",
 
-        "request.headers",
-        "request.set_headers",
-        "request.remove_headers",
-        "request.accept_language",
-        "request.authorization",
-        "request.cookies",
         "request.serializer",
         "request.parameters",
         "request.query_methods",
@@ -34,12 +27,5 @@ enum UnsupportedKeys {
         "request.throttle",
         "request.upgrade_insecure",
 
-        "response.status",
-        "response.content_types",
-        "response.serializer",
-        "response.remove_null_values",
-        "response.max_body",
-        "response.oversize",
-        "response.enforcement",
     ]
 }

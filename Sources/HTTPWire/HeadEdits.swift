@@ -29,6 +29,8 @@ package struct HeadEdits: Sendable {
         list.append(Edit(name: name, action: action, lowercase: name.lowercased()))
     }
 
+    package mutating func append(_ others: HeadEdits) { list += others.list }
+
     /// Whether a received field of that name gives way.
     func drops(_ name: ByteRange, in bytes: Span<UInt8>) -> Bool {
         for edit in list {

@@ -53,3 +53,53 @@ package struct ResponseView: ~Escapable {
         self.bytes = bytes
     }
 }
+
+/// A response's head with its bytes: for one that is written again.
+package struct OwnedResponse: Sendable {
+    private let head: ResponseHead
+    private let bytes: [UInt8]
+
+    package init(_ view: borrowing ResponseView) {
+        head = view.head
+        bytes = view.bytes.extracting(0..<Int(view.head.length)).withUnsafeBufferPointer { Array($0) }
+    }
+
+    /// - Parameter bytes: a whole head, its empty line included, of an answer to anything but HEAD and CONNECT.
+    package init(_ bytes: [UInt8]) throws(WireError) {
+        var parser = HeadParser(limit: bytes.count)
+        var head = ResponseHead()
+        switch parser.parseResponse(bytes.span, to: .get, into: &head) {
+        case .complete: break
+        case .malformed(let error): throw error
+        case .incomplete, .tooLarge, .tooManyFields: throw WireError(.statusLine, at: bytes.count)
+        }
+        self.head = head
+        self.bytes = bytes
+    }
+
+    package var view: ResponseView {
+        @_lifetime(borrow self)
+        get { ResponseView(head, bytes.span) }
+    }
+
+    /// The same response with another body, uncoded, of `length` bytes: what speaks of the old body's bytes goes, and
+    /// a strong validator becomes weak (RFC 9110 section 7.7 and 8.8.1).
+    package func withBody(of length: Int) -> OwnedResponse? {
+        var out = Array("HTTP/1.1 \(head.status) ".utf8) + bytes[head.reason.offsets] + Array("\r\n".utf8)
+        for field in head.fields {
+            let name = field.name.text(in: bytes.span).lowercased()
+            switch name {
+            case "content-length", "transfer-encoding", "trailer", "content-encoding", "content-md5", "content-digest",
+                "repr-digest", "digest", "accept-ranges":
+                continue
+            case "etag" where !field.value.text(in: bytes.span).hasPrefix("W/"):
+                out += "ETag: W/".utf8
+                out += bytes[field.value.offsets]
+                out += "\r\n".utf8
+            default: out += bytes[field.line.offsets]
+            }
+        }
+        out += "Content-Length: \(length)\r\n\r\n".utf8
+        return try? OwnedResponse(out)
+    }
+}

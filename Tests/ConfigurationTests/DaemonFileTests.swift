@@ -159,7 +159,6 @@ import Testing
         ("limits: {request_head: 100}\n", "1:24: error: request_head: 100 is out of range; write a size from 1KiB to 16MiB"),
         ("limits: {request_head: 9999999999GiB}\n", "1:24: error: request_head: \"9999999999GiB\" is too big"),
         ("limits: {clients: 1e4}\n", "1:19: error: clients: \"1e4\" is not a whole number"),
-        ("limits: {inspected_body: 1MiB}\n", "1:26: error: limits.inspected_body: not supported yet by this version; leave the line out"),
         ("log: {level: warn}\n", "1:14: error: level: unknown value \"warn\"; write trace, debug, info, notice, warning, error or critical"),
         ("log: {level: eror}\n", "1:14: error: level: unknown value \"eror\"; did you mean \"error\"?"),
         ("log: {format: journald}\n", "1:15: error: format: journald fields are not built yet in this version; write auto, text or json"),

@@ -46,8 +46,10 @@ package final class RuleLayers: Sendable {
         let blocks = (self.defaults, self.entry)
         laid = Self.choices(blocks.0, blocks.1).map { choice in
             let laid = Laid(Self.layers(choice, blocks.0, blocks.1))
+            let sources = laid.keys.map { ($0.name, "\($0.source), \($0.place)") }
             return ExchangeRules(
-                session: laid.session.rules, request: laid.request.rules, response: laid.response.rules)
+                session: laid.session.rules, request: laid.request.rules, response: laid.response.rules,
+                sources: Dictionary(sources) { first, _ in first })
         }
     }
 

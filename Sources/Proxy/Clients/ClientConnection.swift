@@ -191,7 +191,22 @@ final class ClientConnection {
             }
         }
         exchangeRoute = route
-        server.begin(to: route.destination, over: takeKept(for: route))
+        guard route.rules != nil else { return server.begin(to: route.destination, over: takeKept(for: route)) }
+        beginShaped(route)
+    }
+
+    /// The request goes to a host with rules.
+    private func beginShaped(_ route: Route) {
+        let rules: ExchangeRules?
+        switch server.readRequest({ worker.rules(for: $0, to: route) }) {
+        case .success(let found): rules = found
+        case .failure:
+            return server.refuseRequest(.ambiguousPath(host: route.authority.host, entry: route.entry?.location))
+        }
+        if case .plain = route.target.layer, rules?.sendsSecret == true {
+            return server.refuseRequest(.secretInTheClear(host: route.authority.host, entry: route.entry?.location))
+        }
+        server.begin(to: route.destination, by: rules, over: takeKept(for: route))
     }
 
     private func answerAsFinalRecipient() {

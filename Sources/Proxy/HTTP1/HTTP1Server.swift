@@ -247,9 +247,10 @@ final class HTTP1Server: ByteStreamOwner {
     func headTaken() { headLength = 0 }
 
     /// Passes the request in hand on.
-    func begin(to destination: Destination, over leased: UpstreamConnection?) {
+    /// - Parameter rules: what shapes it and judges the answer; nil: nothing does.
+    func begin(to destination: Destination, by rules: ExchangeRules? = nil, over leased: UpstreamConnection?) {
         phase = .exchanging
-        exchange.begin(to: destination, over: leased)
+        exchange.begin(to: destination, by: rules, over: leased)
     }
 
     // MARK: Answers of the proxy's own

@@ -27,6 +27,8 @@ final class Route {
         self.client = client
     }
 
+    /// What is written about exchanges with the host; nil: nothing.
+    var rules: RuleLayers? { entry == nil ? snapshot.defaultRules : entry?.rules }
     var authority: Authority { destination.authority }
     var target: UpstreamTarget { destination.target }
     var origin: Origin { destination.origin }

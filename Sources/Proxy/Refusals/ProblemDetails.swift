@@ -11,9 +11,10 @@ struct ProblemDetails: Encodable {
     private let host: String?
     private let presentedPins: [String]?
     private let configuredPins: [String]?
+    private let response: RefusalReport.Mismatch?
 
     private enum CodingKeys: String, CodingKey {
-        case type, title, status, detail, error, host
+        case type, title, status, detail, error, host, response
         case presentedPins = "presented_pins"
         case configuredPins = "configured_pins"
     }
@@ -26,6 +27,7 @@ struct ProblemDetails: Encodable {
         error = report.proxyStatusError
         host = report.host.isEmpty ? nil : report.host
         presentedPins = report.presentedPins.isEmpty ? nil : report.presentedPins
+        response = report.mismatch
         configuredPins = report.configuredPins.isEmpty ? nil : report.configuredPins
     }
 

@@ -1,6 +1,7 @@
 import EventLoop
 import HTTPWire
 import Security
+import Serialization
 import Session
 import TLS
 
@@ -39,6 +40,15 @@ enum ProxyError {
     case tooManyResponseFields(host: String)
     case unaskedUpgrade(host: String)
     case noResponse(after: Duration, host: String)
+    case bodyBroke(String, host: String)
+    // The rules'.
+    /// - Parameter source: the rule, and where it is written.
+    indirect case unacceptable(ResponseSerializationError, source: String?, host: String, PolicySource?)
+    case notJudged(host: String)
+    /// Readings of the path lead to different rules.
+    case ambiguousPath(host: String, entry: String?)
+    /// The rules would send a password or token in the clear.
+    case secretInTheClear(host: String, entry: String?)
 
     /// Whether the client may go on with another request on the same connection.
     var keepsConnection: Bool {
@@ -61,6 +71,9 @@ enum ProxyError {
         case .tooManyResponseFields: .tooManyResponseFields(host: host)
         case .unaskedUpgrade: .unaskedUpgrade(host: host)
         case .noResponse(let time): .noResponse(after: time, host: host)
+        case .bodyBroke(let cause): .bodyBroke(cause, host: host)
+        case .unacceptable(let error, let source): .unacceptable(error, source: source, host: host, destination.source)
+        case .notJudged: .notJudged(host: host)
         }
     }
 
@@ -162,6 +175,23 @@ enum ProxyError {
                 "the response's head has more than \(HeadParser.fieldLimit) field lines, which is a fixed limit", host)
         case .unaskedUpgrade(let host):
             .origin(502, "Malformed response from \(host)", "http_protocol_error", "101 Switching Protocols that no one asked for", host)
+        case .bodyBroke(let cause, let host):
+            .origin(
+                502, "Incomplete response from \(host)", "http_response_incomplete",
+                "\(cause), before the response could be judged", host)
+        case .unacceptable(let error, let source, let host, let policy):
+            error.report(of: host, by: source, policy)
+        case .notJudged(let host): Self.notJudged(host)
+        case .ambiguousPath(let host, let entry):
+            Self.clientError(
+                400, "Ambiguous path for \(host)", "http_request_error",
+                "servers read this path in different ways, which lead to different rules of \(entry ?? "the defaults"): "
+                    + "ask for it without //, ., .., ;, a backslash, %2f or %5c")
+        case .secretInTheClear(let host, let entry):
+            Self.policy(
+                "Secret for \(host) not sent in the clear", "the rules would send a password or token over http://", host: host,
+                advice: "The request rules of \(entry ?? "the defaults") add a secret: ask for the host with https://, or "
+                    + "write upgrade_insecure: true there.")
         case .noResponse(let time, let host):
             .origin(504, "\(host) did not answer", "http_response_timeout", "no response within \(time) (timeouts.first_byte)", host)
         }
@@ -182,6 +212,14 @@ enum ProxyError {
         var report = clientError(
             503, "Too many passwords are being checked", "proxy_internal_response",
             "\(limit) passwords are waiting to be compared, and no more can wait; ask again in a moment")
+        report.extraFields = [("Retry-After", "\(retrySeconds)")]
+        return report
+    }
+
+    private static func notJudged(_ host: String) -> RefusalReport {
+        var report = RefusalReport.origin(
+            503, "Response from \(host) not judged", "proxy_internal_response",
+            "too many responses wait to be judged by the response rules; ask again in a moment", host)
         report.extraFields = [("Retry-After", "\(retrySeconds)")]
         return report
     }

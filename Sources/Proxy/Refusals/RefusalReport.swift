@@ -18,6 +18,8 @@ struct RefusalReport {
     /// The pins of the verified chain and those of the policy, as pin files write them.
     var presentedPins: [String] = []
     var configuredPins: [String] = []
+    /// What is wrong with the response.
+    var mismatch: Mismatch?
     var extraFields: [(String, String)] = []
     var keepAlive = false
 

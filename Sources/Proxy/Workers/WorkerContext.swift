@@ -23,6 +23,8 @@ final class WorkerContext {
     private let resolver: Resolver
     private let accessLog: AccessLog
     private(set) var isDraining = false
+    /// Used again for each request to a host with rules for some paths.
+    private var readings = PathReadings()
 
     init(loop: EventLoop, shared: ProxyContext, configuration: ActiveConfiguration) throws {
         self.loop = loop
@@ -38,7 +40,10 @@ final class WorkerContext {
         self.accessLog = accessLog
         var hooks = TaskHooks()
         hooks.completed = { accessLog.write($0, now: loop.now) }
-        session = SessionManager(loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: hooks)
+        let findings = ResponseEvents(accessLog: accessLog, logger: shared.logger)
+        hooks.judged = { findings.tell($0, $1) }
+        session = SessionManager(
+            loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: hooks, judging: shared.judging)
         settle(configuration)
     }
 
@@ -52,6 +57,22 @@ final class WorkerContext {
         Router(configuration: configuration, pool: session.pool, loops: shared.loops)
             .decide(authority, for: purpose, client: client)
     }
+
+    /// The rules that hold for a request; nil where nothing is written about its host.
+    func rules(for request: borrowing RequestView, to route: Route) -> Result<ExchangeRules?, AmbiguousPath> {
+        guard let layers = route.rules else { return .success(nil) }
+        switch request.head.targetForm {
+        case .absolute(let target): readings.take(request.bytes.extracting(target.pathAndQuery.offsets))
+        default: readings.take(request.bytes.extracting(request.head.target.offsets))
+        }
+        switch layers.choose(&readings, method: request.bytes.extracting(request.head.methodRange.offsets)) {
+        case .decided(let choice): return .success(layers.rules(choice))
+        case .ambiguous: return .failure(AmbiguousPath())
+        }
+    }
+
+    /// Readings of a path lead to different rules.
+    struct AmbiguousPath: Error {}
 
     // MARK: The configuration
 

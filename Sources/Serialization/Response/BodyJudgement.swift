@@ -6,6 +6,9 @@ package struct BodyJudgement: Sendable {
     let rules: ResponseRules
     let inspectedBody: Int
 
+    /// Another body may go on in the place of the one that is judged.
+    package var rewrites: Bool { rules.removeNullValues && serializers.first == .json }
+
     /// - Parameter body: as transferred, whole.
     package func verdict(on body: [UInt8]) -> BodyVerdict {
         if let most = rules.maxBody, body.count > most {

@@ -14,11 +14,12 @@ package struct ResponseJudge: Sendable {
     /// Of all serializers; nil if one of them accepts any.
     private let contentTypes: [MediaRange]?
     private let rules: ResponseRules
-    private let inspectedBody: Int
 
-    /// - Parameter inspectedBody: bytes of a body that are held back at most, as transferred and as decoded.
+    /// What fails is refused, and not only told.
+    package var isEnforced: Bool { rules.enforcement == .enforce }
+
     /// - Returns: nil if the rules ask for nothing.
-    package init?(_ rules: ResponseRules, inspectedBody: Int) {
+    package init?(_ rules: ResponseRules) {
         let isHTTPAlone = rules.serializers == [.http]
         guard !isHTTPAlone || rules.status != nil || rules.contentTypes != nil || rules.maxBody != nil else { return nil }
         statuses = rules.status ?? (isHTTPAlone ? nil : [.success, StatusRange(304...304)])
@@ -26,11 +27,11 @@ package struct ResponseJudge: Sendable {
         let ofEach = rules.serializers.compactMap(\.contentTypes)
         contentTypes = rules.contentTypes ?? (ofEach.count == serializers.count ? Array(ofEach.joined()) : nil)
         self.rules = rules
-        self.inspectedBody = inspectedBody
     }
 
     /// Judges a head, once for each response.
-    package func verdict(on head: ResponseHead) -> HeadVerdict {
+    /// - Parameter inspectedBody: bytes of a body that are held back at most, as transferred and as decoded.
+    package func verdict(on head: ResponseHead, inspectedBody: Int) -> HeadVerdict {
         if (100..<200).contains(head.status), head.status != 101 { return .pass(limit: nil) }
         let criteria = HeadCriteria(statuses: statuses, contentTypes: contentTypes)
         let isEmpty = head.body == .none || head.body == .length(0)

@@ -38,6 +38,11 @@ public struct ResponseSerializationError: Error, Sendable, Hashable, CustomStrin
         self.underlying = underlying
     }
 
+    /// A body that turns out longer than `max_body` while it is passed on.
+    package static func tooLong(limit: Int) -> ResponseSerializationError {
+        ResponseSerializationError(.tooLong(limit: limit), expected: "at most \(limit) bytes")
+    }
+
     public var code: Code {
         switch reason {
         case .unacceptableStatus: .badServerResponse

@@ -1,5 +1,6 @@
 import EventLoop
 import HTTPWire
+import Serialization
 import Transport
 
 /// One request with its response, between the two doors: does what ``ExchangeState`` says. Whoever asks uses the
@@ -10,18 +11,24 @@ import Transport
 package final class Exchange: UpstreamReceiver {
     /// Who asked; set once, before the first exchange.
     @exclusivity(unchecked) package unowned var downstream: (any Downstream)!
-    private let session: SessionManager
+    let session: SessionManager
     // What is read and stored whole, or changed by code that calls nobody, can't be accessed twice at a time:
     // to check that would cost more than the access.
     @exclusivity(unchecked) package private(set) var state = ExchangeState()
     /// What is told of the task that the exchange is. The one who asks fills in what only he knows.
     package var record = TaskRecord()
 
-    @exclusivity(unchecked) private var destination: Destination?
-    @exclusivity(unchecked) private var upstream: (any Upstream)?
+    @exclusivity(unchecked) private(set) var destination: Destination?
+    @exclusivity(unchecked) private(set) var upstream: (any Upstream)?
+    /// What shapes the request and judges the response; nil for hosts without rules.
+    @exclusivity(unchecked) private(set) var rules: ExchangeRules?
+    /// Set while a rule looks at the response's body.
+    @exclusivity(unchecked) var inspection: ResponseInspection?
+    /// What the head has left open, until the inspection begins.
+    var verdict: HeadVerdict?
     private var attempt: UpstreamAttempt?
     /// The words for what the state machine is about to be told.
-    private var failure: ExchangeFailure?
+    var failure: ExchangeFailure?
     private var cause = ""
     private let deadline: Deadline
 
@@ -35,8 +42,9 @@ package final class Exchange: UpstreamReceiver {
 
     /// Begins with the request that the one who asks lends.
     /// - Parameter leased: an upstream that is at hand; nil: one is obtained.
-    package func begin(to destination: Destination, over leased: UpstreamConnection?) {
+    package func begin(to destination: Destination, by rules: ExchangeRules? = nil, over leased: UpstreamConnection?) {
         self.destination = destination
+        self.rules = rules
         session.hooks.began?(record)
         happened(.requestArrived(expectsContinue: downstream.request.expectsContinue, leased: leased != nil))
         if let leased { start(on: leased) }
@@ -44,7 +52,7 @@ package final class Exchange: UpstreamReceiver {
 
     // MARK: What is done
 
-    private func happened(_ event: ExchangeState.Event) {
+    func happened(_ event: ExchangeState.Event) {
         let phase = state.phase
         switch state.received(event) {
         case .none: break
@@ -56,7 +64,9 @@ package final class Exchange: UpstreamReceiver {
             downstream.wantsRead(false)
             keepTime()
         case .forwardInterim: forwardInterim()
-        case .forwardFinal: forward(.final)
+        case .forwardFinal, .hold: forward(.final)
+        case .judge: judgeBody()
+        case .release: passResponse(readable: false)
         case .forwardUpgrade: forward(.upgrade)
         case .awaitHead: upstream?.wantsRead(true)
         case .pause: pause()
@@ -68,7 +78,7 @@ package final class Exchange: UpstreamReceiver {
         }
     }
 
-    private func happened(_ event: ExchangeState.Event, because failure: ExchangeFailure) {
+    func happened(_ event: ExchangeState.Event, because failure: ExchangeFailure) {
         self.failure = failure
         cause = failure.cause
         happened(event)
@@ -93,6 +103,8 @@ package final class Exchange: UpstreamReceiver {
         switch state.patience {
         case .unlimited: break
         case .firstByte: happened(.deadline, because: .noResponse(after: timeouts.firstByte))
+        case .idle where state.phase == .holding:
+            happened(.deadline, because: .bodyBroke("nothing moved for \(timeouts.idleClient)"))
         case .idle where state.phase == .awaiting: happened(.deadline, because: .requestStalled(after: timeouts.idleClient))
         case .idle: happened(.deadline, cause: "nothing moved for \(timeouts.idleClient)")
         }
@@ -131,7 +143,7 @@ package final class Exchange: UpstreamReceiver {
     private func send() {
         guard let upstream, let destination else { return }
         session.headScratch.removeAll(keepingCapacity: true)
-        downstream.withRequest { upstream.writeHead(of: $0, to: destination, into: &session.headScratch) }
+        downstream.withRequest { upstream.writeHead(of: $0, to: destination, by: rules, into: &session.headScratch) }
         downstream.beginRequest(
             head: &session.headScratch, replayable: upstream.isReused && downstream.request.method.isIdempotent)
         upstream.wantsRead(true)
@@ -160,7 +172,7 @@ package final class Exchange: UpstreamReceiver {
         }
     }
 
-    private func downstreamIsGone(_ why: String) {
+    func downstreamIsGone(_ why: String) {
         happened(.downstreamGone, cause: "client: \(why)")
     }
 
@@ -190,7 +202,7 @@ package final class Exchange: UpstreamReceiver {
                 happened(.head(.upgrade(isWanted: downstream.request.wantsUpgrade)), because: .unaskedUpgrade)
             } else {
                 record.began(response)
-                happened(.head(.final))
+                if rules == nil { happened(.head(.final)) } else { happened(.head(judgeHead())) }
             }
             return true
         case .ended(let cause):
@@ -223,14 +235,22 @@ package final class Exchange: UpstreamReceiver {
         upstream.withResponse {
             coding = downstream.writeHead(
                 of: $0, kind, requestSent: state.request == .sent, to: destination, into: &session.headScratch)
+            if verdict != nil { inspect($0, coding, headLength: session.headScratch.count) }
         }
         upstream.beginResponse(head: &session.headScratch, kind, coding: coding)
         passResponse(readable: false)
     }
 
-    private func passResponse(readable: Bool) {
+    func passResponse(readable: Bool) {
         guard let upstream else { return }
-        switch upstream.passResponse(to: downstream.sink, readable: readable) {
+        let outcome: MessagePipe.Outcome
+        if let inspection {
+            guard let inspected = passResponse(of: upstream, through: inspection, readable: readable) else { return }
+            outcome = inspected
+        } else {
+            outcome = upstream.passResponse(to: downstream.sink, readable: readable)
+        }
+        switch outcome {
         case .waiting, .blocked: happened(.responseMoved)
         case .ended: happened(.responseEnded)
         case .truncated: broke("the origin ended in the middle of the response")
@@ -242,7 +262,8 @@ package final class Exchange: UpstreamReceiver {
         }
     }
 
-    private func broke(_ cause: String, begun: Bool = true) {
+    func broke(_ cause: String, begun: Bool = true) {
+        if state.phase == .holding, failure == nil { failure = .bodyBroke(cause) }
         happened(.responseBroke(begun: begun), cause: cause)
     }
 
@@ -267,7 +288,7 @@ package final class Exchange: UpstreamReceiver {
             passResponse(readable: false)
             if state.phase == .awaiting { lookForNextHead() }
         case .responding, .switching: passResponse(readable: false)
-        case .idle, .connecting, .awaiting: break
+        case .idle, .connecting, .awaiting, .holding, .judging: break
         }
     }
 
@@ -282,8 +303,8 @@ package final class Exchange: UpstreamReceiver {
         if state.isSuspended { return upstream?.wantsRead(false) ?? () }
         switch state.phase {
         case .awaiting: receiveHead()
-        case .responding: passResponse(readable: true)
-        case .idle, .connecting, .interim, .switching: upstream?.wantsRead(false)
+        case .responding, .holding: passResponse(readable: true)
+        case .idle, .connecting, .interim, .switching, .judging: upstream?.wantsRead(false)
         }
     }
 
@@ -317,7 +338,8 @@ package final class Exchange: UpstreamReceiver {
         switch state.phase {
         case .interim, .responding, .switching: downstreamIsWritable()
         case .awaiting: lookForNextHead()
-        case .idle, .connecting: break
+        case .holding: passResponse(readable: false)
+        case .idle, .connecting, .judging: break
         }
     }
 
@@ -338,6 +360,7 @@ package final class Exchange: UpstreamReceiver {
         record.status = 101
         deadline.clear()
         destination = nil
+        if rules != nil { dropRules() }
         downstream.exchangeEnded(.switched(upstream.surrender()))
     }
 
@@ -352,6 +375,7 @@ package final class Exchange: UpstreamReceiver {
     private func cut(_ fault: ExchangeState.Fault, within phase: ExchangeState.Phase) {
         record.failed(cause)
         let isDelivered = fault != .downstreamGone && phase == .responding && upstream?.hasPassedAll == true
+            && inspection?.isReleasing != true
         if let upstream { count(upstream) }
         dropUpstream()
         end(.cut(isDelivered ? .delivered : .reset))
@@ -367,12 +391,19 @@ package final class Exchange: UpstreamReceiver {
         upstream = nil
     }
 
+    private func dropRules() {
+        rules = nil
+        inspection = nil
+        verdict = nil
+    }
+
     /// The task is completed here and nowhere else.
     private func end(_ ending: ExchangeEnding) {
         deadline.clear()
         attempt?.cancel()
         attempt = nil
         destination = nil
+        if rules != nil { dropRules() }
         if failure != nil { failure = nil }
         session.complete(&record)
         downstream.exchangeEnded(ending)

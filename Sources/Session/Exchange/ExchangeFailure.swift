@@ -1,4 +1,5 @@
 package import HTTPWire
+package import Serialization
 
 /// Why there is no response. Nothing of one was passed on.
 package enum ExchangeFailure: Error {
@@ -13,6 +14,13 @@ package enum ExchangeFailure: Error {
     case tooManyResponseFields
     case unaskedUpgrade
     case noResponse(after: Duration)
+    /// It broke off before the rules could judge it.
+    case bodyBroke(String)
+    // The rules'.
+    /// - Parameter source: the rule, and where it is written.
+    indirect case unacceptable(ResponseSerializationError, source: String?)
+    /// Too many bodies wait to be judged.
+    case notJudged
 
     /// One line for the log, where the failure comes too late for a refusal.
     package var cause: String {
@@ -25,6 +33,9 @@ package enum ExchangeFailure: Error {
             "the response's head is longer than \(limit) bytes (limits.response_head)"
         case .tooManyResponseFields: "the response has too many header fields"
         case .unaskedUpgrade: "101 Switching Protocols that no one asked for"
+        case .bodyBroke(let cause): "\(cause), before the response could be judged"
+        case .unacceptable(let error, _): error.description
+        case .notJudged: "too many responses wait to be judged"
         case .noResponse(let time): "no response within \(time) (timeouts.first_byte)"
         }
     }

@@ -4,7 +4,8 @@
 /// ```
 /// idle → connecting → awaiting → responding → idle
 ///            ↑ retry     ↑ ↓ ↘ switching ────→ idle
-///            └───────── interim
+///            └───────── interim   ↑
+///                         ↘ holding → judging
 /// ```
 /// The request goes on being sent while the response arrives: ``phase`` tells of the response, ``request`` of the
 /// request. Whatever the order of events, an exchange ends once: with one of ``Action/finish``,
@@ -24,6 +25,10 @@ package struct ExchangeState: Sendable, Hashable {
         case responding
         /// `101 Switching Protocols` is on its way downstream.
         case switching
+        /// The final response arrives and is held back: nothing of it goes downstream before it has been judged.
+        case holding
+        /// It is whole, and is being judged.
+        case judging
     }
 
     /// How far the request has got.
@@ -75,6 +80,8 @@ package struct ExchangeState: Sendable, Hashable {
         /// The response breaks off, or breaks its framing.
         /// - Parameter begun: a byte of it was passed on.
         case responseBroke(begun: Bool)
+        /// What the rules say of a response that is held back.
+        case judged(isAccepted: Bool)
         /// The upstream ended, or failed, before a whole head.
         /// - Parameter resendable: the message can be sent once more.
         case upstreamEnded(resendable: Bool)
@@ -91,6 +98,10 @@ package struct ExchangeState: Sendable, Hashable {
         /// - Parameter isContinue: it is `100 Continue`.
         case interim(isContinue: Bool)
         case final
+        /// A final one that is to be held back until its body has been judged.
+        case held
+        /// A final one that the rules refuse.
+        case unacceptable
         /// 101.
         /// - Parameter isWanted: the request asked for it.
         case upgrade(isWanted: Bool)
@@ -112,6 +123,12 @@ package struct ExchangeState: Sendable, Hashable {
         /// No more of the request is to be read.
         case stopReadingRequest
         case forwardInterim, forwardFinal, forwardUpgrade
+        /// The final response is to be kept instead of forwarded.
+        case hold
+        /// All of it is here.
+        case judge
+        /// What was kept is to be forwarded, and what follows.
+        case release
         /// The next head is to be looked for.
         case awaitHead
         /// Both sides are to be left alone until ``resume``.
@@ -131,7 +148,7 @@ package struct ExchangeState: Sendable, Hashable {
     /// Why an exchange ended without its response.
     package enum Fault: Sendable, Equatable {
         case unreachable, upstreamClosed, malformedRequest, malformedResponse, responseHeadTooLarge
-        case unaskedUpgrade, noResponse, requestStalled, responseBroke, nothingMoved, downstreamGone, cancelled
+        case unacceptable, unaskedUpgrade, noResponse, requestStalled, responseBroke, nothingMoved, downstreamGone, cancelled
     }
 
     /// How long may pass until something moves.
@@ -162,9 +179,10 @@ package struct ExchangeState: Sendable, Hashable {
     package var patience: Patience {
         if isSuspended { return .unlimited }
         return switch phase {
-        case .idle, .connecting: .unlimited
+        // A judgement takes as long as it takes: it is bounded by what it works on.
+        case .idle, .connecting, .judging: .unlimited
         case .awaiting: request == .moving ? .idle : .firstByte
-        case .interim, .responding, .switching: .idle
+        case .interim, .responding, .switching, .holding: .idle
         }
     }
 
@@ -189,6 +207,8 @@ package struct ExchangeState: Sendable, Hashable {
         case .head(let head): return phase == .awaiting ? received(head) : .none
         case .responseMoved: return .wait
         case .responseEnded: return responseEnded()
+        case .responseBroke where phase == .holding: return refuse(.responseBroke)
+        case .judged(let isAccepted): return judged(isAccepted)
         case .responseBroke(let begun):
             guard phase == .interim || phase == .responding || phase == .switching else { return .none }
             if !begun, phase != .interim { return refuse(.malformedResponse) }
@@ -264,6 +284,10 @@ package struct ExchangeState: Sendable, Hashable {
         case .final:
             phase = .responding
             return .forwardFinal
+        case .held:
+            phase = .holding
+            return .hold
+        case .unacceptable: return refuse(.unacceptable)
         case .upgrade(let isWanted):
             guard isWanted, request == .sent else { return end(.unaskedUpgrade) }
             phase = .switching
@@ -290,8 +314,18 @@ package struct ExchangeState: Sendable, Hashable {
         case .switching:
             phase = .idle
             return .becomeRelay
-        case .idle, .connecting, .awaiting: return .none
+        case .holding:
+            phase = .judging
+            return .judge
+        case .idle, .connecting, .awaiting, .judging: return .none
         }
+    }
+
+    private mutating func judged(_ isAccepted: Bool) -> Action {
+        guard phase == .holding || phase == .judging else { return .none }
+        guard isAccepted else { return refuse(.unacceptable) }
+        phase = .responding
+        return isSuspended ? .none : .release
     }
 
     // MARK: The end
@@ -302,7 +336,8 @@ package struct ExchangeState: Sendable, Hashable {
         case .awaiting where request == .moving: refuse(.requestStalled)
         case .awaiting: refuse(.noResponse)
         case .interim, .responding, .switching: cut(.nothingMoved)
-        case .idle, .connecting: .none
+        case .holding: refuse(.nothingMoved)
+        case .idle, .connecting, .judging: .none
         }
     }
 
@@ -310,7 +345,7 @@ package struct ExchangeState: Sendable, Hashable {
     private mutating func end(_ fault: Fault) -> Action {
         switch phase {
         case .interim, .responding, .switching: cut(fault)
-        case .idle, .connecting, .awaiting: refuse(fault)
+        case .idle, .connecting, .awaiting, .holding, .judging: refuse(fault)
         }
     }
 

@@ -30,7 +30,9 @@ package protocol Upstream: AnyObject {
     /// Where a request's bytes go.
     var sink: any ByteSink { get }
     /// Writes the head as the origin is to see it to `head`.
-    func writeHead(of request: borrowing RequestView, to destination: Destination, into head: inout [UInt8])
+    /// - Parameter rules: what else is changed in it.
+    func writeHead(
+        of request: borrowing RequestView, to destination: Destination, by rules: ExchangeRules?, into head: inout [UInt8])
 
     // MARK: The response's way down
 

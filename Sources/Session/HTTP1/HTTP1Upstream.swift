@@ -16,13 +16,15 @@ extension UpstreamConnection: Upstream {
     package var sink: any ByteSink { stream }
 
     package func writeHead(
-        of request: borrowing RequestView, to destination: Destination, into head: inout [UInt8]
+        of request: borrowing RequestView, to destination: Destination, by rules: ExchangeRules?, into head: inout [UInt8]
     ) {
+        var edits = parentHop?.edits ?? HeadEdits()
+        if let rules { edits.append(rules.edits) }
         if request.head.authenticatesConnection(in: request.bytes) { isPersonal = true }
         HeadWriter.write(
             request: request.head, from: request.bytes, target: parentHop == nil ? .originForm : .asReceived,
             authority: destination.authority, defaultPort: destination.defaultPort, via: destination.via,
-            forwardUpgrade: request.head.wantsUpgrade, edits: parentHop?.edits ?? HeadEdits(), into: &head)
+            forwardUpgrade: request.head.wantsUpgrade, edits: edits, into: &head)
     }
 
     // MARK: The response's way down

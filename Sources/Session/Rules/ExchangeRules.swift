@@ -1,3 +1,4 @@
+package import HTTPWire
 package import Serialization
 
 /// The rules that hold for one exchange, all that was written laid over the defaults. A class, so that a
@@ -6,13 +7,48 @@ package final class ExchangeRules: Sendable {
     package let session: SessionRules
     package let request: RequestRules
     package let response: ResponseRules
+    /// What the request rules change in a request's head; made once, since it follows from them alone.
+    package let edits: HeadEdits
+    /// The edits send a password or token.
+    package let sendsSecret: Bool
+    /// What the response rules ask for; nil: nothing.
+    package let judge: ResponseJudge?
+    /// Who wrote a key, by its name (`response.status`), for people.
+    private let sources: [String: String]
 
     package init(
         session: SessionRules = SessionRules(), request: RequestRules = RequestRules(),
-        response: ResponseRules = ResponseRules()
+        response: ResponseRules = ResponseRules(), sources: [String: String] = [:]
     ) {
         self.session = session
         self.request = request
         self.response = response
+        self.sources = sources
+        var edits = HeadEdits()
+        let written = request.headerEdits
+        for edit in written {
+            switch edit {
+            case .set(let field): edits.append(.set(field.value.text), field.name.description)
+            case .setIfAbsent(let field): edits.append(.addIfAbsent(field.value.text), field.name.description)
+            case .remove(let name): edits.append(.remove, name.description)
+            }
+        }
+        self.edits = edits
+        sendsSecret = written.contains(where: \.isSecret)
+        judge = ResponseJudge(response)
+    }
+
+    /// Which key decided that a response is wrong, and where it is written; nil if nobody wrote one.
+    package func source(of error: ResponseSerializationError) -> String? {
+        let keys: [ResponseRules.Key] =
+            switch error.reason {
+            case .unacceptableStatus: [.status, .serializer]
+            case .unacceptableContentType: [.contentTypes, .serializer]
+            case .malformedBody, .undecodable, .tooLongToJudge: [.serializer]
+            case .tooLong: [.maxBody]
+            }
+        return keys.lazy.compactMap { key in
+            self.sources["response.\(key.rawValue)"].map { "response.\(key.rawValue), \($0)" }
+        }.first
     }
 }

@@ -183,6 +183,10 @@ package struct TaskRecord: ~Copyable {
     /// What the origin's chain met, whether the connection was made for this task or another.
     package var matchedPin: Pin? { tunnelVerdict?.matchedPin ?? transaction?.upstream.verdict?.matchedPin }
 
+    package var methodName: String {
+        method == .other ? String(decoding: otherMethod, as: UTF8.self) : method.text
+    }
+
     /// Lends the method's name.
     package func withMethodName(_ body: (Span<UInt8>) -> Void) {
         if method == .other { body(otherMethod.span) } else { body(method.text.utf8.span) }

@@ -18,8 +18,8 @@ import Testing
         return rules
     }
 
-    private func judge(_ rules: ResponseRules, inspectedBody: Int = 1 << 20) throws -> ResponseJudge {
-        try #require(ResponseJudge(rules, inspectedBody: inspectedBody))
+    private func judge(_ rules: ResponseRules) throws -> ResponseJudge {
+        try #require(ResponseJudge(rules))
     }
 
     private func head(
@@ -42,10 +42,11 @@ import Testing
         }
     }
 
-    private func verdict(_ rules: ResponseRules, _ head: ResponseHead) throws -> String { text(try judge(rules).verdict(on: head)) }
+    private func verdict(_ rules: ResponseRules, _ head: ResponseHead) throws -> String { text(try judge(rules).verdict(on: head, inspectedBody: 1 << 20)) }
 
     private func body(_ rules: ResponseRules, _ body: [UInt8], _ head: ResponseHead? = nil, inspectedBody: Int = 1 << 20) throws -> BodyVerdict {
-        guard case .hold(let judgement, _) = try judge(rules, inspectedBody: inspectedBody).verdict(on: head ?? self.head(length: body.count))
+        guard case .hold(let judgement, _) = try judge(rules).verdict(
+            on: head ?? self.head(length: body.count), inspectedBody: inspectedBody)
         else {
             Issue.record("the body is not asked for")
             return .pass
@@ -60,11 +61,11 @@ import Testing
     }
 
     @Test func asksForNothingWithoutRules() throws {
-        #expect(ResponseJudge(ResponseRules(), inspectedBody: 1) == nil)
+        #expect(ResponseJudge(ResponseRules()) == nil)
         var rules = ResponseRules()
         rules.enforcement = .report
         rules.oversize = .pass
-        #expect(ResponseJudge(rules, inspectedBody: 1) == nil)
+        #expect(ResponseJudge(rules) == nil)
     }
 
     @Test func judgesTheStatus() throws {
@@ -100,7 +101,7 @@ import Testing
     }
 
     @Test func nestsTheTypeUnderTheStatus() throws {
-        guard case .refuse(let error) = try judge(rules([.json])).verdict(on: head(500, "text/html")) else {
+        guard case .refuse(let error) = try judge(rules([.json])).verdict(on: head(500, "text/html"), inspectedBody: 1 << 20) else {
             Issue.record("not refused")
             return
         }
@@ -111,7 +112,7 @@ import Testing
         #expect(error.underlying.first?.expected == "application/json, text/json, text/javascript")
         #expect(error.underlying.first?.received == "text/html")
         #expect(error.description(host: "api.test") == "Unacceptable status 500 from api.test")
-        guard case .refuse(let empty) = try judge(rules([.json])).verdict(on: head(500, "text/html", length: 0)) else {
+        guard case .refuse(let empty) = try judge(rules([.json])).verdict(on: head(500, "text/html", length: 0), inspectedBody: 1 << 20) else {
             Issue.record("not refused")
             return
         }

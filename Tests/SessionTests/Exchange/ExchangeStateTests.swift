@@ -15,6 +15,7 @@ import Testing
         .requestResumed, .requestSent, .requestRejected, .requestMalformed, .responseBegan,
         .head(.interim(isContinue: true)), .head(.interim(isContinue: false)), .head(.final),
         .head(.upgrade(isWanted: true)), .head(.upgrade(isWanted: false)), .head(.malformed), .head(.tooLarge),
+        .head(.held), .head(.unacceptable), .judged(isAccepted: true), .judged(isAccepted: false),
         .responseMoved, .responseEnded, .responseBroke(begun: true), .responseBroke(begun: false),
         .upstreamEnded(resendable: true), .upstreamEnded(resendable: false), .downstreamGone, .deadline, .suspend,
         .resume, .cancel,
@@ -28,6 +29,10 @@ import Testing
         private var connections = 0
         private var sends = 0
         private var hasForwarded = false
+        /// A response is kept that nobody has accepted yet.
+        private var isHeld = false
+        private var isWhole = false
+        private var isAccepted = false
         private var isSuspended = false
         private var answered = false
         private var reused = false
@@ -47,6 +52,10 @@ import Testing
                 self = Observer(state: state, isOpen: true)
             case .responseBegan where before.isUnderWay: answered = true
             case .head where before.phase == .awaiting: answered = true
+            case .judged(true) where before.phase == .holding || before.phase == .judging:
+                isAccepted = true
+                // It goes on with the rest when it is resumed.
+                if before.isSuspended { hasForwarded = true }
             case .upstreamReady(let again) where before.phase == .connecting:
                 reused = again
                 answered = false
@@ -72,9 +81,21 @@ import Testing
                 isSuspended = false
             case .forwardInterim, .forwardFinal, .forwardUpgrade:
                 if sends == 0 { return "an answer to what was not asked" }
+                if isHeld { return "another answer beside the one that is held back" }
+                hasForwarded = true
+            case .hold:
+                if sends == 0 || isHeld { return "held back out of turn" }
+                isHeld = true
+            case .judge:
+                if !isHeld || isWhole { return "judged out of turn" }
+                isWhole = true
+            case .release:
+                if !isHeld { return "released what was not held" }
+                if event != .judged(isAccepted: true) { return "released unjudged" }
                 hasForwarded = true
             case .finish, .becomeRelay:
                 if !hasForwarded { return "finished without an answer" }
+                if isHeld, !isAccepted { return "finished with an answer that nobody accepted" }
                 isOpen = false
             case .refuse:
                 let nothingPassed = event == .responseBroke(begun: false) && before.phase != .interim
@@ -95,7 +116,7 @@ import Testing
             if !state.isUnderWay || state.isSuspended {
                 if state.patience != .unlimited { return "the clock runs" }
                 if state.passesRequest { return "bytes pass" }
-            } else if state.phase != .connecting, state.patience == .unlimited {
+            } else if state.phase != .connecting, state.phase != .judging, state.patience == .unlimited {
                 return "nobody keeps the time"
             }
             if isOpen, state.isSuspended != isSuspended {
@@ -205,6 +226,25 @@ import Testing
             (.requestArrived(expectsContinue: false, leased: false), .open(fresh: false)),
             (.upstreamReady(reused: true), .send), (.responseBegan, .none),
             (.upstreamEnded(resendable: true), .refuse(.upstreamClosed)),
+        ])
+    }
+
+    @Test func aHeldResponseIsForwardedOnlyOnceItIsAccepted() {
+        let asked: [(Event, Action)] = [
+            (.requestArrived(expectsContinue: false, leased: true), .none), (.upstreamReady(reused: false), .send),
+            (.requestSent, .wait), (.head(.held), .hold), (.responseMoved, .wait),
+        ]
+        run(asked + [(.responseEnded, .judge), (.judged(isAccepted: true), .release), (.responseEnded, .finish)])
+        run(asked + [(.responseEnded, .judge), (.judged(isAccepted: false), .refuse(.unacceptable))])
+        // Its beginning may be enough to know.
+        run(asked + [(.judged(isAccepted: false), .refuse(.unacceptable))])
+        run(asked + [(.judged(isAccepted: true), .release), (.responseBroke(begun: true), .cut(.responseBroke))])
+        // Nothing was forwarded: the client is told.
+        run(asked + [(.responseBroke(begun: true), .refuse(.responseBroke))])
+        run(asked + [(.deadline, .refuse(.nothingMoved))])
+        run(asked + [
+            (.responseEnded, .judge), (.suspend, .pause), (.judged(isAccepted: true), .none), (.resume, .goOn),
+            (.responseEnded, .finish),
         ])
     }
 
