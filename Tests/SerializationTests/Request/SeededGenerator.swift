@@ -25,8 +25,8 @@ struct SeededGenerator: RandomNumberGenerator {
 
     /// A key without brackets, so that a form says one thing by it.
     mutating func key() -> String {
-        let text = text(1..<6).filter { $0 != "[" && $0 != "]" }
-        return text.isEmpty ? "k" : text
+        let text = text(1..<6).unicodeScalars.filter { $0 != "[" && $0 != "]" }
+        return text.isEmpty ? "k" : String(String.UnicodeScalarView(text))
     }
 
     mutating func pairs(depth: Int) -> [ParameterValue.Pair] {

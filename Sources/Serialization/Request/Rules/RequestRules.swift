@@ -78,22 +78,6 @@ public struct RequestRules: Sendable, Hashable {
     }
 }
 
-/// How the body of a request is written anew.
-public struct BodyConversion: Sendable, Hashable {
-    public enum Form: String, Sendable, CaseIterable {
-        case form, json
-        case propertyList = "property-list"
-    }
-
-    public let from: Form
-    public let to: Form
-
-    public init(from: Form, to: Form) {
-        self.from = from
-        self.to = to
-    }
-}
-
 /// How fast the body of a request is sent.
 public struct Throttle: Sendable, Hashable {
     /// Bytes sent at one time.

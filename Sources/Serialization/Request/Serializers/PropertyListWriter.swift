@@ -5,9 +5,13 @@ struct PropertyListWriter {
     private var out: [UInt8] = []
     private var path = ValuePath()
     private var depth = 0
+    private let limit: Int
 
-    static func write(_ value: ParameterValue) throws(RequestSerializationError) -> [UInt8] {
-        var writer = PropertyListWriter()
+    private init(limit: Int) { self.limit = limit }
+
+    /// - Parameter limit: the most bytes; the indentation can make much of little.
+    static func write(_ value: ParameterValue, limit: Int = .max) throws(RequestSerializationError) -> [UInt8] {
+        var writer = PropertyListWriter(limit: limit)
         writer.out += """
             <?xml version="1.0" encoding="UTF-8"?>
             <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
@@ -20,6 +24,7 @@ struct PropertyListWriter {
     }
 
     private mutating func append(_ value: ParameterValue) throws(RequestSerializationError) {
+        guard out.count <= limit else { throw RequestSerializationError(.tooLong(limit: limit)) }
         switch value {
         case .dictionary(let pairs) where pairs.isEmpty: line("<dict/>")
         case .dictionary(let pairs): try append(pairs)

@@ -11,11 +11,17 @@ public struct RequestSerializationError: Error, Sendable, Hashable, CustomString
         case cannotDecodeContentData = -1016
         /// NSURLErrorRequestBodyStreamExhausted: a file that changed while it was sent.
         case requestBodyStreamExhausted = -1021
+        /// NSURLErrorDataLengthExceedsMaximum: a body that became too long.
+        case dataLengthExceedsMaximum = -1103
     }
 
     public enum Reason: Sendable, Hashable {
         /// A value that the format doesn't have.
         case inexpressible(InexpressibleValue)
+        /// A body that isn't of its format: `JSON`, `a property list`, `a form`.
+        case malformedBody(format: String, BodyDefect)
+        /// A body that would be longer than allowed when it is converted.
+        case tooLong(limit: Int)
         /// A file of a form in parts, before anything is sent.
         case unusableFile(path: String, explanation: String)
         /// A file of a form in parts is no longer what Content-Length was computed from.
@@ -28,7 +34,8 @@ public struct RequestSerializationError: Error, Sendable, Hashable, CustomString
 
     public var code: Code {
         switch reason {
-        case .inexpressible: .cannotDecodeContentData
+        case .inexpressible, .malformedBody: .cannotDecodeContentData
+        case .tooLong: .dataLengthExceedsMaximum
         case .unusableFile: .badURL
         case .changedFile: .requestBodyStreamExhausted
         }
@@ -37,6 +44,8 @@ public struct RequestSerializationError: Error, Sendable, Hashable, CustomString
     public var description: String {
         switch reason {
         case .inexpressible(let value): value.description
+        case .malformedBody(let format, let defect): "The body is not \(format): \(defect)"
+        case .tooLong(let limit): "The body is longer than \(limit) bytes when it is converted"
         case .unusableFile(let path, let explanation): "The file \(path) can't be sent: \(explanation)"
         case .changedFile(let path, let explanation): "The file \(path) changed while it was sent: \(explanation)"
         }

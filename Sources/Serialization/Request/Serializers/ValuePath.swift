@@ -7,18 +7,7 @@ struct ValuePath {
     mutating func leave() { steps.removeLast() }
 
     /// Cut to what a person reads, without control characters.
-    var name: String {
-        let whole = steps.joined()
-        var shown = ""
-        for scalar in whole.unicodeScalars.prefix(100) {
-            switch scalar.properties.generalCategory {
-            case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned:
-                shown += scalar.escaped(asASCII: true)
-            default: shown.unicodeScalars.append(scalar)
-            }
-        }
-        return shown.unicodeScalars.count < whole.unicodeScalars.count && whole.unicodeScalars.count > 100 ? shown + "…" : shown
-    }
+    var name: String { ShownBytes.text(Array(steps.joined().utf8).span) }
 
     func inexpressible(_ kind: String, in format: String) -> RequestSerializationError {
         RequestSerializationError(.inexpressible(InexpressibleValue(name: name, format: format, kind: kind)))

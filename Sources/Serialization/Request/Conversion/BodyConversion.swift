@@ -1,0 +1,73 @@
+/// How the body of a request is written anew: a form as JSON, for a service that speaks no forms.
+///
+/// What the other format can't express is an error, and nothing may be sent. Values keep their kind where both
+/// formats have it: a form has texts only, so that JSON made of one has no numbers.
+public struct BodyConversion: Sendable, Hashable {
+    public enum Form: String, Sendable, CaseIterable {
+        case form, json
+        case propertyList = "property-list"
+
+        /// As it is written into a request.
+        public var contentType: String {
+            switch self {
+            case .form: "application/x-www-form-urlencoded"
+            case .json: "application/json"
+            case .propertyList: "application/x-plist"
+            }
+        }
+    }
+
+    public let from: Form
+    public let to: Form
+
+    public init(from: Form, to: Form) {
+        self.from = from
+        self.to = to
+    }
+
+    /// Whether a body of the type is of the format to convert from. Others go on as they are.
+    public func applies(to contentType: String) -> Bool {
+        let essence = ContentType(contentType).essence
+        return essence == from.contentType || from == .json && essence == "text/json"
+    }
+
+    /// The body in the other format; its content type is that of ``to``. An empty body stays empty.
+    ///
+    /// - Parameters:
+    ///   - body: the whole of it, without a content coding.
+    ///   - contentType: as it came.
+    ///   - limit: the most bytes that may come out: a form repeats a long name for each value under it.
+    /// - Throws: if the body isn't of its format, with line and column, or has what the other can't express, with
+    ///   its name.
+    public func convert(_ body: [UInt8], contentType: String, limit: Int = 8 << 20) throws(RequestSerializationError) -> [UInt8] {
+        guard !body.isEmpty else { return [] }
+        let value = try read(body, contentType: contentType)
+        let converted =
+            switch to {
+            case .json: try JSONWriter.write(value)
+            case .propertyList: try PropertyListWriter.write(value, limit: limit)
+            case .form: try form(of: value, limit: limit)
+            }
+        guard converted.count <= limit else { throw RequestSerializationError(.tooLong(limit: limit)) }
+        return converted
+    }
+
+    private func form(of value: ParameterValue, limit: Int) throws(RequestSerializationError) -> [UInt8] {
+        guard case .dictionary(let pairs) = value else {
+            if case .array = value { throw ValuePath().inexpressible("an array", in: "a form") }
+            throw ValuePath().inexpressible("a single value", in: "a form")
+        }
+        var length = 0
+        ParameterLeaves { $1 += $0.utf8 }.forEach(of: pairs) { length += $0.count + ($1?.utf8.count ?? 0) }
+        guard length <= limit else { throw RequestSerializationError(.tooLong(limit: limit)) }
+        return QueryEncoder.encode(pairs)
+    }
+
+    private func read(_ body: [UInt8], contentType: String) throws(RequestSerializationError) -> ParameterValue {
+        switch from {
+        case .form: try FormReader.read(body, contentType: contentType)
+        case .json: try JSONReader.read(body)
+        case .propertyList: try PropertyListReader.read(body)
+        }
+    }
+}
