@@ -83,7 +83,7 @@ let package = Package(
         .executableTarget(
             name: "pinproxy",
             dependencies: [
-                "Proxy", "Configuration", "Session", "Serialization", "Security", "TLS", "CShims", "CSystemd",
+                "Proxy", "Configuration", "Session", "Serialization", "Security", "HTTPWire", "EventLoop", "TLS", "CSystemd",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -108,7 +108,7 @@ let package = Package(
         tests("Configuration", ["Security", "Serialization", "Session", "HTTPWire", "TLS", "TestAuthority"]),
         tests("Proxy", ["Configuration", "Session", "Security", "HTTPWire", "TLS", "EventLoop", "TestAuthority"]),
         .testTarget(
-            name: "CommandTests", dependencies: ["pinproxy", "Configuration", "Security", "TLS", "TestAuthority"],
+            name: "CommandTests", dependencies: ["pinproxy", "Proxy", "Session", "Configuration", "Security", "TLS", "TestAuthority"],
             swiftSettings: settings),
         .testTarget(
             name: "IntegrationTests", dependencies: ["pinproxy", "TestAuthority"], exclude: ["Peers"],

@@ -38,6 +38,8 @@ package final class Relay: ByteStreamOwner {
     private var upstreamFailure: StreamError?
     /// The origin has failed, and the client is about to get all that it had sent.
     private var delivery: DeliveryWatch?
+    /// Nothing is read, nothing written and no time kept until ``resume()``.
+    package private(set) var isSuspended = false
 
     /// Bytes carried from the client to the origin.
     package var bytesUp: UInt64 { up.carried }
@@ -79,11 +81,30 @@ package final class Relay: ByteStreamOwner {
 
     package func cancel(because cause: String) { finish(.cancelled(because: cause)) }
 
+    /// Leaves both sides alone: the peers feel back-pressure and nothing else.
+    package func suspend() {
+        isSuspended = true
+        downstream.wantsRead = false
+        upstream.wantsRead = false
+        deadline?.clear()
+    }
+
+    /// Goes on with the next byte of each side.
+    package func resume() {
+        guard isSuspended else { return }
+        isSuspended = false
+        if delivery != nil { return resetWhenDelivered() }
+        carryUp(readable: true)
+        if completion != nil { carryDown(readable: true) }
+    }
+
     package func streamIsReadable(_ stream: ByteStream) {
+        if isSuspended { return stream.wantsRead = false }
         if stream === downstream { carryUp(readable: true) } else { carryDown(readable: true) }
     }
 
     package func streamIsWritable(_ stream: ByteStream) {
+        if isSuspended { return }
         if stream === downstream { carryDown(readable: false) } else { carryUp(readable: false) }
     }
 

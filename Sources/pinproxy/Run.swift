@@ -27,11 +27,10 @@ struct Run: ParsableCommand {
         let file = try options.file()
         let state = StateFiles(directory: snapshot.stateDirectory)
         try state.create()
-        // A reload, or an order, that comes before the daemon listens to signals waits for it.
+        // A reload that comes before the daemon listens to signals waits for it.
         var early = sigset_t()
         sigemptyset(&early)
         sigaddset(&early, SIGHUP)
-        sigaddset(&early, SIGUSR1)
         pthread_sigmask(SIG_BLOCK, &early, nil)
         let lock = try ProcessLock(state.processID)
         let leftovers = NewFile.removeLeftovers(of: state.files + snapshot.authority.files(in: state.directory))
@@ -48,7 +47,7 @@ struct Run: ParsableCommand {
         }
         do {
             let daemon = try ProxyDaemon(
-                snapshot: snapshot, logger: logger, output: output, notices: notices(file, logger),
+                snapshot: snapshot, logger: logger, output: output, notices: Self.notices,
                 load: { () throws(ConfigurationProblems) in
                     try Snapshot.load(file, stateDirectory: snapshot.stateDirectory)
                 })
@@ -59,25 +58,11 @@ struct Run: ParsableCommand {
         withExtendedLifetime(lock) {}
     }
 
-    private func notices(_ file: String, _ logger: Logger) -> ProxyDaemon.Notices {
-        let memory = ReloadStatusMemory()
-        if memory == nil {
-            logger.warning("reload.status", metadata: ["cause": "\(systemReason())", "effect": "pinproxy reload can't ask"])
-        }
-        var status = ReloadStatus(process: getpid(), configuration: URL(fileURLWithPath: file).path)
-        memory?.write(status)
+    private static var notices: ProxyDaemon.Notices {
         var notices = ProxyDaemon.Notices()
         notices.ready = ServiceNotifier.ready
-        notices.reloading = {
-            status.begin()
-            memory?.write(status)
-            ServiceNotifier.reloading()
-        }
+        notices.reloading = ServiceNotifier.reloading
         notices.stopping = ServiceNotifier.stopping
-        notices.reloaded = { problems in
-            status.end(problems.map { .refused($0.description) } ?? .accepted)
-            memory?.write(status)
-        }
         return notices
     }
 }

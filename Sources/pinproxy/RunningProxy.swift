@@ -1,79 +1,91 @@
+internal import EventLoop
 internal import Foundation
+internal import HTTPWire
+internal import Proxy
 
-/// The proxy that runs with a state directory.
+/// The proxy that runs with a state directory, asked over its control socket.
 ///
 /// Its number stands in a file, and a number can be wrong: of a process in another container, or of somebody else by
-/// now. A signal would be that process's end. So the process is known by the lock's file, which it has open.
+/// now. So the kernel is asked whose socket it is before anything is asked of the proxy.
 struct RunningProxy {
-    let process: pid_t
-    private let lock: String
+    /// How long a proxy that is just starting is waited for.
+    private static let startingTime: Duration = .seconds(1)
 
-    /// nil if no proxy runs with that directory.
-    static func find(_ files: StateFiles) throws -> RunningProxy? {
-        // A proxy that has locked the file writes its number a moment later.
-        let deadline = ContinuousClock.now + .seconds(1)
+    let process: pid_t
+    private let files: StateFiles
+
+    /// Nil if no proxy runs with that directory.
+    static func find(_ files: StateFiles) -> RunningProxy? {
+        ProcessLock.holder(files.processID).map { RunningProxy(process: $0, files: files) }
+    }
+
+    /// The same, where nothing can be done without one.
+    static func require(_ files: StateFiles) throws -> RunningProxy {
+        guard let proxy = find(files) else {
+            throw CommandFailure(
+                "no proxy is running with the state directory \(files.directory); "
+                    + "start it with pinproxy run, or name its directory with --state-directory")
+        }
+        return proxy
+    }
+
+    /// - Parameters:
+    ///   - accepting: a status besides 200 with which the answer comes.
+    ///   - seconds: how long the proxy has for its answer.
+    func ask<Answer: Decodable>(
+        _ method: HTTPWire.Method, _ target: String, accepting: Int = 200, within seconds: Int = 20,
+        as type: Answer.Type = Answer.self
+    ) throws -> Answer {
+        let client = ControlClient(path: files.controlSocket, process: process, seconds: seconds)
+        let deadline = ContinuousClock.now + Self.startingTime
         while true {
-            guard let process = ProcessLock.holder(files.processID) else { return nil }
-            let proxy = RunningProxy(process: process, lock: files.processID)
-            if try proxy.holdsLock() { return proxy }
-            guard ContinuousClock.now < deadline else {
-                throw CommandFailure(
-                    "\(files.processID) names process \(process), which is not the proxy that has it locked: the proxy "
-                        + "runs in another container, or the file was changed; nothing was asked of it")
+            do throws(ControlClient.Failure) {
+                return try client.ask(method, target, accepting: accepting, as: type)
+            } catch .unreachable(let error)
+                where [ENOENT, ECONNREFUSED].contains(error.code) && isRunning && ContinuousClock.now < deadline
+            {
+                usleep(10_000)
+            } catch {
+                throw CommandFailure(words(for: error, target, seconds))
             }
+        }
+    }
+
+    private func words(for failure: ControlClient.Failure, _ target: String, _ seconds: Int) -> String {
+        let socket = files.controlSocket
+        switch failure {
+        case .unreachable(let error) where error.code == EACCES || error.code == EPERM:
+            return "process \(process) can't be asked: \(socket): \(error.reason); run this as the user that runs the proxy, "
+                + "or as root"
+        case .unreachable(let error):
+            return "process \(process), which \(files.processID) names, can't be asked (\(socket): \(error.reason)), so nothing "
+                + "was asked of it: it is just starting or ending, of another version, or in another container; its log "
+                + "says if it couldn't make the socket (control.failed)"
+        case .stranger(let other):
+            return "\(files.processID) names process \(process), and the proxy that listens at \(socket) is process \(other): "
+                + "the file was changed, or this runs in another container than the proxy; nothing was asked of it"
+        case .refused(403, let cause): return "\(cause); run this as the user that runs the proxy, or as root"
+        case .refused(_, let cause): return cause
+        case .silent:
+            return "process \(process) was asked for \(target), and hasn't answered within \(seconds) seconds: it may still do "
+                + "what was asked; its log says more"
+        case .ended where hasEnded:
+            return "process \(process) ended before it answered; its log says more"
+        case .ended: return "process \(process) has closed the connection before it answered; its log says more"
+        case .broken(let cause):
+            return "the answer of process \(process) can't be read: \(cause); it may be of another version than this command"
+        }
+    }
+
+    private var isRunning: Bool { ProcessLock.holder(files.processID) == process }
+
+    /// Its socket and its lock go one after the other.
+    private var hasEnded: Bool {
+        let deadline = ContinuousClock.now + Self.startingTime
+        while isRunning {
+            guard ContinuousClock.now < deadline else { return false }
             usleep(10_000)
         }
-    }
-
-    /// Whether it has not ended.
-    var isRunning: Bool { ProcessLock.holder(lock) == process }
-
-    func send(_ signal: Int32) throws {
-        guard kill(process, signal) == 0 else {
-            throw CommandFailure("process \(process) can't be signalled: \(systemReason())")
-        }
-    }
-
-    /// What it says of its reloads; nil if it says nothing, or is about to.
-    func reloadStatus() -> ReloadStatus? {
-        guard let names = try? descriptors() else { return nil }
-        for name in names where readLink(name)?.hasPrefix("/memfd:\(ReloadStatus.fileName)") == true {
-            guard let bytes = FileManager.default.contents(atPath: name) else { return nil }
-            return ReloadStatus(bytes).flatMap { $0.process == process ? $0 : nil }
-        }
-        return nil
-    }
-
-    private func holdsLock() throws -> Bool {
-        var wanted = stat()
-        guard stat(lock, &wanted) == 0 else { return false }
-        return try descriptors().contains { name in
-            var status = stat()
-            return stat(name, &status) == 0 && status.st_dev == wanted.st_dev && status.st_ino == wanted.st_ino
-        }
-    }
-
-    /// The paths of the process's open files.
-    private func descriptors() throws -> [String] {
-        let directory = "/proc/\(process)/fd"
-        guard let stream = opendir(directory) else {
-            if errno == ENOENT { return [] }
-            throw CommandFailure(
-                "process \(process) can't be looked at: \(systemReason()); run this as the user that runs the proxy, "
-                    + "or as root")
-        }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name.first?.isNumber == true { names.append("\(directory)/\(name)") }
-        }
-        return names
-    }
-
-    private func readLink(_ path: String) -> String? {
-        try? FileManager.default.destinationOfSymbolicLink(atPath: path)
+        return true
     }
 }

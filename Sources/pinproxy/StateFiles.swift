@@ -7,12 +7,13 @@ struct StateFiles {
     let directory: String
 
     var processID: String { directory + "/pinproxy.pid" }
+    var controlSocket: String { ControlSocket.path(in: directory) }
     var trustBundle: String { directory + "/ca-bundle.pem" }
 
     /// Those that are written beside their place and moved there.
     var files: [String] {
         [
-            trustBundle, LearnOrder.file(in: directory).path, LearnOrder.chains(in: directory).path,
+            trustBundle, ChainRecorder.file(in: directory).path,
             StateFile<PinHistory>(PinHistory.fileName, in: directory).path,
         ]
     }

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Foundation
+internal import HTTPWire
 internal import Proxy
 internal import Security
 internal import TLS
@@ -8,13 +9,14 @@ struct Status: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Whether a proxy is running, and match counts per pin.",
         discussion: """
-            The proxy is found by its state directory. Its counts of the pins are at most a minute old; each \
+            The proxy is asked over control.sock in its state directory. To others than its own user and root this \
+            says what the proxy has written there, at most a minute ago. Each \
             connection to a server counts once, whatever the number of requests on it. A connection that met a \
             pin counts for every pin of the entry that its chain meets, backups included; one that met none is a \
             miss, refused or (enforcement: report) let through. pinproxy lint says what the counts mean.
 
-            --json prints one object: running, process, state_directory, last_reload (accepted or refused; for the \
-            user that runs the proxy, and root); \
+            --json prints one object: running, process, state_directory; of a running proxy also configuration, listen, \
+            clients, last_reload (accepted or refused), learning_until; \
             entries, a list with entry, accepted, misses, last_miss, configured and pins, a list with pin, \
             matches, first, last, configured; times in Unix seconds.
 
@@ -30,76 +32,51 @@ struct Status: ParsableCommand {
 
     func run() throws {
         let files = StateFiles(directory: try options.stateDirectory(for: try? options.file()))
-        let process = ProcessLock.holder(files.processID)
-        // Who may not look at the process sees the rest all the same.
-        let proxy = try? RunningProxy.find(files)
-        let history: PinHistory
+        let report = try Self.report(files)
+        Standard.output(json ? JSONText.of(report) : report.text)
+        if !report.running { throw CommandFailure(code: 1) }
+    }
+
+    private static func report(_ files: StateFiles) throws -> StatusReport {
+        guard let proxy = RunningProxy.find(files) else { return try left(by: nil, files) }
+        do {
+            return try proxy.ask(.get, "/status")
+        } catch let failure as CommandFailure {
+            // Whoever may not ask the proxy sees what it has left all the same.
+            if let message = failure.message { Standard.error("pinproxy: \(message)") }
+            return try left(by: proxy, files)
+        }
+    }
+
+    /// What the state directory says.
+    private static func left(by proxy: RunningProxy?, _ files: StateFiles) throws -> StatusReport {
         do throws(StateFileProblem) {
-            history = try StateFile<PinHistory>(PinHistory.fileName, in: files.directory).read() ?? PinHistory()
+            let history = try StateFile<PinHistory>(PinHistory.fileName, in: files.directory).read()
+            return StatusReport(process: proxy?.process, directory: files.directory, history: history ?? PinHistory())
         } catch {
             throw CommandFailure("the counts of the pins can't be read: \(error)")
         }
-        let report = StatusReport(
-            process: process, directory: files.directory,
-            reload: proxy?.reloadStatus()?.outcome,
-            history: history)
-        Standard.output(json ? JSONText.of(report) : report.text)
-        if process == nil { throw CommandFailure(code: 1) }
     }
 }
 
-/// What `pinproxy status` prints.
-private struct StatusReport: Encodable {
-    struct Pin: Encodable {
-        let pin: String
-        let matches: Int
-        let first: UnixTime?
-        let last: UnixTime?
-        let configured: Bool
-    }
-
-    struct Entry: Encodable {
-        let entry: String
-        let accepted: Int
-        let misses: Int
-        let lastMiss: UnixTime?
-        let configured: Bool
-        let pins: [Pin]
-    }
-
-    let running: Bool
-    let process: pid_t?
-    let stateDirectory: String
-    let lastReload: String?
-    let entries: [Entry]
-
-    init(process: pid_t?, directory: String, reload: ReloadStatus.Outcome?, history: PinHistory) {
-        running = process != nil
-        self.process = process
-        stateDirectory = directory
-        lastReload = reload.map { if case .accepted = $0 { "accepted" } else { "refused" } }
-        entries = history.entries.sorted { $0.key < $1.key }.map { name, record in
-            Entry(
-                entry: name, accepted: record.accepted, misses: record.misses, lastMiss: record.lastMiss,
-                configured: record.removed == nil,
-                pins: record.pins.sorted { $0.key < $1.key }.map { pin, record in
-                    Pin(
-                        pin: pin, matches: record.matches, first: record.first, last: record.last,
-                        configured: record.removed == nil)
-                })
-        }
-    }
-
+extension StatusReport {
     var text: String {
         var lines = [
             process.map { "running: process \($0), state directory \(stateDirectory)" }
                 ?? "not running: no proxy is using the state directory \(stateDirectory)"
         ]
+        if let configuration { lines.append("configuration: \(configuration)") }
+        if let listen, let clients {
+            lines.append("listening on \(listen.joined(separator: ", ")), \(Count(clients, "client"))")
+        }
         if let lastReload {
             let remark = lastReload == "refused" ? "; pinproxy check says why" : ""
             lines.append("last reload: \(lastReload)\(remark)")
         }
-        if entries.isEmpty { lines.append("no counts yet (they are up to a minute old)") }
+        if let learningUntil {
+            lines.append("learning until \(Date(timeIntervalSince1970: TimeInterval(learningUntil)).formatted(.iso8601))")
+        }
+        if entries.isEmpty { lines.append(running ? "no counts yet" : "no counts") }
         for entry in entries {
             let miss = entry.lastMiss.map { ", the last \(CalendarDate($0))" } ?? ""
             lines.append(

@@ -35,36 +35,8 @@ import Testing
         _ = try ProcessLock(path)
     }
 
-    /// One that was under way may have read a file as it was before.
-    @Test func countsTheReloadsThatBeganAfterItAsked() {
-        var status = ReloadStatus(process: 7, configuration: "/a.yaml")
-        status.begin()
-        status.end(.accepted)
-        status.begin()
-        let asked = status
-        #expect(status.outcome(after: asked) == nil)
-        status.end(.accepted)
-        #expect(status.outcome(after: asked) == nil)
-        status.begin()
-        #expect(status.outcome(after: asked) == nil)
-        status.end(.refused("a:1:1: error: x"))
-        #expect(status.outcome(after: asked) == .refused("a:1:1: error: x"))
-        // A proxy that is stopping refuses at once.
-        let later = status
-        status.end(.refused("stopping"))
-        #expect(status.outcome(after: later) == .refused("stopping"))
-    }
-
-    @Test func aPartOfAStatusIsNone() {
-        var status = ReloadStatus(process: 7, configuration: "/a.yaml")
-        status.end(.refused("a:1:1: error: x\nb: error: y"))
-        let json = status.json
-        #expect(ReloadStatus(json) == status)
-        for count in 0..<json.count { #expect(ReloadStatus(json.prefix(count)) == nil) }
-    }
-
     /// The lock is held, but its file names somebody else: the number of a process in another container, or
-    /// what an editor left. A signal would be somebody else's end.
+    /// what an editor left.
     @Test func asksNoProcessThatIsNotTheProxy() throws {
         let bed = try CommandBed()
         try FileManager.default.createDirectory(atPath: bed.path("state/pinproxy"), withIntermediateDirectories: true)

@@ -119,23 +119,26 @@ import Testing
         let command = [CommandBed.executable, "reload", "--config", bed.path("pinproxy.yaml")]
         let (directory, environment) = (bed.directory, bed.environment)
         let asked = Thread.inBackground { try CommandBed.run(command, in: directory, environment: environment) }
-        try waitForSignal(SIGHUP, pendingAt: identifier)
+        try waitForConnection(to: bed.path("state/pinproxy/control.sock"))
         kill(identifier, SIGKILL)
         let outcome = try asked.get()
         #expect(outcome.code == 1)
         #expect(outcome.errors.contains("process \(identifier) ended before it answered"), "\(outcome)")
     }
 
-    /// The kernel's word that a signal waits to be taken.
-    private func waitForSignal(_ signal: Int32, pendingAt process: pid_t) throws {
+    /// The kernel's word that somebody has connected: one socket of that name listens, and one more is the far end.
+    private func waitForConnection(to path: String) throws {
         let end = Date.now + 30
         while Date.now < end {
-            let status = try String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
-            let pending = status.split(separator: "\n").first { $0.hasPrefix("ShdPnd:") }?.split(separator: "\t").last
-            if let mask = pending.flatMap({ UInt64($0, radix: 16) }), mask & (1 << UInt64(signal - 1)) != 0 { return }
+            // The table comes in pieces, and has no size by which all of it would be read at once.
+            let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/proc/net/unix"))
+            var table = Data()
+            while let piece = try file.read(upToCount: 1 << 16), !piece.isEmpty { table += piece }
+            let sockets = String(decoding: table, as: UTF8.self)
+            if sockets.split(separator: "\n").count(where: { $0.hasSuffix(path) }) > 1 { return }
             usleep(5000)
         }
-        Issue.record("no signal \(signal) came to process \(process)")
+        Issue.record("nobody has connected to \(path)")
     }
 
     @Test func refusesASecondOneInTheSameStateDirectory() throws {

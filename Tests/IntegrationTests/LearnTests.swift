@@ -181,17 +181,25 @@ struct LearnTests {
         }
     }
 
-    @Test func aBrokenOrderIsSaidAndDisturbsNothing() async throws {
+    /// Nobody runs that could be asked: what an earlier proxy has left is changed.
+    @Test func whatAProxyThatHasEndedLearnsIsChangedInItsFile() async throws {
         try await withTestBed { bed in
-            let bed = try await Bed(bed, pins: "hosts: []\n")
-            try bed.bed.file("proxy/state/pinproxy/learn.json", "{\"until\": \"soon\"}")
-            bed.proxy.process.send(signal: SIGUSR1)
-            let event = try await bed.proxy.events.first("learn.failed")
-            #expect(event["cause"]?.contains("learn.json") == true)
-            try await bed.get("new.test")
-            // It is told anew.
+            var bed = try await Bed(bed, pins: "hosts: []\n")
             let learning = try await bed.learning(for: "1h")
+            try await bed.get("new.test")
             learning.send(signal: SIGINT)
+            _ = try await learning.ending()
+            bed.proxy.process.send(signal: SIGTERM)
+            _ = try await bed.proxy.process.ending()
+            let stop = try await bed.pinproxy("learn", "--stop")
+            #expect(stop.succeeded, "\(stop)")
+            #expect(try await bed.pinproxy("learn", "--stop").ending == .exited(1))
+            #expect(try await bed.pinproxy("learn").output.contains("match: new.test"))
+            #expect(try await bed.pinproxy("learn", "--forget").succeeded)
+            bed.proxy = try await Bed.proxy(bed.bed, bed.roots, pins: "hosts: []\n")
+            try await bed.get("other.test")
+            #expect(try await bed.pinproxy("learn").output.isEmpty)
+            #expect(bed.proxy.events.all("learn.begin").isEmpty)
         }
     }
 }

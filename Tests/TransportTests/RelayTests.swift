@@ -60,6 +60,8 @@ import Transport
             }
         }
 
+        func suspend() { perform { [self] _ in relay?.suspend() } }
+        func resume() { perform { [self] _ in relay?.resume() } }
         func cancel() { perform { [self] _ in relay?.cancel(because: "a test") } }
 
         /// Waits until the relay has ended.
@@ -172,6 +174,48 @@ import Transport
         shutdown(bench.origin, CInt(SHUT_WR))
         let received = readAll(bench.origin).utf8.count
         #expect(received == sent)
+        #expect(bench.ending() == .completed)
+    }
+
+    /// Whatever comes while it is suspended waits, and the half-closed relay's time as well.
+    @Test func suspendedItMovesNothingAndResumedItLosesNothing() throws {
+        let bench = try Bench()
+        bench.start()
+        write("before", to: bench.client)
+        var bytes = [UInt8](repeating: 0, count: 6)
+        #expect(recv(bench.origin, &bytes, 6, CInt(MSG_WAITALL)) == 6)
+        bench.suspend()
+        write(" and while", to: bench.client)
+        write("answer", to: bench.origin)
+        shutdown(bench.client, CInt(SHUT_WR))
+        shutdown(bench.origin, CInt(SHUT_WR))
+        bench.settle()
+        for descriptor in [bench.origin, bench.client] {
+            #expect(recv(descriptor, &bytes, 1, CInt(MSG_DONTWAIT)) < 0 && errno == EAGAIN)
+        }
+        bench.resume()
+        #expect(readAll(bench.origin) == " and while")
+        #expect(readAll(bench.client) == "answer")
+        #expect(bench.ending() == .completed)
+        #expect(bench.slabsInUse == 0)
+    }
+
+    @Test func aSuspendedRelayKeepsNoTime() throws {
+        let bench = try Bench()
+        bench.start()
+        shutdown(bench.client, CInt(SHUT_WR))
+        var byte: UInt8 = 0
+        #expect(read(bench.origin, &byte, 1) == 0)
+        bench.suspend()
+        // Another one of the same patience is given up meanwhile.
+        let other = try Bench()
+        other.start()
+        shutdown(other.client, CInt(SHUT_WR))
+        #expect(other.ending() == .timedOut)
+        bench.resume()
+        write("late", to: bench.origin)
+        shutdown(bench.origin, CInt(SHUT_WR))
+        #expect(readAll(bench.client) == "late")
         #expect(bench.ending() == .completed)
     }
 

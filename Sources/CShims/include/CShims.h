@@ -8,5 +8,4 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
-#include "ProcessShims.h"
 #include "TLSShims.h"

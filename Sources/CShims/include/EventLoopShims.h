@@ -13,5 +13,12 @@
 // A GNU extension: the headers show it only under _GNU_SOURCE, which the Glibc module is built without.
 int accept4(int socket, struct sockaddr *restrict address, socklen_t *restrict length, int flags);
 
+// struct ucred of unix(7), as SO_PEERCRED fills it: of the same headers.
+struct shim_ucred {
+    pid_t process;
+    uid_t user;
+    gid_t group;
+};
+
 // malloc_trim(3), of a header of its own.
 int malloc_trim(size_t pad);

@@ -4,7 +4,7 @@ import Foundation
 /// The signals that steer the daemon, taken by a thread of their own, so that no handler interrupts
 /// anything.
 struct ControlSignals {
-    private static let taken = [SIGHUP, SIGUSR1, SIGTERM, SIGINT]
+    private static let taken = [SIGHUP, SIGTERM, SIGINT]
     private let set: sigset_t
 
     /// Keeps the signals from every thread that is started from now on; and SIGPIPE, of which a
@@ -28,8 +28,7 @@ struct ControlSignals {
                 handle.post { loop in
                     let daemon = daemon.value(on: loop)
                     switch signal {
-                    case SIGHUP: daemon.reload()
-                    case SIGUSR1: daemon.obeyOrders()
+                    case SIGHUP: _ = daemon.reload()
                     default: daemon.stop()
                     }
                 }

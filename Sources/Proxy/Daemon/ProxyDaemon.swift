@@ -10,8 +10,8 @@ import TLS
 
 /// The running proxy: authority, workers, listeners, and what signals ask of it.
 ///
-/// SIGHUP reads the configuration again, SIGUSR1 what `pinproxy learn` orders. SIGTERM and SIGINT let
-/// what is under way finish, and a second one of these ends at once.
+/// SIGHUP reads the configuration again. SIGTERM and SIGINT let what is under way finish, and a second one of these
+/// ends at once. All else is asked for over the control socket.
 package final class ProxyDaemon {
     /// What a supervisor is told, on the daemon's main thread.
     package struct Notices {
@@ -21,25 +21,28 @@ package final class ProxyDaemon {
         package var reloading: () -> Void = {}
         /// No more clients are accepted.
         package var stopping: () -> Void = {}
-        /// A reload is over, with the problems if it was refused.
-        package var reloaded: (ConfigurationProblems?) -> Void = { _ in }
 
         package init() {}
     }
 
     private let load: () throws(ConfigurationProblems) -> Snapshot
-    private let logger: Logger
+    let logger: Logger
     private let output: LogOutput
     private let notices: Notices
 
-    private let loop: EventLoop
-    private var snapshot: Snapshot
+    let loop: EventLoop
+    private(set) var snapshot: Snapshot
     private var authority: LocalAuthority?
-    private var workers: [WorkerThread] = []
+    private(set) var workers: [WorkerThread] = []
     private var acceptor: LoopThread<Acceptor>?
     private var upkeep: PinUpkeep?
+    private var control: ControlSocket?
+    /// Where clients are accepted.
+    private(set) var addresses: [String] = []
+    /// `accepted` or `refused`; nil: there was none.
+    var lastReload: String?
     private var workersUnderWay = 0
-    private var isStopping = false
+    private(set) var isStopping = false
     private var drainTimer: Timer?
     private let freeMemory = FreeMemory()
     private var afterReload: Timer?
@@ -99,6 +102,8 @@ package final class ProxyDaemon {
         }
         upkeep.start()
         self.upkeep = upkeep
+        addresses = sockets.map(\.address.description)
+        control = openControl(upkeep)
         try accept(from: sockets, vacancy)
     }
 
@@ -141,7 +146,7 @@ package final class ProxyDaemon {
         logger.notice(
             "proxy.ready",
             metadata: [
-                "listen": "\(sockets.map(\.address.description).joined(separator: ", "))",
+                "listen": "\(addresses.joined(separator: ", "))",
                 "workers": "\(workers.count)", "pid": "\(getpid())",
             ])
         notices.ready()
@@ -151,11 +156,10 @@ package final class ProxyDaemon {
 
     // MARK: Signals
 
-    func reload() {
+    /// - Returns: what has become of it.
+    func reload() -> ReloadReport {
         guard !isStopping, let authority else {
-            let place = Place(file: snapshot.files.first ?? "")
-            return notices.reloaded(
-                ConfigurationProblems([Problem(.error, at: place, "the proxy is stopping, and reads no configuration")]))
+            return report(refused: "the proxy is stopping, and reads no configuration")
         }
         notices.reloading()
         defer { notices.ready() }
@@ -179,10 +183,10 @@ package final class ProxyDaemon {
             afterReload = Timer(loop: loop, afterNanoseconds: Self.afterReloadNanoseconds) { [freeMemory] in
                 freeMemory.giveBack()
             }
-            notices.reloaded(nil)
+            return report(refused: nil)
         } catch {
             for problem in error.problems { logger.error("config.error", metadata: ["cause": "\(problem)"]) }
-            notices.reloaded(error)
+            return report(refused: error.description)
         }
     }
 
@@ -204,10 +208,6 @@ package final class ProxyDaemon {
         } catch {
             logger.warning("crl.failed", metadata: ["cause": "\(error)", "effect": "the lists read before stay in force"])
         }
-    }
-
-    func obeyOrders() {
-        upkeep?.obeyOrders()
     }
 
     /// What is allowed, and should be known.
@@ -269,6 +269,7 @@ package final class ProxyDaemon {
         workersUnderWay -= 1
         guard workersUnderWay == 0 else { return }
         drainTimer = nil
+        control?.stop()
         upkeep?.stop()
         for worker in workers { worker.stop() }
         acceptor?.stop()

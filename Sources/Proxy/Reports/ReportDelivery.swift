@@ -61,6 +61,8 @@ final class ReportDelivery {
                 unixTime: unixTime))
     }
 
+    var connector: UpstreamConnector { session.connector }
+
     /// From now on reached as a fresh configuration says.
     func replace(with fresh: UpstreamSettings) {
         upstream = fresh

@@ -1,21 +1,24 @@
 import Configuration
 import Logging
-import Security
+package import Security
 import Synchronization
 import TLS
 
 /// Records verified chains, of entries that ask for it and, while the proxy learns, of all hosts.
-final class ChainRecorder: Sendable {
+package final class ChainRecorder: Sendable {
     private let history: KeptValue<ChainHistory>
-    private let orders: StateFile<LearnOrder>
     private let logger: Logger
     /// When learning ends; in the past if it isn't under way.
     private let until = Atomic<UnixTime>(.min)
     private let saidFull = Atomic(false)
 
+    /// The hosts that somebody visits are nobody else's business.
+    package static func file(in directory: String) -> StateFile<ChainHistory> {
+        StateFile("chains.json", in: directory, mode: 0o600)
+    }
+
     init(directory: String, logger: Logger) {
-        history = KeptValue(ChainHistory(), in: LearnOrder.chains(in: directory), logger: logger)
-        orders = LearnOrder.file(in: directory)
+        history = KeptValue(ChainHistory(), in: Self.file(in: directory), logger: logger)
         self.logger = logger
     }
 
@@ -41,27 +44,33 @@ final class ChainRecorder: Sendable {
 
     // MARK: On the main loop
 
-    /// Does what the order in the state directory asks for, and says so there.
-    func obey(at time: UnixTime) {
-        let order: LearnOrder
-        do throws(StateFileProblem) {
-            guard let read = try orders.read() else { return }
-            order = read
-        } catch {
-            return logger.warning("learn.failed", metadata: ["cause": "\(error)"])
-        }
-        let isNew = history.value.obeyed != order.id
-        if order.forgets, isNew {
+    /// Goes on with what an earlier process was told.
+    func start(at time: UnixTime) { learn(until: history.value.learnsUntil, at: time) }
+
+    /// Does what is asked for, and writes that together with all that was seen.
+    func obey(_ order: LearnOrder, at time: UnixTime) -> Result<LearnReport, StateFileProblem> {
+        if order.forgets {
             history.change { $0.forget() }
             saidFull.store(false, ordering: .relaxed)
             logger.notice("learn.forget")
         }
-        learn(until: order.until, at: time)
-        history.change { $0.obeyed = order.id }
-        history.save(forced: true)
+        switch order.time {
+        case .unchanged: break
+        case .until(let end): learn(until: end, at: time)
+        case .stop: learn(until: nil, at: time)
+        }
+        if let problem = history.save(forced: true) { return .failure(problem) }
+        return .success(LearnReport(until: learnsUntil(at: time)))
+    }
+
+    /// Until when every host's chains are recorded; nil: they aren't.
+    func learnsUntil(at time: UnixTime) -> UnixTime? {
+        let end = until.load(ordering: .relaxed)
+        return end > time ? end : nil
     }
 
     private func learn(until end: UnixTime?, at time: UnixTime) {
+        if history.value.learnsUntil != end { history.change { $0.learnsUntil = end } }
         let before = until.exchange(end ?? .min, ordering: .relaxed)
         if let end, end > time, end != before {
             logger.notice("learn.begin", metadata: ["until": "\(end)", "hosts": "all"])

@@ -45,16 +45,19 @@ final class KeptValue<Value: Codable & Sendable>: Sendable {
     }
 
     /// Writes the value if it has changed since, or if that is `forced`. One thread.
-    func save(forced: Bool = false) {
+    /// - Returns: why it can't be written, if it can't.
+    @discardableResult
+    func save(forced: Bool = false) -> StateFileProblem? {
         let changed: Value? = state.withLock { state in
             guard state.isChanged || forced else { return nil }
             state.isChanged = false
             return state.value
         }
-        guard let changed else { return }
+        guard let changed else { return nil }
         do throws(StateFileProblem) {
             try file.write(changed)
             state.withLock { $0.isUnwritable = false }
+            return nil
         } catch {
             let isNew = state.withLock { state in
                 defer { (state.isUnwritable, state.isChanged) = (true, true) }
@@ -63,6 +66,7 @@ final class KeptValue<Value: Codable & Sendable>: Sendable {
             if isNew {
                 logger.warning("state.unwritable", metadata: ["file": "\(error.path)", "cause": "\(error.cause)"])
             }
+            return error
         }
     }
 }

@@ -1,29 +1,52 @@
-package import Security
 package import TLS
 
-/// What `pinproxy learn` asks of the running proxy, in `learn.json`. The proxy reads it at its start
-/// and at SIGUSR1, and says by ``ChainHistory/obeyed`` in `chains.json` that it has done so and that the file holds
-/// all that it has seen.
-package struct LearnOrder: Codable, Sendable, Equatable {
-    /// Tells this order from every other.
-    package var id: String
-    /// Record every host's chains until then; nil: only those of entries with `record: true`.
-    package var until: UnixTime?
+/// What `pinproxy learn` asks of the running proxy. Whatever it is, what was seen until then is written.
+package struct LearnOrder: Sendable, Equatable {
+    package enum Time: Sendable, Equatable {
+        /// As it is.
+        case unchanged
+        /// Record every host's chains until then.
+        case until(UnixTime)
+        /// Record those of entries with `record: true` only.
+        case stop
+    }
+
+    package var time: Time
     /// Forget what was recorded.
     package var forgets: Bool
 
-    package init(id: String, until: UnixTime? = nil, forgets: Bool = false) {
-        self.id = id
-        self.until = until
+    package init(_ time: Time = .unchanged, forgets: Bool = false) {
+        self.time = time
         self.forgets = forgets
     }
 
-    package static func file(in directory: String) -> StateFile<LearnOrder> {
-        StateFile("learn.json", in: directory)
+    /// As the parameters of `POST /learn` have it; nil if there is one that has no meaning.
+    init?(_ query: [String: String]) {
+        guard query.keys.allSatisfy(["until", "stop", "forget"].contains) else { return nil }
+        forgets = query["forget"] != nil
+        if let text = query["until"] {
+            guard let until = UnixTime(text), until > 0, query["stop"] == nil else { return nil }
+            time = .until(until)
+        } else {
+            time = query["stop"] == nil ? .unchanged : .stop
+        }
     }
 
-    /// The hosts that somebody visits are nobody else's business.
-    package static func chains(in directory: String) -> StateFile<ChainHistory> {
-        StateFile("chains.json", in: directory, mode: 0o600)
+    /// What is asked for.
+    package var target: String {
+        var parameters: [String] = []
+        switch time {
+        case .unchanged: break
+        case .until(let time): parameters.append("until=\(time)")
+        case .stop: parameters.append("stop")
+        }
+        if forgets { parameters.append("forget") }
+        return "/learn" + (parameters.isEmpty ? "" : "?" + parameters.joined(separator: "&"))
     }
+}
+
+/// What `POST /learn` answers.
+package struct LearnReport: Codable, Sendable, Equatable {
+    /// Until when every host's chains are recorded; nil: they aren't.
+    package let until: UnixTime?
 }

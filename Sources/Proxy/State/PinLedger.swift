@@ -8,7 +8,7 @@ import TLS
 final class PinLedger: Sendable {
     static let fileName = PinHistory.fileName
 
-    private let history: KeptValue<PinHistory>
+    let history: KeptValue<PinHistory>
     private let logger: Logger
     private let noted = Mutex(Noted())
 

@@ -1,6 +1,7 @@
 import Configuration
 import EventLoop
 import Logging
+import Security
 import Session
 import TLS
 
@@ -53,11 +54,16 @@ final class PinUpkeep {
         lists.watch(snapshot)
         daily = RepeatingTimer(loop: loop, everyNanoseconds: Self.day) { [unowned self] in review() }
         review()
-        obeyOrders()
+        watch.chains.start(at: unixTime())
     }
 
-    /// Does what `pinproxy learn` has asked for.
-    func obeyOrders() { watch.chains.obey(at: unixTime()) }
+    /// Does what `pinproxy learn` asks for.
+    func obey(_ order: LearnOrder) -> Result<LearnReport, StateFileProblem> { watch.chains.obey(order, at: unixTime()) }
+
+    var learnsUntil: UnixTime? { watch.chains.learnsUntil(at: unixTime()) }
+    /// How the collectors of reports are reached.
+    var connector: UpstreamConnector { delivery.connector }
+    var pinHistory: PinHistory { watch.ledger.history.value }
 
     /// Goes on under a fresh configuration.
     func replace(with fresh: ActiveConfiguration) {

@@ -32,15 +32,15 @@ package struct ChainHistory: Codable, Sendable, Equatable {
 
     /// By name and port.
     package private(set) var hosts: [String: Host] = [:]
-    /// The last ``LearnOrder`` that was obeyed.
-    package var obeyed: String?
+    /// Until when every host's chains are recorded, if that was asked for.
+    package var learnsUntil: UnixTime?
 
     package init() {}
 
     package init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         hosts = try values.decode([String: Host].self, forKey: .hosts)
-        obeyed = try values.decodeIfPresent(String.self, forKey: .obeyed)
+        learnsUntil = try values.decodeIfPresent(UnixTime.self, forKey: .learnsUntil)
         guard let place = hosts.first(where: { !$0.value.chains.allSatisfy(\.isSound) })?.key else { return }
         throw DecodingError.dataCorruptedError(
             forKey: .hosts, in: values,

@@ -46,23 +46,22 @@ struct Learn: ParsableCommand {
 
     func run() throws {
         let snapshot = try options.load()
-        let proxy = try LearningProxy(directory: snapshot.stateDirectory)
+        let proxy = LearningProxy(directory: snapshot.stateDirectory)
         do {
             if let time, let duration = Duration(written: time) {
                 try learn(for: duration, proxy)
             } else if stop || forget {
-                let until = stop ? nil : try proxy.learnsUntil(now: Clock.now)
-                let wasLearning = try proxy.learnsUntil(now: Clock.now) != nil
+                let order = LearnOrder(stop ? .stop : .unchanged, forgets: forget)
+                let wasLearning = try proxy.obey(order, now: Clock.now) != nil
                 if stop, !wasLearning, !forget {
                     throw CommandFailure("the proxy using \(proxy.directory) was not learning; pinproxy learn --for TIME begins it")
                 }
-                try proxy.order(until: until, forgetting: forget)
                 return Standard.error(
                     forget ? "forgotten\(stop && wasLearning ? ", and learning has ended" : "")"
                         : "learning has ended; pinproxy learn prints what was learned")
             } else if proxy.isRunning {
                 // To have what it has seen by now written.
-                try proxy.order(until: try proxy.learnsUntil(now: Clock.now))
+                try proxy.obey(LearnOrder(), now: Clock.now)
             }
             try show(proxy.history(), snapshot)
         } catch let problem as StateFileProblem {
@@ -78,7 +77,7 @@ struct Learn: ParsableCommand {
         }
         let end = Clock.now + duration.components.seconds
         let interrupts = Interrupts()
-        try proxy.order(until: end)
+        try proxy.obey(LearnOrder(.until(end)), now: Clock.now)
         Standard.error("learning until \(instant(end)); Ctrl-C ends the waiting, pinproxy learn --stop the learning")
         while Clock.now < end {
             // The wall clock may be set meanwhile: look at it now and then.
@@ -89,8 +88,8 @@ struct Learn: ParsableCommand {
             }
         }
         // It may have been restarted meanwhile, or have ended.
-        let now = try LearningProxy(directory: proxy.directory)
-        if now.isRunning { try now.order(until: try now.learnsUntil(now: Clock.now)) }
+        let now = LearningProxy(directory: proxy.directory)
+        if now.isRunning { try now.obey(LearnOrder(), now: Clock.now) }
     }
 
     private func instant(_ time: UnixTime) -> String {

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import HTTPWire
 internal import Proxy
 internal import Security
 internal import TLS
@@ -9,41 +10,36 @@ struct LearningProxy {
     var isRunning: Bool { proxy != nil }
     /// Nil if it isn't running.
     private let proxy: RunningProxy?
-    private let orders: StateFile<LearnOrder>
     private let chains: StateFile<ChainHistory>
 
-    init(directory: String) throws {
+    init(directory: String) {
         self.directory = directory
-        proxy = try RunningProxy.find(StateFiles(directory: directory))
-        orders = LearnOrder.file(in: directory)
-        chains = LearnOrder.chains(in: directory)
+        proxy = RunningProxy.find(StateFiles(directory: directory))
+        chains = ChainRecorder.file(in: directory)
     }
 
-    /// Until when it learns, if it does.
-    func learnsUntil(now: UnixTime) throws -> UnixTime? {
-        try orders.read()?.until.flatMap { $0 > now ? $0 : nil }
-    }
-
-    /// Has the proxy do so, and waits until it has. One that isn't running does it at its next start.
-    func order(until: UnixTime?, forgetting: Bool = false) throws {
-        let order = LearnOrder(id: UUID().uuidString, until: until, forgets: forgetting)
-        try orders.write(order)
-        guard let proxy else {
-            if forgetting { unlink(chains.path) }
-            return
+    /// Has the proxy do so, and waits until it has. Of one that isn't running, what it has left is changed.
+    /// - Returns: until when it learned before, if it did.
+    @discardableResult
+    func obey(_ order: LearnOrder, now: UnixTime) throws -> UnixTime? {
+        if let proxy {
+            let before: LearnReport = try proxy.ask(.post, LearnOrder().target)
+            if order != LearnOrder() { let _: LearnReport = try proxy.ask(.post, order.target) }
+            return before.until
         }
-        try proxy.send(SIGUSR1)
-        let deadline = ContinuousClock.now + .seconds(15)
-        while ContinuousClock.now < deadline {
-            if try chains.read()?.obeyed == order.id { return }
-            guard proxy.isRunning else { throw CommandFailure("process \(proxy.process) ended before it answered") }
-            usleep(10_000)
+        guard var history = try chains.read() else { return nil }
+        let before = history.learnsUntil.flatMap { $0 > now ? $0 : nil }
+        switch order.time {
+        case .unchanged: break
+        case .until(let end): history.learnsUntil = end
+        case .stop: history.learnsUntil = nil
         }
-        throw CommandFailure(
-            "process \(proxy.process) was told, but hasn't answered within 15 seconds; its log says more")
+        if order.forgets { history.forget() }
+        if order != LearnOrder() { try chains.write(history) }
+        return before
     }
 
-    /// All that was recorded. What a running proxy has seen until now is in it after an ``order(until:forgetting:)``.
+    /// All that was recorded. What a running proxy has seen until now is in it after an ``obey(_:now:)``.
     func history() throws -> ChainHistory {
         try chains.read() ?? ChainHistory()
     }

@@ -93,7 +93,7 @@ struct LintCommand: ParsableCommand {
     /// The hosts that were recorded; of another user's proxy they are not to be read.
     private func visited(_ snapshot: Snapshot, _ findings: inout [LintFinding]) -> ChainHistory {
         do throws(StateFileProblem) {
-            return try LearnOrder.chains(in: snapshot.stateDirectory).read() ?? ChainHistory()
+            return try ChainRecorder.file(in: snapshot.stateDirectory).read() ?? ChainHistory()
         } catch {
             findings.append(
                 LintFinding(

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A plain TCP connection to the proxy port that sends exactly the bytes that it is given.
+/// A plain connection, to the proxy's port or another socket, that sends exactly the bytes that it is given.
 final class RawConnection: Sendable {
     private let descriptor: CInt
 
@@ -28,6 +28,25 @@ final class RawConnection: Sendable {
             }
         }
         guard result == 0 else { throw TestBedError("connect to port \(port): errno \(errno)") }
+    }
+
+    /// To a Unix socket.
+    init(path: String) throws {
+        descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var bound = timeval(tv_sec: 30, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        guard path.utf8.count < MemoryLayout.size(ofValue: address.sun_path) else { throw TestBedError("too long: \(path)") }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        let descriptor = descriptor
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard result == 0 else { throw TestBedError("connect to \(path): errno \(errno)") }
     }
 
     deinit { close(descriptor) }

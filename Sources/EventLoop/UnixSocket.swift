@@ -1,0 +1,110 @@
+internal import CShims
+internal import Glibc
+
+/// Stream sockets with a name in the file system, always close-on-exec.
+package enum UnixSocket {
+    /// Who is at the other end of a connection, as the kernel saw it (SO_PEERCRED).
+    package struct Peer: Sendable, Equatable {
+        package let user: UInt32
+        /// 0: of a process that can't be seen from here, as from within a container.
+        package let process: Int32
+
+        package init(user: UInt32, process: Int32) {
+            self.user = user
+            self.process = process
+        }
+    }
+
+    /// Listens at `path`, not blocking, in the place of a socket that a process that is gone has left there. Only its
+    /// owner may connect, and root. What is there and is no socket stays: EEXIST.
+    package static func listen(at path: String, backlog: CInt) throws(SystemError) -> Descriptor {
+        let socket = try open(flags: CInt(SOCK_NONBLOCK.rawValue))
+        // Before the name is there: nobody gets a moment to connect who may not.
+        guard fchmod(socket.raw, 0o600) == 0 else { throw SystemError.last("fchmod") }
+        try removeSocket(at: path)
+        let raw = socket.raw
+        guard try withAddress(path, { Glibc.bind(raw, $0, $1) }) == 0 else { throw SystemError.last("bind") }
+        guard Glibc.listen(raw, backlog) == 0 else { throw SystemError.last("listen") }
+        return socket
+    }
+
+    private static func removeSocket(at path: String) throws(SystemError) {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return }
+        guard status.st_mode & S_IFMT == S_IFSOCK else { throw SystemError(code: EEXIST, call: "bind") }
+        guard unlink(path) == 0 else { throw SystemError.last("unlink") }
+    }
+
+    /// Connects to `path`; the socket blocks, for at most `seconds` at each read and write.
+    package static func connect(to path: String, seconds: Int) throws(SystemError) -> Descriptor {
+        let socket = try open(flags: 0)
+        var limit = timeval(tv_sec: seconds, tv_usec: 0)
+        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            setsockopt(socket.raw, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
+        }
+        let raw = socket.raw
+        guard try withAddress(path, { Glibc.connect(raw, $0, $1) }) == 0 else { throw SystemError.last("connect") }
+        return socket
+    }
+
+    /// Takes one connection, not blocking, from a listener's queue; nil if there is none.
+    package static func accept(_ listener: CInt) throws(SystemError) -> CInt? {
+        while true {
+            let raw = accept4(listener, nil, nil, CInt(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue))
+            if raw >= 0 { return raw }
+            switch errno {
+            case EAGAIN: return nil
+            case EINTR, ECONNABORTED: continue
+            default: throw SystemError.last("accept4")
+            }
+        }
+    }
+
+    /// Nil if the descriptor isn't a connected Unix socket.
+    package static func peer(of descriptor: CInt) -> Peer? {
+        var credentials = shim_ucred()
+        var length = socklen_t(MemoryLayout<shim_ucred>.size)
+        guard getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 else { return nil }
+        return Peer(user: credentials.user, process: credentials.process)
+    }
+
+    private static func open(flags: CInt) throws(SystemError) -> Descriptor {
+        let raw = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | flags, 0)
+        guard raw >= 0 else { throw SystemError.last("socket") }
+        return Descriptor(owning: raw)
+    }
+
+    /// The address of a path may have 107 bytes. A longer one is reached by way of its open directory, whose name in
+    /// `/proc` is short.
+    private static func withAddress(
+        _ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> CInt
+    ) throws(SystemError) -> CInt {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let room = MemoryLayout.size(ofValue: address.sun_path) - 1
+        var directory: CInt = -1
+        defer { if directory >= 0 { close(directory) } }
+        var name = path
+        if path.utf8.count > room {
+            guard let slash = path.lastIndex(of: "/") else { throw SystemError(code: ENAMETOOLONG, call: "bind") }
+            directory = Glibc.open(String(path[..<slash]), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            guard directory >= 0 else { throw SystemError.last("open") }
+            name = "/proc/self/fd/\(directory)\(path[slash...])"
+            guard name.utf8.count <= room else { throw SystemError(code: ENAMETOOLONG, call: "bind") }
+        }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name.utf8) }
+        let result = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        // Closing must not change what the call left in errno.
+        let code = errno
+        if directory >= 0 {
+            close(directory)
+            directory = -1
+        }
+        errno = code
+        return result
+    }
+}

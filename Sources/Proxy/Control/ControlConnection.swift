@@ -1,0 +1,67 @@
+import HTTPWire
+import Session
+import Transport
+
+/// One client of the control socket: reads its requests and writes the answers.
+final class ControlConnection {
+    typealias Answer = (ControlRequest, @escaping (ControlResponse) -> Void) -> Void
+
+    private let server: HTTP1Server
+    private let peer: ControlPeer
+    private let answer: Answer
+    private let ended: (ControlConnection) -> Void
+
+    /// - Parameters:
+    ///   - answer: called for each request; calls back once, at once or later, on the loop.
+    ///   - ended: called once, when the connection is over.
+    init(
+        stream: ByteStream, session: SessionManager, settings: HTTP1ServerSettings, peer: ControlPeer,
+        answer: @escaping Answer, ended: @escaping (ControlConnection) -> Void
+    ) {
+        server = HTTP1Server(stream: stream, session: session, settings: settings)
+        self.peer = peer
+        self.answer = answer
+        self.ended = ended
+        server.owner = self
+    }
+
+    /// A request of its is being answered.
+    var isAsking: Bool {
+        switch server.phase {
+        case .held, .answering: true
+        default: false
+        }
+    }
+
+    func start() { server.serve() }
+    func stop() { server.abort() }
+}
+
+extension ControlConnection: HTTP1ServerOwner {
+    func received(by server: HTTP1Server) {
+        // A body would be of no use; what follows it would have to be found behind it.
+        let keeps = server.head.keepsAlive && server.head.framing == .none
+        guard let request = server.readRequest({ ControlRequest($0, from: peer) }) else {
+            return reply(.problem(400, "the request's target is not a path"), keeps: false)
+        }
+        answer(request) { [weak self] response in self?.reply(response, keeps: keeps) }
+    }
+
+    private func reply(_ response: ControlResponse, keeps: Bool) {
+        guard server.isHeld else { return }
+        if keeps { server.dropHead() }
+        server.answer(response.bytes(keepAlive: keeps), then: keeps ? .nextRequest : .linger)
+    }
+
+    func timedOut(_ server: HTTP1Server) { server.abort() }
+    func clientHasGone(_ why: String) { server.abort() }
+    func closed(_ server: HTTP1Server) { ended(self) }
+
+    // Nothing of this happens on a socket that passes nothing on.
+    func handedOver(by server: HTTP1Server) { server.abort() }
+    func lentStreamIsReadable(_ server: HTTP1Server) { server.abort() }
+    func switched(to upstream: UpstreamConnection, by server: HTTP1Server) { upstream.close() }
+    func keep(_ upstream: UpstreamConnection) { upstream.close() }
+    func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>) {}
+    func secured(_ result: Result<Void, StreamError>) { server.abort() }
+}
