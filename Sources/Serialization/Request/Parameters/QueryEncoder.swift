@@ -14,6 +14,7 @@
 ///
 /// An empty dictionary, array or set adds nothing.
 public enum QueryEncoder {
+    /// The names and values, joined by `&`; empty if there are none.
     public static func encode(_ parameters: [ParameterValue.Pair]) -> [UInt8] {
         var query: [UInt8] = []
         ParameterLeaves(spell: append).forEach(of: parameters) { name, text in
