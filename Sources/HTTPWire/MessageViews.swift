@@ -15,8 +15,8 @@ package struct RequestView: ~Escapable {
 
 /// A request's head with its bytes: for a request that begins here, and for one that must be sent again.
 package struct OwnedRequest: Sendable {
-    private let head: RequestHead
-    private let bytes: [UInt8]
+    package let head: RequestHead
+    fileprivate let bytes: [UInt8]
 
     package init(_ view: borrowing RequestView) {
         head = view.head
@@ -40,6 +40,36 @@ package struct OwnedRequest: Sendable {
         @_lifetime(borrow self)
         get { RequestView(head, bytes.span) }
     }
+}
+
+extension OwnedRequest {
+    /// The same request with another target, body, or both.
+    /// - Parameters:
+    ///   - target: nil: the same.
+    ///   - contentType: nil: the request's own stays.
+    ///   - bodyLength: of the new body; nil: the request's own stays.
+    package func rewritten(target: [UInt8]? = nil, contentType: String? = nil, bodyLength: Int? = nil) throws(WireError) -> OwnedRequest {
+        var out = bytes[head.methodRange.offsets] + [UInt8(ascii: " ")]
+        out += target.map { $0[...] } ?? bytes[head.target.offsets]
+        out += (head.version == .http11 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n").utf8
+        for field in head.fields {
+            switch field.id {
+            case .contentLength, .transferEncoding, .trailer, .expect:
+                if bodyLength != nil { continue }
+            case .contentType:
+                if contentType != nil { continue }
+            default: break
+            }
+            out += bytes[field.line.offsets]
+        }
+        if let contentType { out += "Content-Type: \(contentType)\r\n".utf8 }
+        if let bodyLength { out += "Content-Length: \(bodyLength)\r\n".utf8 }
+        out += "\r\n".utf8
+        return try OwnedRequest(Array(out))
+    }
+
+    /// The head as it is written.
+    package var message: [UInt8] { bytes }
 }
 
 /// A response's head that is only passed on, like a ``RequestView``.

@@ -12,8 +12,8 @@ package final class SessionManager {
     package let connector: UpstreamConnector
     /// Who hears of tasks.
     package let hooks: TaskHooks
-    /// Where bodies are judged.
-    let judging: JudgingQueue
+    /// Where bodies are parsed.
+    package let parsing: ParsingQueue
     /// The proxy stops: no connection is kept for another exchange.
     package var isDraining = false
 
@@ -23,18 +23,18 @@ package final class SessionManager {
     private let numberStride: UInt64
 
     /// - Parameters:
-    ///   - judging: shared by the workers.
+    ///   - parsing: shared by the workers.
     ///   - index: of this manager among `count`, from 0, so that numbers are unique without a lock.
     package init(
         loop: EventLoop, slabs: SlabPool, pool: UpstreamPool, connector: UpstreamConnector, hooks: TaskHooks = TaskHooks(),
-        judging: JudgingQueue = JudgingQueue(), index: Int = 0, of count: Int = 1
+        parsing: ParsingQueue = ParsingQueue(), index: Int = 0, of count: Int = 1
     ) {
         self.loop = loop
         self.slabs = slabs
         self.pool = pool
         self.connector = connector
         self.hooks = hooks
-        self.judging = judging
+        self.parsing = parsing
         nextNumber = UInt64(index + 1)
         numberStride = UInt64(count)
         headScratch.reserveCapacity(4096)

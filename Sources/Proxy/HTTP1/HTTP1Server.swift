@@ -49,6 +49,8 @@ final class HTTP1Server: ByteStreamOwner {
         case awaitingRequest
         /// A request is with the owner.
         case held
+        /// Its body is gathered for the owner.
+        case gathering
         /// Bytes of the proxy's own are on their way to the client.
         case answering(then: AfterAnswer)
         case exchanging
@@ -69,36 +71,38 @@ final class HTTP1Server: ByteStreamOwner {
     }
 
     /// How long a client that was refused gets to read why.
-    private static let lingerNanoseconds: UInt64 = 5_000_000_000
+    static let lingerNanoseconds: UInt64 = 5_000_000_000
 
     let stream: ByteStream
     let session: SessionManager
     let settings: HTTP1ServerSettings
     /// Set once, before ``serve()``.
     unowned var owner: (any HTTP1ServerOwner)!
-    private(set) var phase = Phase.awaitingRequest
+    var phase = Phase.awaitingRequest
     let exchange: Exchange
-    private let deadline: Deadline
+    let deadline: Deadline
 
     /// Requests on their way from the client.
     var requests: MessagePipe
     // Changed by the parser alone, which calls nobody.
-    @exclusivity(unchecked) private var parser: HeadParser
+    @exclusivity(unchecked) var parser: HeadParser
     /// The request that was parsed last.
-    @exclusivity(unchecked) private(set) var head = RequestHead()
+    @exclusivity(unchecked) var head = RequestHead()
     var request = RequestTraits()
-    private var prefersHTML = false
+    var prefersHTML = false
     /// Bytes in front of the received ones that are the head's still.
-    private(set) var headLength = 0
+    var headLength = 0
     /// What becomes of the connection after the response under way.
     var persistence = ClientPersistence.close
     /// The client knows the end of that response's body by its length or its chunks, not by the connection's.
     var bodyIsFramed = true
     /// The client has ended its side cleanly; what it asked for is still answered.
-    private(set) var hasEnded = false
-    private var answer: ByteBuffer
+    var hasEnded = false
+    var answer: ByteBuffer
+    /// The body that is being gathered, and who is told of it.
+    var gathering: (collector: BodyCollector, done: (BodyCollector.Progress) -> Void)?
     /// When the last request was over; a connection used lately gets its next request answered before a stop.
-    private var lastUsed: MonotonicTime
+    var lastUsed: MonotonicTime
 
     init(stream: ByteStream, session: SessionManager, settings: HTTP1ServerSettings) {
         self.stream = stream
@@ -129,8 +133,8 @@ final class HTTP1Server: ByteStreamOwner {
     func clearDeadline() { deadline.clear() }
 
     var isHeld: Bool { if case .held = phase { true } else { false } }
-    private var isAwaitingRequest: Bool { if case .awaitingRequest = phase { true } else { false } }
-    private var isClosed: Bool { if case .closed = phase { true } else { false } }
+    var isAwaitingRequest: Bool { if case .awaitingRequest = phase { true } else { false } }
+    var isClosed: Bool { if case .closed = phase { true } else { false } }
 
     // MARK: Events
 
@@ -139,6 +143,7 @@ final class HTTP1Server: ByteStreamOwner {
         case .awaitingRequest: receiveRequest()
         case .exchanging: exchange.downstreamIsReadable()
         case .held: if let error = receiveAhead() { owner.clientHasGone(error.description) }
+        case .gathering: gather()
         case .lingering: discard()
         case .lent: owner.lentStreamIsReadable(self)
         case .answering, .breakingOff, .closed: stream.wantsRead = false
@@ -149,6 +154,7 @@ final class HTTP1Server: ByteStreamOwner {
         switch phase {
         case .exchanging: exchange.downstreamIsWritable()
         case .answering(let next): writeAnswer(then: next)
+        case .gathering: writeContinue()
         default: break
         }
     }
@@ -160,6 +166,9 @@ final class HTTP1Server: ByteStreamOwner {
         case .awaitingRequest where !requests.unread.isEmpty && !stream.isSecure:
             refuse(.requestStalled(after: settings.idle))
         case .awaitingRequest: close()
+        case .gathering:
+            complete(with: .requestStalled(after: settings.idle))
+            refuse(.requestStalled(after: settings.idle), method: head.method, keepsConnection: false)
         case .held, .lent: owner.timedOut(self)
         // The kernel goes on delivering what was said.
         case .lingering: close()
@@ -170,7 +179,7 @@ final class HTTP1Server: ByteStreamOwner {
 
     // MARK: Requests
 
-    private func receiveRequest() {
+    func receiveRequest() {
         repeat {
             switch requests.receive(from: stream, limit: settings.requestHead) {
             case .received?: nextRequest()
@@ -191,7 +200,7 @@ final class HTTP1Server: ByteStreamOwner {
 
     /// Looks for a whole head in what was received; false if more must come.
     @discardableResult
-    private func nextRequest() -> Bool {
+    func nextRequest() -> Bool {
         parser.limit = settings.requestHead
         let progress = unsafe parser.parseRequest(Span(_unsafeBytes: requests.unread), into: &head)
         switch progress {
@@ -212,7 +221,14 @@ final class HTTP1Server: ByteStreamOwner {
         return true
     }
 
-    private func noteRequest() {
+    func noteRequest() {
+        noteTraits()
+        withRequest { view in
+            exchange.record.began(view, number: session.takeNumber(), at: session.loop.now)
+        }
+    }
+
+    func noteTraits() {
         request.method = head.method
         request.takesInterim = head.version == .http11
         request.expectsContinue = head.expectsContinue
@@ -220,7 +236,6 @@ final class HTTP1Server: ByteStreamOwner {
         request.hasVia = head.hasVia
         prefersHTML = false
         withRequest { view in
-            exchange.record.began(view, number: session.takeNumber(), at: session.loop.now)
             if let accept = view.head.first(.accept) {
                 prefersHTML = Accept.prefersHTML(view.bytes.extracting(accept.offsets))
             }
@@ -251,191 +266,5 @@ final class HTTP1Server: ByteStreamOwner {
     func begin(to destination: Destination, by rules: ExchangeRules? = nil, over leased: UpstreamConnection?) {
         phase = .exchanging
         exchange.begin(to: destination, by: rules, over: leased)
-    }
-
-    // MARK: Answers of the proxy's own
-
-    /// What this client would write into HTTPS_PROXY.
-    var url: String {
-        "\(stream.isSecure ? "https" : "http")://\(stream.localAddress.map { "\($0)" } ?? "127.0.0.1")"
-    }
-
-    /// Answers the request in hand with an error, and completes its task.
-    func refuseRequest(_ error: ProxyError) {
-        complete(with: error)
-        let keeps = error.keepsConnection && head.framing == .none && head.keepsAlive
-        if keeps { dropHead() }
-        refuse(error, method: head.method, keepsConnection: keeps)
-    }
-
-    /// Answers what can't be understood, or isn't whole, with an error.
-    private func refuse(_ error: ProxyError) {
-        prefersHTML = false
-        exchange.record.began(number: session.takeNumber(), at: session.loop.now)
-        complete(with: error)
-        refuse(error, method: .get, keepsConnection: false)
-    }
-
-    private func complete(with error: ProxyError) {
-        exchange.record.refused(error.refusal)
-        session.complete(&exchange.record)
-    }
-
-    /// Answers with an error; nothing of a response has been sent yet.
-    func refuse(_ error: ProxyError, method: Method, keepsConnection: Bool) {
-        let keeps = keepsConnection && !session.isDraining
-        let bytes = error.response(to: method, acceptsHTML: prefersHTML, keepsConnection: keeps)
-        answer(bytes, then: keeps ? .nextRequest : .linger)
-    }
-
-    func answer(_ bytes: [UInt8], then next: AfterAnswer) {
-        bytes.withUnsafeBytes { answer.append(copying: $0) }
-        deadline.set(afterNanoseconds: settings.idleNanoseconds)
-        writeAnswer(then: next)
-    }
-
-    private func writeAnswer(then next: AfterAnswer) {
-        phase = .answering(then: next)
-        switch stream.write(answer.count, from: &answer) {
-        case .blocked: return
-        case .failed: return abort()
-        case .done: answer.releaseIfEmpty()
-        }
-        switch next {
-        case .nextRequest: awaitNextRequest()
-        case .handOver:
-            phase = .lent
-            owner.handedOver(by: self)
-        case .linger: linger()
-        }
-    }
-
-    // MARK: After an exchange
-
-    /// Nothing is under way; the last byte of the answer has been written.
-    func awaitNextRequest() {
-        guard !(hasEnded && requests.unread.isEmpty) else { return linger() }
-        lastUsed = session.loop.now
-        phase = .awaitingRequest
-        stream.wantsRead = true
-        deadline.set(afterNanoseconds: settings.requestNanoseconds)
-        if requests.unread.isEmpty {
-            requests.rest()
-            if !stream.holdsBytes { return }
-        }
-        // Pipelined requests wait for their turn of the loop, so that a long row of them starves no one.
-        session.loop.afterThisTurn { [weak self] in
-            guard let self, isAwaitingRequest else { return }
-            if !requests.unread.isEmpty { nextRequest() }
-            if isAwaitingRequest, stream.holdsBytes { receiveRequest() }
-        }
-    }
-
-    /// The stream becomes the owner's within an exchange.
-    func lend() {
-        phase = .lent
-        deadline.clear()
-    }
-
-    /// Receives, within bounds, what the client sends before its turn.
-    func receiveAhead() -> StreamError? {
-        switch requests.receive(from: stream, limit: SlabPool.slabSize) {
-        case nil: stream.wantsRead = false
-        case .received?: break
-        case .blocked?: requests.rest()
-        case .ended?:
-            hasEnded = true
-            stream.wantsRead = false
-        case .failed(let error)?: return error
-        }
-        return nil
-    }
-
-    // MARK: The end
-
-    /// Ends this side and waits a little for the client's, reading away what it still sends: closing
-    /// with unread bytes would reset the connection and could destroy the answer on its way.
-    func linger() {
-        stream.endWriting()
-        awaitEnd()
-    }
-
-    private func awaitEnd() {
-        if hasEnded { return close() }
-        phase = .lingering
-        stream.wantsRead = true
-        deadline.set(afterNanoseconds: Self.lingerNanoseconds)
-        if stream.holdsBytes { discard() }
-    }
-
-    /// Ends a response that was cut short: what was written still arrives, and can't pass for the whole.
-    /// - Parameter isFramed: the client knows the body's end by its length or its chunks; else only a reset
-    ///   tells that something is missing, and it has to wait until all has arrived, which it would destroy.
-    func breakOff(isFramed: Bool) {
-        if isFramed {
-            stream.endAbruptly()
-            awaitEnd()
-        } else {
-            stream.wantsRead = false
-            resetWhenDelivered(DeliveryWatch(at: session.loop.now))
-        }
-    }
-
-    private func resetWhenDelivered(_ before: DeliveryWatch) {
-        var delivery = before
-        let isOver = delivery.isOver(on: stream, at: session.loop.now, patience: settings.idleNanoseconds)
-        phase = .breakingOff(delivery)
-        if isOver { abort() } else { deadline.set(afterNanoseconds: DeliveryWatch.interval) }
-    }
-
-    private func discard() {
-        repeat {
-            requests.skip(requests.unread.count)
-            requests.rest()
-            switch requests.receive(from: stream, limit: SlabPool.slabSize) {
-            case .received?: continue
-            case .blocked?: return requests.rest()
-            case .ended?, .failed?, nil: return close()
-            }
-        } while stream.holdsBytes
-    }
-
-    /// The proxy stops: what is under way goes on, what rests goes.
-    /// - Parameter nanoseconds: how long a connection that was used a moment ago gets for one more request: it
-    ///   may be on its way already.
-    func drain(lastChance nanoseconds: UInt64) {
-        guard isAwaitingRequest else { return }
-        let rested = session.loop.now - lastUsed
-        if requests.unread.isEmpty, rested > nanoseconds { return close() }
-        deadline.set(afterNanoseconds: nanoseconds)
-    }
-
-    /// Ends whatever is under way.
-    func stop(_ cause: String) {
-        if exchange.isUnderWay { exchange.cancel(cause) }
-        abort()
-    }
-
-    /// Closes cleanly.
-    func close() {
-        if isClosed { return }
-        stream.sayGoodbye()
-        leave()
-    }
-
-    /// Closes so that the client sees a break, not an end.
-    func abort() {
-        if isClosed { return }
-        stream.abort()
-        leave()
-    }
-
-    /// Whoever had the stream has closed it.
-    func leave() {
-        if isClosed { return }
-        phase = .closed
-        deadline.clear()
-        stream.stop()
-        owner.closed(self)
     }
 }

@@ -14,7 +14,7 @@ final class ProxyContext: Sendable {
     /// Told by the acceptor before the first client comes.
     let listeners: OwnListeners
     let loops = LoopDetection()
-    let judging = JudgingQueue()
+    let parsing = ParsingQueue()
     let clientTLS: TLSClientContext
     let serverTLS: TLSServerContext
     let pins: PinWatch

@@ -43,7 +43,7 @@ final class WorkerContext {
         let findings = ResponseEvents(accessLog: accessLog, logger: shared.logger)
         hooks.judged = { findings.tell($0, $1) }
         session = SessionManager(
-            loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: hooks, judging: shared.judging)
+            loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: hooks, parsing: shared.parsing)
         settle(configuration)
     }
 

@@ -101,7 +101,9 @@ extension Exchange {
     func judgeBody() {
         guard let inspection, case .judgement(let judgement) = inspection.question, let body = inspection.body
         else { return accept() }
-        let isUnderWay = session.judging.judge(body, by: judgement, on: session.loop) { [weak self, weak inspection] in
+        let isUnderWay = session.parsing.perform(body.count, on: session.loop) {
+            judgement.verdict(on: body)
+        } answer: { [weak self, weak inspection] in
             guard let self, let inspection, self.inspection === inspection, state.phase == .judging else { return }
             judged($0)
         }
@@ -137,7 +139,9 @@ extension Exchange {
             let rules, let told = session.hooks.judged
         else { return }
         let finding = ResponseFinding(record, by: rules)
-        _ = session.judging.judge(body, by: judgement, on: session.loop) { verdict in
+        _ = session.parsing.perform(body.count, on: session.loop) {
+            judgement.verdict(on: body)
+        } answer: { verdict in
             if case .refuse(let error) = verdict { told(finding, error) }
         }
     }

@@ -83,6 +83,11 @@ package struct MessagePipe: ~Copyable {
         bytes.withUnsafeBytes { buffer.append(copying: $0) }
     }
 
+    /// Puts `message` in the place of the first `length` received bytes.
+    package mutating func replaceFront(_ length: Int, with message: [UInt8]) {
+        message.withUnsafeBytes { buffer.replaceFront(length, with: $0) }
+    }
+
     /// Drops bytes that are of no use, e.g. an interim response that is not passed on.
     package mutating func skip(_ count: Int) { buffer.consume(count) }
 

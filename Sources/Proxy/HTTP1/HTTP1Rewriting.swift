@@ -1,0 +1,69 @@
+import EventLoop
+import HTTPWire
+import Session
+import Transport
+
+/// Requests that are written anew before they are passed on, as if the client had sent them so.
+extension HTTP1Server {
+    /// Gathers the body of the request in hand. The client is told to send it, if it waits for that.
+    /// - Parameters:
+    ///   - limit: bytes that are gathered at most.
+    ///   - done: called once, perhaps before this returns, unless the connection ends before; what it is told isn't
+    ///     ``BodyCollector/Progress/incomplete``, and the request is in the owner's hand again.
+    func gatherBody(limit: Int, _ done: @escaping (BodyCollector.Progress) -> Void) {
+        guard let collector = BodyCollector(head.framing, limit: limit) else { return done(.complete([], taken: 0)) }
+        gathering = (collector, done)
+        phase = .gathering
+        stream.wantsRead = true
+        if head.expectsContinue, requests.unread.count == headLength {
+            Self.continuation.withUnsafeBytes { answer.append(copying: $0) }
+            writeContinue()
+        }
+        gather()
+    }
+
+    private static let continuation = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
+
+    func writeContinue() {
+        guard !answer.isEmpty else { return }
+        switch stream.write(answer.count, from: &answer) {
+        case .blocked: break
+        case .failed: abort()
+        case .done: answer.releaseIfEmpty()
+        }
+    }
+
+    func gather() {
+        while case .gathering = phase {
+            deadline.set(afterNanoseconds: settings.idleNanoseconds)
+            let received = UnsafeRawBufferPointer(rebasing: requests.unread[headLength...])
+            guard let progress = gathering?.collector.look(at: received) else { return }
+            guard case .incomplete = progress else { return endGathering(progress) }
+            switch requests.receive(from: stream, limit: .max) {
+            case .received?: continue
+            case .blocked?: return
+            case .ended?: return owner.clientHasGone("the client ended in the middle of the request")
+            case .failed(let error)?: return owner.clientHasGone(error.description)
+            case nil: return endGathering(.tooLong)
+            }
+        }
+    }
+
+    private func endGathering(_ progress: BodyCollector.Progress) {
+        guard let done = gathering?.done else { return }
+        gathering = nil
+        phase = .held
+        deadline.clear()
+        done(progress)
+    }
+
+    /// Puts another message in the place of the request in hand.
+    /// - Parameters:
+    ///   - body: in the place of the first `length` bytes of the body that were received.
+    func replaceRequest(with request: OwnedRequest, body: [UInt8] = [], inPlaceOf length: Int = 0) {
+        requests.replaceFront(headLength + length, with: request.message + body)
+        head = request.head
+        headLength = request.message.count
+        noteTraits()
+    }
+}
