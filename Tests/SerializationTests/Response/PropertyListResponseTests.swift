@@ -76,6 +76,24 @@ import Testing
         #expect(defect(in: binary([wide, wide.map { _ in 2 }, wide.map { _ in 3 }, []]))?.explanation.contains("shared references") == true)
     }
 
+    /// Foundation reads sets too, and on Linux ends the process over one.
+    @Test func refusesWhatNoPropertyListHas() {
+        func list(of object: [UInt8]) -> [UInt8] {
+            var body = binary([[1], []])
+            let at = body.count - 32 - 4 - 1
+            body.replaceSubrange(at...at, with: object)
+            body[body.count - 1] += UInt8(object.count - 1)
+            return body
+        }
+        #expect(defect(in: list(of: [0xA0])) == nil)
+        #expect(defect(in: list(of: [0x09])) == nil)
+        #expect(defect(in: list(of: [0x80, 1])) == nil)
+        for object in [[0xC0], [0xB0], [0x00], [0x0F], [0x70], [0x15, 0], [0x20, 0], [0xF0]] as [[UInt8]] {
+            #expect(defect(in: list(of: object))?.explanation.contains("of no kind that property lists have") == true, "\(object)")
+        }
+        #expect(defect(in: list(of: [0x5F, 0x10, 0xFF]))?.explanation == "object 1 of the binary property list is damaged")
+    }
+
     /// Damaged trailers: numbers that overflow, tables outside of the file.
     @Test func survivesEveryTrailer() throws {
         let body = try Self.list(.binary)

@@ -117,8 +117,8 @@ struct BinaryPropertyList {
 
     /// What an object is, where its contents begin, and how many it has: bytes, characters, elements.
     ///
-    /// What no property list has is refused, though the format has it (sets, references of keyed archives, null):
-    /// Foundation ends the process over a set of such references.
+    /// What no property list has is refused, though the format has it (sets, null): on Linux, Foundation ends the
+    /// process over a set.
     private func contents(of object: Int) throws(BodyDefect) -> (kind: Kind, start: Int, length: Int) {
         guard let offset = integer(at: table + object * offsetSize, size: offsetSize), offset >= 8, offset < table else {
             throw damaged(object)
@@ -140,6 +140,8 @@ struct BinaryPropertyList {
         case (0x4, _): return try counted(.scalar, bytes: 1)
         case (0x5, _): return try counted(.string, bytes: 1)
         case (0x6, _): return try counted(.string, bytes: 2)
+        // A reference within a keyed archive.
+        case (0x8, 0...7): return try scalar(low + 1)
         case (0xA, _): return try counted(.array, bytes: referenceSize)
         case (0xD, _): return try counted(.dictionary, bytes: 2 * referenceSize)
         default:
