@@ -6,8 +6,8 @@
 public struct ContentType: Sendable, Hashable, CustomStringConvertible {
     /// `application/json`, in lower case; nil if the value is malformed.
     public let essence: String?
-    /// For people: what came, without control characters and at most 100 characters of it.
-    public let description: String
+    /// As much of what came as is shown, and a byte more if there was more.
+    private let received: [UInt8]
 
     public init(_ text: String) {
         var copy = text
@@ -17,8 +17,19 @@ public struct ContentType: Sendable, Hashable, CustomStringConvertible {
     /// - Parameter bytes: the value of the field.
     public init(_ bytes: Span<UInt8>) {
         essence = Self.essence(of: bytes)
-        description = essence != nil && bytes.count == essence?.utf8.count ? essence! : ShownBytes.text(bytes)
+        var received: [UInt8] = []
+        let count = min(bytes.count, Self.longestShown + 1)
+        received.reserveCapacity(count)
+        for index in 0..<count { received.append(bytes[index]) }
+        self.received = received
     }
+
+    var isEmpty: Bool { received.isEmpty }
+
+    private static let longestShown = 100
+
+    /// For people: what came, without control characters and at most 100 bytes of it.
+    public var description: String { ShownBytes.text(received.span, most: Self.longestShown) }
 
     private static func essence(of bytes: Span<UInt8>) -> String? {
         var start = 0

@@ -24,7 +24,7 @@ public struct ResponseHead: Sendable, Hashable {
         contentLength: Int?
     ) {
         self.status = status
-        self.contentType = contentType.flatMap { $0.description.isEmpty ? nil : $0 }
+        self.contentType = contentType.flatMap { $0.isEmpty ? nil : $0 }
         self.contentEncoding = contentEncoding
         body =
             switch status {
