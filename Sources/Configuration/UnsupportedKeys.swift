@@ -15,17 +15,9 @@ enum UnsupportedKeys {
         "session.coalesce",
         "session.max_active",
         "session.order",
-        "session.service_type",
         "session.allow_wwan",
         "session.base_url",
 
-        "request.serializer",
-        "request.parameters",
-        "request.query_methods",
-        "request.convert_body",
-        "request.parts",
-        "request.throttle",
-        "request.upgrade_insecure",
 
     ]
 }

@@ -14,6 +14,9 @@ package struct Authority: Sendable, Hashable, CustomStringConvertible {
     package var isIPAddress: Bool { kind != .name }
     package var isIPv6: Bool { kind == .ipv6 }
 
+    /// The same host on another port.
+    package func onPort(_ port: UInt16) -> Authority { Authority(host: host, port: port, kind: kind) }
+
     init(host: String, port: UInt16, kind: Kind) {
         self.host = host
         self.port = port

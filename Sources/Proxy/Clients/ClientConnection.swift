@@ -129,7 +129,8 @@ final class ClientConnection {
             case .refuse(let error): server.refuseRequest(error)
             case .relay(let route), .tunnel(let route): connect(route)
             }
-        case .url(let authority, let purpose):
+        case .url(let named, let wanted):
+            let (authority, purpose) = upgraded(named, wanted)
             switch decide(authority.canonical, for: purpose) {
             case .refuse(let error): server.refuseRequest(error)
             case .relay(let route): beginExchange(route)
@@ -191,22 +192,8 @@ final class ClientConnection {
             }
         }
         exchangeRoute = route
-        guard route.rules != nil else { return server.begin(to: route.destination, over: takeKept(for: route)) }
-        beginShaped(route)
-    }
-
-    /// The request goes to a host with rules.
-    private func beginShaped(_ route: Route) {
-        let rules: ExchangeRules?
-        switch server.readRequest({ worker.rules(for: $0, to: route) }) {
-        case .success(let found): rules = found
-        case .failure:
-            return server.refuseRequest(.ambiguousPath(host: route.authority.host, entry: route.entry?.location))
-        }
-        if case .plain = route.target.layer, rules?.sendsSecret == true {
-            return server.refuseRequest(.secretInTheClear(host: route.authority.host, entry: route.entry?.location))
-        }
-        server.begin(to: route.destination, by: rules, over: takeKept(for: route))
+        guard let layers = route.rules else { return server.begin(to: route.destination, over: takeKept(for: route)) }
+        beginShaped(route, by: layers)
     }
 
     private func answerAsFinalRecipient() {
@@ -219,7 +206,7 @@ final class ClientConnection {
     }
 
     /// The upstream connection at hand, if the policy in force would have made it and it still stands.
-    private func takeKept(for route: Route) -> UpstreamConnection? {
+    func takeKept(for route: Route) -> UpstreamConnection? {
         guard let kept else { return nil }
         self.kept = nil
         if !kept.isOver, !kept.origin.isRetired, kept.validUntil > worker.unixTime(), kept.origin.key == route.target.key {

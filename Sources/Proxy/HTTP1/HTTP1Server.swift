@@ -136,6 +136,25 @@ final class HTTP1Server: ByteStreamOwner {
     var isAwaitingRequest: Bool { if case .awaitingRequest = phase { true } else { false } }
     var isClosed: Bool { if case .closed = phase { true } else { false } }
 
+    /// The upload that the exchange under way gets its request from.
+    private var upload: FormUpload?
+
+    /// Passes on a form in the place of the request in hand, which has no body.
+    func begin(
+        _ form: FormUpload, to destination: Destination, by rules: ExchangeRules, over leased: UpstreamConnection?
+    ) {
+        dropHead()
+        upload = form
+        exchange.downstream = form
+        begin(to: destination, by: rules, over: leased)
+    }
+
+    func uploadEnded(_ ending: ExchangeEnding) {
+        exchange.downstream = self
+        upload = nil
+        exchangeEnded(ending)
+    }
+
     // MARK: Events
 
     func streamIsReadable(_ stream: ByteStream) {

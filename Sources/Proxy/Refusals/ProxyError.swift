@@ -45,6 +45,10 @@ enum ProxyError {
     /// - Parameter source: the rule, and where it is written.
     indirect case unacceptable(ResponseSerializationError, source: String?, host: String, PolicySource?)
     case notJudged(host: String)
+    /// The rules can't write the request as they should.
+    indirect case unserializable(RequestSerializationError, host: String, entry: String?)
+    case codedBody(host: String)
+    case bodyTooLong(limit: Int, host: String)
     /// Readings of the path lead to different rules.
     case ambiguousPath(host: String, entry: String?)
     /// The rules would send a password or token in the clear.
@@ -64,6 +68,7 @@ enum ProxyError {
         return switch failure {
         case .badRequest(let error): .badRequest(error)
         case .requestStalled(let time): .requestStalled(after: time)
+        case .requestBroke(let error): .unserializable(error, host: host, entry: destination.source?.location)
         case .unreachable(let failure): .upstream(failure, destination.authority, destination.source)
         case .upstreamClosed(let cause): .upstreamClosed(cause, host: host)
         case .badResponse(let error): .badResponse(error, host: host)
@@ -182,6 +187,15 @@ enum ProxyError {
         case .unacceptable(let error, let source, let host, let policy):
             error.report(of: host, by: source, policy)
         case .notJudged(let host): Self.notJudged(host)
+        case .unserializable(let error, let host, let entry): error.report(of: host, entry: entry)
+        case .codedBody(let host):
+            Self.clientError(
+                415, "Request body for \(host) can't be converted", "http_request_error",
+                "the rules convert the body (request.convert_body), which has a Content-Encoding: send it without one")
+        case .bodyTooLong(let limit, let host):
+            Self.clientError(
+                413, "Request body for \(host) too long to convert", "http_request_error",
+                "the rules convert the body (request.convert_body), which is longer than \(limit) bytes (limits.inspected_body)")
         case .ambiguousPath(let host, let entry):
             Self.clientError(
                 400, "Ambiguous path for \(host)", "http_request_error",

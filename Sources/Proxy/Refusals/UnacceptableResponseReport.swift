@@ -54,3 +54,15 @@ extension RefusalReport {
         }
     }
 }
+
+extension RequestSerializationError {
+    /// What a client is told of a request that the rules can't write as they should.
+    func report(of host: String, entry: String?) -> RefusalReport {
+        let isClients = if case .malformedBody = reason { true } else { false }
+        let title = "Request for \(host) not sent"
+        return RefusalReport(
+            status: isClients ? 400 : 500, reasonPhrase: "\(title): \(self)",
+            proxyStatusError: isClients ? "http_request_error" : "proxy_configuration_error", details: "\(self)", title: title,
+            body: ["\(self).", "The request rules of \(entry ?? "the defaults") ask for it."], host: host)
+    }
+}

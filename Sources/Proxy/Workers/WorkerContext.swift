@@ -58,9 +58,8 @@ final class WorkerContext {
             .decide(authority, for: purpose, client: client)
     }
 
-    /// The rules that hold for a request; nil where nothing is written about its host.
-    func rules(for request: borrowing RequestView, to route: Route) -> Result<ExchangeRules?, AmbiguousPath> {
-        guard let layers = route.rules else { return .success(nil) }
+    /// The rules that hold for a request.
+    func rules(of layers: RuleLayers, for request: borrowing RequestView) -> Result<ExchangeRules, AmbiguousPath> {
         switch request.head.targetForm {
         case .absolute(let target): readings.take(request.bytes.extracting(target.pathAndQuery.offsets))
         default: readings.take(request.bytes.extracting(request.head.target.offsets))

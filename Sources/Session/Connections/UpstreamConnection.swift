@@ -71,6 +71,16 @@ package final class UpstreamConnection: ByteStreamOwner {
         self.loop = loop
     }
 
+    /// What the socket's packets are marked with (DSCP, RFC 2474): 0 is what everybody sends.
+    private var dscp: UInt8 = 0
+
+    /// Marks what is sent from now on.
+    func mark(_ wanted: UInt8) {
+        guard wanted != dscp else { return }
+        dscp = wanted
+        stream.mark(wanted)
+    }
+
     /// Ends the connection cleanly.
     package func close() {
         stream.sayGoodbye()

@@ -24,6 +24,8 @@ package final class Exchange: UpstreamReceiver {
     @exclusivity(unchecked) private(set) var rules: ExchangeRules?
     /// Set while a rule looks at the response's body.
     @exclusivity(unchecked) var inspection: ResponseInspection?
+    /// Slows the request down, where a rule wants that.
+    var throttle: RequestThrottle?
     /// What the head has left open, until the inspection begins.
     var verdict: HeadVerdict?
     private var attempt: UpstreamAttempt?
@@ -134,6 +136,7 @@ package final class Exchange: UpstreamReceiver {
     private func start(on connection: UpstreamConnection) {
         upstream = connection
         connection.begin(for: self)
+        connection.mark(rules?.session.serviceType.dscp ?? 0)
         record.connected(connection, at: session.loop.now)
         happened(.upstreamReady(reused: connection.isReused))
     }
@@ -144,6 +147,11 @@ package final class Exchange: UpstreamReceiver {
         guard let upstream, let destination else { return }
         session.headScratch.removeAll(keepingCapacity: true)
         downstream.withRequest { upstream.writeHead(of: $0, to: destination, by: rules, into: &session.headScratch) }
+        if let rule = rules?.request.throttle {
+            throttle = RequestThrottle(rule, sink: upstream.sink, headLength: session.headScratch.count, loop: session.loop) {
+                [unowned self] in passRequest(readable: false)
+            }
+        }
         downstream.beginRequest(
             head: &session.headScratch, replayable: upstream.isReused && downstream.request.method.isIdempotent)
         upstream.wantsRead(true)
@@ -152,13 +160,18 @@ package final class Exchange: UpstreamReceiver {
 
     private func resend() {
         downstream.rewindRequest()
+        if let rule = rules?.request.throttle, let upstream {
+            throttle = RequestThrottle(rule, sink: upstream.sink, headLength: 0, loop: session.loop) { [unowned self] in
+                passRequest(readable: false)
+            }
+        }
         upstream?.wantsRead(true)
         passRequest(readable: false)
     }
 
     private func passRequest(readable: Bool) {
         guard let upstream, state.passesRequest else { return }
-        switch downstream.passRequest(to: upstream.sink, readable: readable) {
+        switch downstream.passRequest(to: throttle ?? upstream.sink, readable: readable) {
         case .waiting: happened(.requestPaused)
         case .blocked: happened(.requestStalled)
         case .ended:
@@ -308,6 +321,9 @@ package final class Exchange: UpstreamReceiver {
         }
     }
 
+    /// The request can't be sent to its end.
+    package func requestFailed(_ failure: ExchangeFailure) { happened(.requestMalformed, because: failure) }
+
     package func upstreamIsWritable() { passRequest(readable: false) }
 
     // MARK: Control
@@ -394,6 +410,7 @@ package final class Exchange: UpstreamReceiver {
     private func dropRules() {
         rules = nil
         inspection = nil
+        throttle = nil
         verdict = nil
     }
 

@@ -6,6 +6,8 @@ package enum ExchangeFailure: Error {
     // The client's.
     case badRequest(WireError)
     case requestStalled(after: Duration)
+    /// What the request is made of can't be read any more.
+    indirect case requestBroke(RequestSerializationError)
     // The origin's, or the way's to it.
     case unreachable(UpstreamFailure)
     case upstreamClosed(String)
@@ -26,6 +28,7 @@ package enum ExchangeFailure: Error {
     package var cause: String {
         switch self {
         case .badRequest(let error), .badResponse(let error): error.message
+        case .requestBroke(let error): error.description
         case .requestStalled(let time): "the request did not arrive within \(time)"
         case .unreachable(let failure): "\(failure)"
         case .upstreamClosed(let cause): "the origin \(cause) before it answered"

@@ -11,6 +11,8 @@ package final class ExchangeRules: Sendable {
     package let edits: HeadEdits
     /// The edits send a password or token.
     package let sendsSecret: Bool
+    /// They may write a request's target or body anew.
+    package let writesRequests: Bool
     /// What the response rules ask for; nil: nothing.
     package let judge: ResponseJudge?
     /// Who wrote a key, by its name (`response.status`), for people.
@@ -35,6 +37,7 @@ package final class ExchangeRules: Sendable {
         }
         self.edits = edits
         sendsSecret = written.contains(where: \.isSecret)
+        writesRequests = !request.parameters.isEmpty || !request.parts.isEmpty || request.convertBody != nil
         judge = ResponseJudge(response)
     }
 

@@ -1,0 +1,148 @@
+import Configuration
+import EventLoop
+import HTTPWire
+import Serialization
+import Session
+import Transport
+
+/// Requests to hosts with rules: which rules hold, and what they make of a request before it is passed on.
+extension ClientConnection {
+    /// What `upgrade_insecure` makes of a URL: none of it is sent in the clear.
+    func upgraded(_ authority: Authority, _ purpose: Purpose) -> (Authority, Purpose) {
+        guard purpose == .plain else { return (authority, purpose) }
+        let snapshot = worker.snapshot
+        let canonical = authority.canonical
+        let entry = snapshot.entry(for: canonical.host, port: canonical.port)
+        guard let layers = entry == nil ? snapshot.defaultRules : entry?.rules,
+            case .success(let rules) = server.readRequest({ worker.rules(of: layers, for: $0) }),
+            rules.request.upgradeInsecure
+        else { return (authority, purpose) }
+        return (authority.port == 80 ? authority.onPort(443) : authority, .secure)
+    }
+
+    /// The request goes to a host with rules.
+    func beginShaped(_ route: Route, by layers: RuleLayers) {
+        let place = (host: route.authority.host, entry: route.entry?.location)
+        guard case .success(let rules) = server.readRequest({ worker.rules(of: layers, for: $0) }) else {
+            return server.refuseRequest(.ambiguousPath(host: place.host, entry: place.entry))
+        }
+        if case .plain = route.target.layer, rules.sendsSecret {
+            return server.refuseRequest(.secretInTheClear(host: place.host, entry: place.entry))
+        }
+        guard rules.writesRequests else { return begin(route, rules) }
+        let outline = server.readRequest { RequestOutline($0) }
+        do throws(RequestSerializationError) {
+            switch try rules.request.serialize(into: outline) {
+            case .unchanged: convertBody(route, rules)
+            case .target(let target):
+                write(route, rules) { (request: OwnedRequest) throws(WireError) in try request.rewritten(target: target) }
+            case .body(let body, let type):
+                write(route, rules, body: body) { (request: OwnedRequest) throws(WireError) in
+                    try request.rewritten(contentType: type, bodyLength: body.count)
+                }
+            case .form(let form): try send(form, route, rules)
+            }
+        } catch {
+            server.refuseRequest(.unserializable(error, host: place.host, entry: place.entry))
+        }
+    }
+
+    private func begin(_ route: Route, _ rules: ExchangeRules) {
+        server.begin(to: route.destination, by: rules, over: takeKept(for: route))
+    }
+
+    /// Puts another message in the place of the request, and passes it on.
+    private func write(
+        _ route: Route, _ rules: ExchangeRules, body: [UInt8] = [], inPlaceOf length: Int = 0,
+        _ rewrite: (OwnedRequest) throws(WireError) -> OwnedRequest
+    ) {
+        do {
+            let request = try rewrite(server.readRequest { OwnedRequest($0) })
+            server.replaceRequest(with: request, body: body, inPlaceOf: length)
+            begin(route, rules)
+        } catch {
+            server.refuseRequest(.badRequest(error))
+        }
+    }
+
+    // MARK: Bodies
+
+    /// Writes the request's body in the format that the rules want, if it is in the one that they convert from.
+    private func convertBody(_ route: Route, _ rules: ExchangeRules) {
+        guard let conversion = rules.request.convertBody,
+            let type = server.readRequest({ view in view.head.first(.contentType).map { $0.text(in: view.bytes) } }),
+            conversion.applies(to: type)
+        else { return begin(route, rules) }
+        guard server.readRequest({ $0.head.first(.contentEncoding) }) == nil else {
+            return server.refuseRequest(.codedBody(host: route.authority.host))
+        }
+        let limit = route.snapshot.limits.inspectedBody
+        server.gatherBody(limit: limit) { [unowned self] progress in
+            switch progress {
+            case .complete(let body, let taken):
+                convert(body, type, taken: taken, route, rules, conversion, limit: limit)
+            case .malformed(let error): server.refuseRequest(.badRequest(error))
+            case .tooLong, .incomplete: server.refuseRequest(.bodyTooLong(limit: limit, host: route.authority.host))
+            }
+        }
+    }
+
+    private func convert(
+        _ body: [UInt8], _ type: String, taken: Int, _ route: Route, _ rules: ExchangeRules, _ conversion: BodyConversion,
+        limit: Int
+    ) {
+        server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
+        let isUnderWay = worker.session.parsing.perform(body.count, on: worker.loop) {
+            Result { () throws(RequestSerializationError) in
+                try conversion.convert(body, contentType: type, limit: limit)
+            }
+        } answer: { [weak self] result in
+            guard let self, server.isHeld else { return }
+            server.clearDeadline()
+            switch result {
+            case .success(let converted):
+                write(route, rules, body: converted, inPlaceOf: taken) { (request: OwnedRequest) throws(WireError) in
+                    try request.rewritten(contentType: conversion.to.contentType, bodyLength: converted.count)
+                }
+            case .failure(let error):
+                server.refuseRequest(.unserializable(error, host: route.authority.host, entry: route.entry?.location))
+            }
+        }
+        if !isUnderWay { server.refuseRequest(.notJudged(host: route.authority.host)) }
+    }
+
+    /// Sends a form in parts, from its files as they are read.
+    private func send(
+        _ form: MultipartForm, _ route: Route, _ rules: ExchangeRules
+    ) throws(RequestSerializationError) {
+        let body = try form.open()
+        do {
+            let request = try server.readRequest { OwnedRequest($0) }
+                .rewritten(contentType: form.contentType, bodyLength: body.contentLength)
+            let upload = FormUpload(request, body, of: server, loop: worker.loop)
+            server.begin(upload, to: route.destination, by: rules, over: takeKept(for: route))
+        } catch {
+            server.refuseRequest(.badRequest(error))
+        }
+    }
+}
+
+extension RequestOutline {
+    /// Of a request as it was received.
+    init(_ view: borrowing RequestView) {
+        let bytes = view.bytes
+        let hasBody =
+            switch view.head.framing {
+            case .none, .length(0): false
+            case .length, .chunked, .untilClose: true
+            }
+        self.init(
+            method: String(decoding: bytes.extracting(view.head.methodRange.offsets).array, as: UTF8.self),
+            target: bytes.extracting(view.head.target.offsets).array,
+            hasContentType: view.head.first(.contentType) != nil, hasBody: hasBody)
+    }
+}
+
+extension Span<UInt8> {
+    fileprivate var array: [UInt8] { withUnsafeBufferPointer { Array($0) } }
+}

@@ -1,0 +1,38 @@
+import EventLoop
+import Serialization
+import Transport
+
+/// Lets a request through no faster than a rule allows (`throttle`): so many bytes, then a pause. After
+/// AFMultipartFormData's `throttleBandwidthWithPacketSize:delay:`.
+final class RequestThrottle: ByteSink {
+    private let sink: any ByteSink
+    private let rule: Throttle
+    private let pause: Deadline
+    /// Bytes that may be written until the next pause.
+    private var allowance: Int
+
+    /// - Parameters:
+    ///   - headLength: bytes of the head, which passes at once.
+    ///   - goOn: called after a pause.
+    init(_ rule: Throttle, sink: any ByteSink, headLength: Int, loop: EventLoop, goOn: @escaping () -> Void) {
+        self.sink = sink
+        self.rule = rule
+        allowance = headLength + rule.packet
+        pause = Deadline(loop: loop)
+        pause.expired = { [unowned self] in
+            allowance = rule.packet
+            goOn()
+        }
+    }
+
+    func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
+        guard !pause.isSet else { return .blocked }
+        let before = buffer.count
+        let outcome = sink.write(min(count, allowance), from: &buffer)
+        let written = before - buffer.count
+        allowance -= written
+        if allowance == 0 { pause.set(afterNanoseconds: rule.delay.nanoseconds) }
+        if case .done = outcome, written < count { return .blocked }
+        return outcome
+    }
+}
