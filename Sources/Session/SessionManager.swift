@@ -42,15 +42,28 @@ package final class SessionManager {
 
     package func unixTime() -> Int64 { connector.unixTime() }
 
+    /// Which manager of `count` gave a task its number; nil if none did.
+    package static func index(ofTask number: UInt64, of count: Int) -> Int? {
+        number > 0 ? Int((number - 1) % UInt64(count)) : nil
+    }
+
     /// The number of a new task: unique for the life of the process.
     package func takeNumber() -> UInt64 {
         defer { nextNumber += numberStride }
         return nextNumber
     }
 
+    /// A task is known well enough to be told of: told once.
+    package func begin(_ record: inout TaskRecord) {
+        guard record.announce() else { return }
+        hooks.began?(record)
+    }
+
     /// A task is over: told once, and what its record held alive is let go.
     package func complete(_ record: inout TaskRecord) {
+        begin(&record)
         record.completed(at: loop.now)
+        hooks.metricsCollected?(record)
         hooks.completed?(record)
         record.release()
     }

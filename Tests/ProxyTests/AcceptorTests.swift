@@ -1,72 +1,11 @@
-import Configuration
 import Dispatch
-import EventLoop
 import Foundation
-import Logging
-import Security
-import Session
-import TLS
 import Testing
 
 @testable import Proxy
 
-/// The acceptor with real workers, in the test's own process: so that one of them can be held up.
+/// The acceptor with real workers.
 @Suite(.timeLimit(.minutes(1))) struct AcceptorTests {
-    /// Two workers and their acceptor, without the daemon's signals.
-    private final class Bench {
-        let workers: [WorkerThread]
-        let port: UInt16
-        private let acceptor: LoopThread<Acceptor>
-        private let upkeep: PinUpkeep
-        private let output: LogOutput
-        private let directory: URL
-
-        init() throws {
-            directory = FileManager.default.temporaryDirectory.appending(path: "pinproxy-acceptor-\(UUID())")
-            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-            let file = directory.appending(path: "pinproxy.yaml").path
-            try Data("proxy: {listen: 127.0.0.1:0, workers: 2}\npins: null\n".utf8).write(to: URL(fileURLWithPath: file))
-            let snapshot = try Snapshot.load(file, stateDirectory: directory.path)
-            let time: @Sendable () -> UnixTime = { UnixTime(Date().timeIntervalSince1970) }
-            let files = AuthorityFiles(
-                certificate: snapshot.authority.certificatePath, key: snapshot.authority.privateKeyPath)
-            let authority = try files.loadOrCreate(at: time()).authority
-            let output = LogOutput(descriptor: -1, format: .json)
-            let logger = Logger(label: "test") { _ in EventLogHandler(output: output) }
-            let configuration = try ActiveConfiguration(snapshot, authority: authority, logger: logger)
-            let listeners = OwnListeners()
-            upkeep = try PinUpkeep(
-                loop: EventLoop(), configuration: configuration, listeners: listeners, logger: logger, unixTime: time,
-                listsChanged: {})
-            let context = try ProxyContext(
-                authority: authority, leafLifetime: .seconds(86_400), pins: upkeep.watch, listeners: listeners,
-                logger: logger, logOutput: output, freeMemory: FreeMemory(), idleUpstreams: 10, unixTime: time)
-            self.output = output
-            let vacancy = Vacancy()
-            let workers = try (1...2).map {
-                try WorkerThread.start(number: $0, context: context, configuration: configuration, vacancy: vacancy)
-            }
-            let any = SocketAddress(ip: try #require(IPAddress("127.0.0.1")), port: 0)
-            let sockets = try ListeningSocket.open(on: [any], namedIn: file)
-            port = sockets[0].address.port
-            acceptor = try LoopThread.start("acceptor", stackSize: 128 << 10) { loop in
-                Acceptor(
-                    loop: loop, sockets: sockets, workers: workers, vacancy: vacancy, maximumClients: 100, logger: logger)
-            }
-            self.workers = workers
-            vacancy.notify { [acceptor] in acceptor.perform { $0.roomAgain() } }
-            acceptor.perform { $0.start() }
-        }
-
-        deinit {
-            acceptor.perform { $0.stop() }
-            acceptor.stop()
-            for worker in workers { worker.stop() }
-            output.finish()
-            try? FileManager.default.removeItem(at: directory)
-        }
-    }
-
     /// A client that asks the proxy itself, and is told how to use it.
     private final class Client {
         private let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
@@ -99,13 +38,8 @@ import Testing
     }
 
     @Test(arguments: 0...1) func aWorkerThatStallsKeepsNobodyElseWaiting(number: Int) throws {
-        let bench = try Bench()
-        let (isHeld, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        bench.workers[number].perform { _ in
-            isHeld.signal()
-            goOn.wait()
-        }
-        isHeld.wait()
+        let bench = try WorkerBench()
+        let goOn = bench.hold(worker: number)
         // Each worker gets one before anybody can know.
         let first = try (1...2).map { _ in try Client(port: bench.port) }
         #expect(first[1 - number].isAnswered())

@@ -67,6 +67,7 @@ private struct Answer {
         Case(.responseHeadTooLarge(9, host: "a.test"), 502, "http_response_header_section_size"),
         Case(.unaskedUpgrade(host: "a.test"), 502, "http_protocol_error"),
         Case(.noResponse(after: .seconds(60), host: "a.test"), 504, "http_response_timeout"),
+        Case(.cancelled(by: "cancelled by root", host: "a.test"), 403, "http_request_denied"),
     ]
 
     @Test(arguments: cases, [HTTPWire.Method.get, .head, .connect])

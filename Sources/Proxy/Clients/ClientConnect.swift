@@ -10,17 +10,22 @@ import Transport
 extension ClientConnection {
     func connect(_ route: Route) {
         record.entry = route.entry?.pattern
+        record.kind = route.target.key.layer.isShared ? .interception : .tunnel
+        worker.session.begin(&record)
         server.dropHead()
-        let attempt = ConnectAttempt(route, worker: worker) { [unowned self] result in
-            switch result {
-            case .success(let upstream): promise(route, upstream)
-            case .failure(let failure):
-                state = .open
-                server.refuseRequest(.exchange(.unreachable(failure), route.destination))
-            }
-        }
+        let attempt = ConnectAttempt(route, worker: worker) { [unowned self] in connected(by: route, $0) }
         state = .connecting(attempt)
         attempt.start()
+    }
+
+    private func connected(by route: Route, _ result: Result<UpstreamConnection, UpstreamFailure>) {
+        if holdsBack({ [unowned self] in connected(by: route, result) }) { return }
+        switch result {
+        case .success(let upstream): promise(route, upstream)
+        case .failure(let failure):
+            state = .open
+            server.refuseRequest(.exchange(.unreachable(failure), route.destination))
+        }
     }
 
     private func promise(_ route: Route, _ upstream: UpstreamConnection) {
@@ -28,6 +33,7 @@ extension ClientConnection {
             upstream.close()
             return connectAnew(route)
         }
+        record.connected(upstream, at: worker.loop.now)
         state = .promised(route, upstream)
         if case .tls = route.target.layer { upstream.hold() }
         server.answer(Self.established, then: .handOver)
@@ -46,6 +52,7 @@ extension ClientConnection {
 
     func handedOver(by server: HTTP1Server) {
         guard case .promised(let route, let upstream) = state else { return server.abort() }
+        if holdsBack({ [unowned self] in handedOver(by: server) }) { return }
         if !upstream.origin.key.layer.isShared, upstream.origin.isRetired {
             state = .open
             upstream.close()
@@ -56,12 +63,10 @@ extension ClientConnection {
             hold(upstream)
             beginSecuring(route)
         case .tunnel:
-            record.kind = .tunnel
             relay(
                 with: upstream, as: Relayed(route: route, address: upstream.address, verdict: nil),
                 received: server.requests.takeBuffer(), answered: upstream.responses.takeBuffer())
         case .verifiedTunnel:
-            record.kind = .tunnel
             verify(upstream, for: route)
         }
     }
@@ -108,11 +113,14 @@ extension ClientConnection {
 
     func secured(_ result: Result<Void, StreamError>) {
         guard case .securing(let route) = state else { return }
+        if holdsBack({ [unowned self] in secured(result) }) { return }
         switch result {
         case .success:
             if let name = server.stream.withTLS({ $0.clientServerName }) ?? nil, !(asked ?? route.authority).isNamed(name) {
                 handshakeNamed(name)
             }
+            record.status = 200
+            worker.session.complete(&record)
             state = .inside(route)
             server.serve()
         case .failure(let error):
@@ -134,6 +142,7 @@ extension ClientConnection {
 
     private func verified(_ upstream: UpstreamConnection, _ ending: VerifiedTunnel.Ending) {
         guard case .verifying(let verification) = state else { return }
+        if holdsBack({ [unowned self] in verified(upstream, ending) }) { return }
         state = .open
         server.clearDeadline()
         record.tunnelBegan(up: verification.bytesUp, down: verification.bytesDown)

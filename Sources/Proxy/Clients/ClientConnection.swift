@@ -38,6 +38,7 @@ final class ClientConnection {
     let server: HTTP1Server
     private let stream: ByteStream
     var state = State.open
+    var suspension = TaskSuspension.none
     /// The authority of CONNECT as the client wrote it: SNI, Host and the certificate that the client is shown name that.
     private(set) var asked: Authority?
     /// Where the exchange under way goes.
@@ -88,6 +89,14 @@ final class ClientConnection {
         return wasAllowed
     }
 
+    /// Keeps what follows a step until the task is resumed, if it is suspended.
+    /// - Returns: whether it is.
+    func holdsBack(_ work: @escaping () -> Void) -> Bool {
+        guard suspension.isSuspended else { return false }
+        suspension = .holding(work)
+        return true
+    }
+
     // MARK: Requests to the proxy
 
     private func requestToProxy() {
@@ -99,17 +108,22 @@ final class ClientConnection {
         state = .authenticating
         server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
         users.verify(credentials, on: worker.loop) { [weak self] ruling in
-            guard let self, case .authenticating = state else { return }
-            state = .open
-            server.clearDeadline()
-            switch ruling {
-            case .right:
-                user = users.user(named: credentials.user)
-                // A reload may have come meanwhile.
-                if worker.users?.knows(user) != false { performRequest() } else { server.refuseRequest(.credentialsWrong) }
-            case .wrong: server.refuseRequest(.credentialsWrong)
-            case .notCompared: server.refuseRequest(.credentialsNotCompared(limit: UserVerifier.longestQueue))
-            }
+            self?.verified(credentials, ruling, by: users)
+        }
+    }
+
+    private func verified(_ credentials: Credentials, _ ruling: UserVerifier.Ruling, by users: UserVerifier) {
+        guard case .authenticating = state else { return }
+        if holdsBack({ [unowned self] in verified(credentials, ruling, by: users) }) { return }
+        state = .open
+        server.clearDeadline()
+        switch ruling {
+        case .right:
+            user = users.user(named: credentials.user)
+            // A reload may have come meanwhile.
+            if worker.users?.knows(user) != false { performRequest() } else { server.refuseRequest(.credentialsWrong) }
+        case .wrong: server.refuseRequest(.credentialsWrong)
+        case .notCompared: server.refuseRequest(.credentialsNotCompared(limit: UserVerifier.longestQueue))
         }
     }
 
@@ -229,10 +243,20 @@ final class ClientConnection {
     func drain() { server.drain(lastChance: WorkerContext.lastChanceNanoseconds) }
 
     /// Ends the connection whatever is under way.
-    func stop() {
-        let cause = "the proxy was stopped"
+    func stop() { cut("the proxy was stopped") }
+
+    /// Ends both sides where they stand.
+    func cut(_ cause: String) {
         if isUnanswered { record.failed(cause) }
-        if case .relaying(let relay, _) = state { relay.cancel(because: cause) } else { server.stop(cause) }
+        switch state {
+        case .relaying(let relay, _): relay.cancel(because: cause)
+        case .verifying(let verification):
+            record.tunnelBegan(up: verification.bytesUp, down: verification.bytesDown)
+            record.failed(cause)
+            worker.session.complete(&record)
+            server.abort()
+        default: server.stop(cause)
+        }
     }
 
     /// Whether a request has begun of which nobody has told yet what became of it.

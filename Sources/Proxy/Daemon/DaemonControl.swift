@@ -8,16 +8,18 @@ import Transport
 /// What the control socket asks of the daemon.
 extension ProxyDaemon {
     /// Opens the control socket. A proxy that can't have it serves all the same, and says so.
-    func openControl(_ upkeep: PinUpkeep) -> ControlSocket? {
+    func openControl(_ context: ProxyContext, _ upkeep: PinUpkeep) -> ControlSocket? {
         let path = ControlSocket.path(in: snapshot.stateDirectory)
         let daemon = ControlResources.Daemon(
             unreadiness: { [unowned self] in isStopping ? "the proxy is stopping" : nil },
             status: { [unowned self] in status(upkeep) },
             reload: { [unowned self] in reload() },
             learn: { upkeep.obey($0) })
-        let resources = ControlResources(daemon: daemon)
+        let tasks = TaskBoard(loop: loop, workers: workers, sessionCount: context.sessionCount)
+        let resources = ControlResources(daemon: daemon, tasks: tasks)
         let session = SessionManager(
-            loop: loop, slabs: SlabPool(), pool: UpstreamPool(), connector: upkeep.connector)
+            loop: loop, slabs: SlabPool(), pool: UpstreamPool(), connector: upkeep.connector,
+            index: context.sessionCount - 1, of: context.sessionCount)
         do throws(SystemError) {
             return try ControlSocket(path: path, loop: loop, session: session, logger: logger) { resources.answer($0, $1) }
         } catch {
@@ -26,7 +28,7 @@ extension ProxyDaemon {
                 "control.failed",
                 metadata: [
                     "cause": "\(cause)",
-                    "effect": "pinproxy reload and learn can't ask this proxy; SIGHUP makes it read its files",
+                    "effect": "pinproxy reload, tasks and learn can't ask this proxy; SIGHUP makes it read its files",
                 ])
             return nil
         }

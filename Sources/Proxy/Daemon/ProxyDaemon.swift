@@ -92,18 +92,19 @@ package final class ProxyDaemon {
         let context = try ProxyContext(
             authority: authority, leafLifetime: snapshot.authority.leafLifetime, pins: upkeep.watch,
             listeners: listeners, logger: logger, logOutput: output, freeMemory: freeMemory,
-            idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount), unixTime: unixTime)
+            idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount),
+            sessionCount: workerCount + 1, unixTime: unixTime)
         let sockets = try listen()
         listeners.replace(with: sockets.map(\.address))
         let vacancy = Vacancy()
-        for number in 1...workerCount {
+        for number in 0..<workerCount {
             workers.append(
                 try .start(number: number, context: context, configuration: configuration, vacancy: vacancy))
         }
         upkeep.start()
         self.upkeep = upkeep
         addresses = sockets.map(\.address.description)
-        control = openControl(upkeep)
+        control = openControl(context, upkeep)
         try accept(from: sockets, vacancy)
     }
 

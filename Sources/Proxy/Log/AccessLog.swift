@@ -31,8 +31,10 @@ final class AccessLog {
     }
 
     func write(_ record: borrowing TaskRecord, now: MonotonicTime) {
-        guard isOn else { return }
+        // An intercepted CONNECT is told of by its requests, unless none can come.
+        guard isOn, record.kind != .interception || record.failure != nil else { return }
         line.begin(event: "exchange", level: .info)
+        line.field("task", record.number)
         if let client = record.client { line.field("client", client.description) }
         record.withMethodName { line.field("method", bytes: $0) }
         if let authority = record.authority {
@@ -51,10 +53,13 @@ final class AccessLog {
                 line.field("lookup", nanoseconds: metrics.nameLookup)
                 line.field("connect", nanoseconds: metrics.connect)
                 line.field("tls", nanoseconds: metrics.tls)
+                line.field("address", transaction.upstream.address.description)
+                if let local = transaction.upstream.localAddress { line.field("local", local.description) }
             }
             if let sent = transaction.requestSent { line.field("request", nanoseconds: sent - record.began) }
             if let first = transaction.firstByte { line.field("first_byte", nanoseconds: first - record.began) }
         }
+        if !record.retried.isEmpty { line.field("retried", json: Self.retried(record)) }
         if let entry = record.entry { line.field("entry", entry) }
         if let verification = record.verification { line.field("verification", verification) }
         if let pin = record.matchedPin { line.field("pin", pin.origin) }
@@ -66,6 +71,21 @@ final class AccessLog {
         } else if !deadline.isSet {
             deadline.set(afterNanoseconds: Self.gatheringNanoseconds)
         }
+    }
+
+    /// The tries before the last, a list of objects; spans of time in milliseconds from the task's beginning.
+    private static func retried(_ record: borrowing TaskRecord) -> [UInt8] {
+        let start = record.began
+        let tries = record.retried.map { transaction in
+            var fields = ["\"address\":\"\(transaction.upstream.address)\"", "\"reused\":\(transaction.isReused)"]
+            let times = [
+                ("began", transaction.began), ("request", transaction.requestSent), ("first_byte", transaction.firstByte),
+                ("ended", transaction.ended),
+            ]
+            for case (let name, let time?) in times { fields.append("\"\(name)\":\(Double((time - start) / 1000) / 1000)") }
+            return "{" + fields.joined(separator: ",") + "}"
+        }
+        return Array("[\(tries.joined(separator: ","))]".utf8)
     }
 
     /// Hands over what was gathered.

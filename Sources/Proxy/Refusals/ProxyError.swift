@@ -53,6 +53,8 @@ enum ProxyError {
     case ambiguousPath(host: String, entry: String?)
     /// The rules would send a password or token in the clear.
     case secretInTheClear(host: String, entry: String?)
+    /// - Parameter by: whoever ended the task, and by what means.
+    case cancelled(by: String, host: String)
 
     /// Whether the client may go on with another request on the same connection.
     var keepsConnection: Bool {
@@ -79,6 +81,7 @@ enum ProxyError {
         case .bodyBroke(let cause): .bodyBroke(cause, host: host)
         case .unacceptable(let error, let source): .unacceptable(error, source: source, host: host, destination.source)
         case .notJudged: .notJudged(host: host)
+        case .cancelled(let by): .cancelled(by: by, host: host)
         }
     }
 
@@ -208,6 +211,9 @@ enum ProxyError {
                     + "write upgrade_insecure: true there.")
         case .noResponse(let time, let host):
             .origin(504, "\(host) did not answer", "http_response_timeout", "no response within \(time) (timeouts.first_byte)", host)
+        case .cancelled(let by, let host):
+            // No Retry-After, and no 502, after which clients ask again: this end was wanted.
+            Self.clientError(403, "Request to \(host) cancelled", "http_request_denied", by)
         }
     }
 

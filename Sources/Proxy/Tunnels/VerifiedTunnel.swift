@@ -55,6 +55,8 @@ final class VerifiedTunnel: ByteStreamOwner {
     private(set) var bytesDown: UInt64 = 0
 
     var probe: UpstreamProbe?
+    /// Nothing is read and nothing passed on until ``resume()``. A verdict may come meanwhile.
+    private var isSuspended = false
     /// Given at a HelloRetryRequest; the ServerHello that follows needs no other.
     private var retryVerdict: TunnelVerdict?
 
@@ -92,6 +94,23 @@ final class VerifiedTunnel: ByteStreamOwner {
         upstream.stream.abort()
     }
 
+    func suspend() {
+        isSuspended = true
+        downstream.wantsRead = false
+        upstream.stream.wantsRead = false
+    }
+
+    func resume() {
+        isSuspended = false
+        guard completion != nil else { return }
+        switch step {
+        case .hello, .secondHello: downstream.wantsRead = true
+        case .flight: upstream.stream.wantsRead = true
+        case .verdict: break
+        }
+        passOn()
+    }
+
     /// What was received from the client and not passed on.
     func takeFromClient() -> ByteBuffer { fromClient.take() }
     /// What was held back of the server's answer.
@@ -100,6 +119,7 @@ final class VerifiedTunnel: ByteStreamOwner {
     // MARK: Events
 
     func streamIsReadable(_ stream: ByteStream) {
+        if isSuspended { return stream.wantsRead = false }
         switch (step, stream === downstream) {
         case (.hello, true), (.secondHello, true): readHello()
         case (.flight, false): readFlight()
@@ -112,6 +132,7 @@ final class VerifiedTunnel: ByteStreamOwner {
 
     /// Writes what may be passed on, as far as it goes.
     private func passOn() {
+        if isSuspended { return }
         let received = fromClient.count
         if clearedUp > 0, case .failed(let error) = upstream.stream.write(clearedUp, from: &fromClient) {
             return fail("origin: \(error)", "connection_terminated")

@@ -23,17 +23,20 @@ final class ProxyContext: Sendable {
     let freeMemory: FreeMemory
     /// Idle upstream connections of one worker.
     let idleUpstreams: Int
+    /// Sessions of the process that give numbers to tasks: each worker's, and the control socket's as the last.
+    let sessionCount: Int
     /// The wall clock in Unix seconds.
     let unixTime: @Sendable () -> Int64
 
     init(
         authority: LocalAuthority, leafLifetime: Duration, pins: PinWatch, listeners: OwnListeners, logger: Logger,
-        logOutput: LogOutput, freeMemory: FreeMemory, idleUpstreams: Int,
+        logOutput: LogOutput, freeMemory: FreeMemory, idleUpstreams: Int, sessionCount: Int,
         unixTime: @escaping @Sendable () -> Int64
     ) throws {
         self.authority = authority
         self.freeMemory = freeMemory
         self.idleUpstreams = idleUpstreams
+        self.sessionCount = sessionCount
         self.unixTime = unixTime
         leaves = LeafCache(authority: authority, lifetime: leafLifetime.components.seconds)
         clientTLS = try TLSClientContext(options: .init(for: TrustRequirements()))

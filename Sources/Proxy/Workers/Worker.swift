@@ -20,8 +20,11 @@ final class Worker {
     private lazy var quiet = Deadline(loop: context.loop) { [unowned self] in giveMemoryBack() }
     private var stopped: (() -> Void)?
 
-    init(loop: EventLoop, shared: ProxyContext, configuration: ActiveConfiguration, load: WorkerLoad) throws {
-        context = try WorkerContext(loop: loop, shared: shared, configuration: configuration)
+    /// - Parameter number: of this worker, from 0.
+    init(
+        loop: EventLoop, number: Int, shared: ProxyContext, configuration: ActiveConfiguration, load: WorkerLoad
+    ) throws {
+        context = try WorkerContext(loop: loop, number: number, shared: shared, configuration: configuration)
         self.load = load
     }
 
@@ -76,6 +79,8 @@ final class Worker {
         if peak.changed(to: connections), !quiet.isSet { quiet.set(afterNanoseconds: Self.quietNanoseconds) }
         finishDraining()
     }
+
+    var everyClient: some Collection<ClientConnection> { clients.values }
 
     // MARK: Memory
 

@@ -22,11 +22,13 @@ final class WorkerContext {
     let serverSettings = HTTP1ServerSettings()
     private let resolver: Resolver
     private let accessLog: AccessLog
+    private let events: TaskEvents
     private(set) var isDraining = false
     /// Used again for each request to a host with rules for some paths.
     private var readings = PathReadings()
 
-    init(loop: EventLoop, shared: ProxyContext, configuration: ActiveConfiguration) throws {
+    /// - Parameter number: of the worker, from 0.
+    init(loop: EventLoop, number: Int, shared: ProxyContext, configuration: ActiveConfiguration) throws {
         self.loop = loop
         self.shared = shared
         self.configuration = configuration
@@ -38,12 +40,13 @@ final class WorkerContext {
             probes: shared.probes, listeners: shared.listeners, tls: shared.clientTLS, unixTime: shared.unixTime)
         let accessLog = AccessLog(output: shared.logOutput, loop: loop)
         self.accessLog = accessLog
-        var hooks = TaskHooks()
-        hooks.completed = { accessLog.write($0, now: loop.now) }
+        events = TaskEvents(accessLog: accessLog, logger: shared.logger, loop: loop)
+        var hooks = events.hooks
         let findings = ResponseEvents(accessLog: accessLog, logger: shared.logger)
         hooks.judged = { findings.tell($0, $1) }
         session = SessionManager(
-            loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: hooks, parsing: shared.parsing)
+            loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: hooks, parsing: shared.parsing, index: number,
+            of: shared.sessionCount)
         settle(configuration)
     }
 
@@ -84,8 +87,9 @@ final class WorkerContext {
         } catch {
             log(.error, "resolver.reload", ["cause": "\(error)"])
         }
-        session.pool.retire { [self] key in isRetired(key) }
-        shared.sessions.retire { [self] key in isRetired(key) }
+        let connections = session.pool.retire { [self] key in isRetired(key) }
+        let sessions = shared.sessions.retire { [self] key in isRetired(key) }
+        events.invalidated(connections: connections, sessions: sessions, cause: "the configuration has changed")
     }
 
     private func settle(_ fresh: ActiveConfiguration) {
@@ -120,9 +124,7 @@ final class WorkerContext {
 
     /// An event beside the exchanges, in its place among them.
     func log(_ level: Logger.Level, _ event: Logger.Message, _ fields: @autoclosure () -> Logger.Metadata) {
-        guard level >= shared.logger.logLevel else { return }
-        accessLog.flush()
-        shared.logger.log(level: level, event, metadata: fields())
+        events.log(level, event, fields())
     }
 
     func flushLog() { accessLog.flush() }
@@ -134,6 +136,6 @@ final class WorkerContext {
         isDraining = true
         session.isDraining = true
         serverSettings.requestNanoseconds = Self.lastChanceNanoseconds
-        session.pool.close()
+        events.invalidated(connections: session.pool.close(), sessions: 0, cause: "the proxy is stopping")
     }
 }

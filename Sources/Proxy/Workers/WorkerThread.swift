@@ -3,22 +3,27 @@ import EventLoop
 /// A worker and the thread that it lives on, as seen from other threads.
 final class WorkerThread: Sendable {
     let load: WorkerLoad
+    /// For people.
+    let name: String
     private let thread: LoopThread<Worker>
 
-    private init(load: WorkerLoad, thread: LoopThread<Worker>) {
+    private init(name: String, load: WorkerLoad, thread: LoopThread<Worker>) {
+        self.name = name
         self.load = load
         self.thread = thread
     }
 
     /// Starts the thread and returns when its loop runs.
+    /// - Parameter number: from 0.
     static func start(
         number: Int, context: ProxyContext, configuration: ActiveConfiguration, vacancy: Vacancy
     ) throws -> WorkerThread {
         let load = WorkerLoad(vacancy)
-        let thread = try LoopThread.start("worker \(number)", stackSize: 1 << 20) { loop in
-            try Worker(loop: loop, shared: context, configuration: configuration, load: load)
+        let name = "worker \(number + 1)"
+        let thread = try LoopThread.start(name, stackSize: 1 << 20) { loop in
+            try Worker(loop: loop, number: number, shared: context, configuration: configuration, load: load)
         }
-        return WorkerThread(load: load, thread: thread)
+        return WorkerThread(name: name, load: load, thread: thread)
     }
 
     /// Runs `work` on the worker's thread.

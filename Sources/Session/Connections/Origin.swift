@@ -130,21 +130,28 @@ package final class UpstreamPool {
 
     /// Closes the idle connections to origins that `isRetired` names, e.g. after a reload, and those in use when they are
     /// given back. The others are as good as new, also where an earlier call named them.
-    package func retire(where isRetired: (OriginKey) -> Bool) {
+    /// - Returns: how many were closed.
+    @discardableResult
+    package func retire(where isRetired: (OriginKey) -> Bool) -> Int {
+        var count = 0
         for origin in origins.values.map(\.origin) {
             origin.isRetired = isRetired(origin.key)
             guard origin.isRetired else { continue }
             while let connection = origin.idle.popLast() {
                 left(connection)
                 connection.close()
+                count += 1
             }
         }
+        return count
     }
 
     /// Closes all that is idle, and whatever is given back from now on.
-    package func close() {
+    /// - Returns: how many those were.
+    @discardableResult
+    package func close() -> Int {
         isClosed = true
-        retire { _ in true }
+        return retire { _ in true }
     }
 
     fileprivate func forget(_ key: OriginKey) {

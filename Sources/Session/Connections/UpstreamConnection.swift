@@ -23,7 +23,12 @@ package final class UpstreamConnection: ByteStreamOwner {
     /// Unix time from which the chain is no longer valid.
     package let validUntil: Int64
     package let metrics: ConnectMetrics
+    /// The origin's, or the parent proxy's.
     package let address: SocketAddress
+    /// This end's; a system call.
+    package var localAddress: SocketAddress? { stream.localAddress }
+    /// By the name that ALPN has for it (RFC 7301 section 6).
+    package let applicationProtocol = "http/1.1"
     /// Where the connection ends at the parent proxy: what requests to it carry. nil: it ends at the origin.
     package let parentHop: ParentHop?
     /// Responses on their way from this origin.

@@ -46,11 +46,13 @@ package final class UpstreamSessionCache: Sendable {
 
     /// Gives up the sessions with origins that `isRetired` names, e.g. after a reload: a policy that
     /// comes back later begins with full handshakes.
-    package func retire(where isRetired: (OriginKey) -> Bool) {
+    /// - Returns: how many those were.
+    @discardableResult
+    package func retire(where isRetired: (OriginKey) -> Bool) -> Int {
         // Asked outside of the lock, which every handshake takes.
         let retired = sessions.withLock { Array($0.keys) }.filter(isRetired)
-        sessions.withLock { sessions in
-            for key in retired { sessions[key] = nil }
+        return sessions.withLock { sessions in
+            retired.reduce(0) { $0 + (sessions.removeValue(forKey: $1)?.count ?? 0) }
         }
     }
 }

@@ -42,12 +42,20 @@ package final class Exchange: UpstreamReceiver {
 
     package var isUnderWay: Bool { state.isUnderWay }
 
+    /// What can be told of it now; nil if none is under way.
+    package var summary: TaskSummary? {
+        guard isUnderWay else { return nil }
+        return TaskSummary(
+            record, state: state.isSuspended ? .suspended : .running, phase: state.words,
+            up: downstream.requestCarried, down: upstream?.responseCarried ?? 0, now: session.loop.now)
+    }
+
     /// Begins with the request that the one who asks lends.
     /// - Parameter leased: an upstream that is at hand; nil: one is obtained.
     package func begin(to destination: Destination, by rules: ExchangeRules? = nil, over leased: UpstreamConnection?) {
         self.destination = destination
         self.rules = rules
-        session.hooks.began?(record)
+        session.begin(&record)
         happened(.requestArrived(expectsContinue: downstream.request.expectsContinue, leased: leased != nil))
         if let leased { start(on: leased) }
     }
@@ -328,24 +336,37 @@ package final class Exchange: UpstreamReceiver {
 
     // MARK: Control
 
-    /// Stops reading on both sides, and the clock, until ``resume()``.
-    package func suspend() { happened(.suspend) }
+    /// Stops reading on both sides, and the clock, until ``resume(_:)``.
+    /// - Parameter cause: who wants it, for those who are told.
+    package func suspend(_ cause: String) {
+        guard isUnderWay, !state.isSuspended else { return }
+        happened(.suspend)
+        session.hooks.suspended?(record, cause)
+    }
 
-    package func resume() { happened(.resume) }
+    /// - Parameter cause: who wants it, for those who are told.
+    package func resume(_ cause: String) {
+        guard isUnderWay, state.isSuspended else { return }
+        session.hooks.resumed?(record, cause)
+        happened(.resume)
+    }
 
     /// Ends both sides so that nobody takes a part for the whole.
-    /// - Parameter cause: who wants it, and why, for the log.
-    package func cancel(_ cause: String) { happened(.cancel, cause: cause) }
+    /// - Parameters:
+    ///   - cause: who wants it, and why, for the log.
+    ///   - isTold: the one who asked is told, if nothing of a response was passed on: an end without a word is taken
+    ///     for an accident, after which many clients ask again.
+    package func cancel(_ cause: String, isTold: Bool = false) {
+        happened(.cancel(isTold: isTold), because: .cancelled(cause))
+    }
 
     private func pause() {
         downstream.wantsRead(false)
         upstream?.wantsRead(false)
         deadline.clear()
-        session.hooks.suspended?(record)
     }
 
     private func goOn() {
-        session.hooks.resumed?(record)
         keepTime()
         guard let upstream else { return }
         downstream.wantsRead(true)

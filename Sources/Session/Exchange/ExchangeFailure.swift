@@ -23,6 +23,8 @@ package enum ExchangeFailure: Error {
     indirect case unacceptable(ResponseSerializationError, source: String?)
     /// Too many bodies wait to be judged.
     case notJudged
+    /// Somebody who may do so has ended it; who, for people.
+    case cancelled(String)
 
     /// One line for the log, where the failure comes too late for a refusal.
     package var cause: String {
@@ -40,6 +42,7 @@ package enum ExchangeFailure: Error {
         case .unacceptable(let error, _): error.description
         case .notJudged: "too many responses wait to be judged"
         case .noResponse(let time): "no response within \(time) (timeouts.first_byte)"
+        case .cancelled(let cause): cause
         }
     }
 }

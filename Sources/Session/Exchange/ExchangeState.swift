@@ -90,8 +90,9 @@ package struct ExchangeState: Sendable, Hashable {
         /// What ``patience`` allows has passed.
         case deadline
         case suspend, resume
-        /// The user, or the end of the proxy.
-        case cancel
+        /// By the user, or by the end of the proxy.
+        /// - Parameter isTold: a client to which nothing of a response was passed on gets to know why.
+        case cancel(isTold: Bool)
     }
 
     package enum Head: Sendable, Equatable {
@@ -186,6 +187,18 @@ package struct ExchangeState: Sendable, Hashable {
         }
     }
 
+    /// What is being waited for, for people.
+    package var words: String {
+        switch phase {
+        case .idle: "over"
+        case .connecting: "connecting"
+        case .awaiting: request == .moving ? "sending the request" : "waiting for the response"
+        case .interim, .responding, .holding: "receiving the response"
+        case .judging: "judging the response"
+        case .switching: "changing the protocol"
+        }
+    }
+
     package mutating func received(_ event: Event) -> Action {
         if case .requestArrived(let expectsContinue, let leased) = event {
             guard phase == .idle else { return .none }
@@ -232,7 +245,7 @@ package struct ExchangeState: Sendable, Hashable {
             case .suspended: .goOn
             case .suspendedBeforeSending: begin()
             }
-        case .cancel: return cut(.cancelled)
+        case .cancel(let isTold): return isTold ? end(.cancelled) : cut(.cancelled)
         }
     }
 

@@ -1,15 +1,19 @@
 import EventLoop
 package import Serialization
 
-/// Who is told of tasks, on the loop that they live on. Each is called at most once for what it tells, and must
-/// not end or change the task from within the call.
+/// Who is told of tasks, on the loop that they live on. None may end or change the task from within the call.
+///
+/// Of each task that began, ``metricsCollected`` and then ``completed`` are told once.
 package struct TaskHooks {
     package var began: ((borrowing TaskRecord) -> Void)?
-    package var suspended: ((borrowing TaskRecord) -> Void)?
-    package var resumed: ((borrowing TaskRecord) -> Void)?
+    /// With who wanted it, for people.
+    package var suspended: ((borrowing TaskRecord, String) -> Void)?
+    /// With who wanted it, for people.
+    package var resumed: ((borrowing TaskRecord, String) -> Void)?
     /// A response is not what the rules want it to be; that may be found out after its task is over.
     package var judged: ((ResponseFinding, ResponseSerializationError) -> Void)?
-    /// The record is whole: metrics included.
+    /// The record is whole: nothing is measured after this.
+    package var metricsCollected: ((borrowing TaskRecord) -> Void)?
     package var completed: ((borrowing TaskRecord) -> Void)?
 
     package init() {}

@@ -6,7 +6,11 @@ package import Transport
 /// What is known of one task: the one record from which the access log, `pinproxy tasks` and others tell.
 /// Nothing is measured twice. Used again for the next task of the same client, so that it costs no allocation.
 package struct TaskRecord: ~Copyable {
-    package enum Kind: String, Sendable { case exchange, tunnel, upgrade }
+    package enum Kind: String, Sendable {
+        case exchange, tunnel, upgrade
+        /// CONNECT to a host whose requests are tasks of their own. Its end is the client's TLS handshake.
+        case interception
+    }
 
     /// Bytes of the target that are kept.
     private static let longestPath = 512
@@ -34,6 +38,7 @@ package struct TaskRecord: ~Copyable {
 
     package private(set) var method = Method.other
     private var otherMethod: [UInt8] = []
+    private var isAnnounced = false
     /// The target's path without its query; empty for CONNECT.
     package private(set) var path: [UInt8] = []
     package private(set) var began = MonotonicTime(nanoseconds: 0)
@@ -46,11 +51,15 @@ package struct TaskRecord: ~Copyable {
         package let isReused: Bool
         package fileprivate(set) var requestSent: MonotonicTime?
         package fileprivate(set) var firstByte: MonotonicTime?
+        /// When the last byte had been passed on, or the try was given up.
+        package fileprivate(set) var ended: MonotonicTime?
     }
     /// Under way, or the last.
     package private(set) var transaction: Transaction?
     /// Tries that failed before it.
     package private(set) var retried: [Transaction] = []
+    /// All of them, the first one first.
+    package var transactions: [Transaction] { transaction.map { retried + [$0] } ?? retried }
 
     package init() {}
 
@@ -74,6 +83,7 @@ package struct TaskRecord: ~Copyable {
 
     private mutating func clear(number: UInt64, at now: MonotonicTime) {
         self.number = number
+        isAnnounced = false
         kind = .exchange
         began = now
         ended = nil
@@ -106,7 +116,10 @@ package struct TaskRecord: ~Copyable {
     // MARK: What happens to it
 
     package mutating func connected(_ connection: UpstreamConnection, at now: MonotonicTime) {
-        if let transaction { retried.append(transaction) }
+        if var transaction {
+            transaction.ended = now
+            retried.append(transaction)
+        }
         transaction = Transaction(upstream: connection, began: now, isReused: connection.exchanges > 1)
     }
 
@@ -167,7 +180,16 @@ package struct TaskRecord: ~Copyable {
         }
     }
 
-    mutating func completed(at now: MonotonicTime) { ended = now }
+    /// - Returns: whether nobody had been told.
+    mutating func announce() -> Bool {
+        defer { isAnnounced = true }
+        return !isAnnounced
+    }
+
+    mutating func completed(at now: MonotonicTime) {
+        ended = now
+        transaction?.ended = now
+    }
 
     /// Lets go of what keeps other objects alive.
     mutating func release() {

@@ -18,7 +18,7 @@ import Testing
         .head(.held), .head(.unacceptable), .judged(isAccepted: true), .judged(isAccepted: false),
         .responseMoved, .responseEnded, .responseBroke(begun: true), .responseBroke(begun: false),
         .upstreamEnded(resendable: true), .upstreamEnded(resendable: false), .downstreamGone, .deadline, .suspend,
-        .resume, .cancel,
+        .resume, .cancel(isTold: true), .cancel(isTold: false),
     ]
 
     /// Follows an exchange as a strict observer, who knows only events and actions. What it remembers is finite, so
@@ -281,6 +281,18 @@ import Testing
             (.suspend, .none), (.upstreamReady(reused: false), .none), (.deadline, .none), (.resume, .send),
             (.resume, .none), (.requestSent, .wait), (.suspend, .pause), (.resume, .goOn),
         ])
+    }
+
+    /// Whoever has nothing of a response is told of a cancellation, and nobody else.
+    @Test func aCancellationIsToldWhileThereIsNothingOfAResponse() {
+        let begin: [(Event, Action)] = [
+            (.requestArrived(expectsContinue: false, leased: true), .none), (.upstreamReady(reused: false), .send),
+        ]
+        run([begin[0], (.cancel(isTold: true), .refuse(.cancelled))])
+        run(begin + [(.suspend, .pause), (.cancel(isTold: true), .refuse(.cancelled)), (.resume, .none)])
+        run(begin + [(.cancel(isTold: false), .cut(.cancelled))])
+        run(begin + [(.head(.final), .forwardFinal), (.cancel(isTold: true), .cut(.cancelled)), (.cancel(isTold: true), .none)])
+        run(begin + [(.head(.interim(isContinue: false)), .forwardInterim), (.cancel(isTold: true), .cut(.cancelled))])
     }
 
     @Test func anUpgradeNobodyAskedForIsRefused() {

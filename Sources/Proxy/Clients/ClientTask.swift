@@ -1,0 +1,113 @@
+import Configuration
+import EventLoop
+import Logging
+import Session
+import Transport
+
+/// The task that a client has under way, and control over it.
+extension ClientConnection {
+    /// What can be told of it now; nil if there is none.
+    var task: TaskSummary? {
+        switch state {
+        case .open, .inside: return server.exchange.summary ?? endingTask
+        case .authenticating: return summary("comparing credentials")
+        case .connecting: return summary("connecting")
+        case .promised: return summary("answering CONNECT")
+        case .awaitingHandshake, .securing: return summary("TLS handshake with the client")
+        case .verifying(let tunnel):
+            return summary("verifying the tunnel", up: tunnel.bytesUp, down: tunnel.bytesDown)
+        case .relaying(let relay, _):
+            return summary(
+                "relaying", isSuspended: relay.isSuspended, up: record.bytesUp + relay.bytesUp,
+                down: record.bytesDown + relay.bytesDown)
+        case .closed: return nil
+        }
+    }
+
+    /// A response that was cut, as long as the client still gets what was passed on of it.
+    private var endingTask: TaskSummary? {
+        guard case .breakingOff = server.phase else { return nil }
+        return TaskSummary(
+            record, state: .canceling, phase: "delivering what was passed on", up: record.bytesUp, down: record.bytesDown,
+            now: worker.loop.now)
+    }
+
+    private func summary(
+        _ phase: String, isSuspended: Bool? = nil, up: UInt64 = 0, down: UInt64 = 0
+    ) -> TaskSummary? {
+        guard record.ended == nil else { return nil }
+        return TaskSummary(
+            record, state: isSuspended ?? suspension.isSuspended ? .suspended : .running, phase: phase, up: up, down: down,
+            now: worker.loop.now)
+    }
+
+    /// The task that has just ended, as its record has it.
+    var completedTask: TaskSummary {
+        TaskSummary(
+            record, state: .completed, phase: "over", up: record.bytesUp, down: record.bytesDown, now: worker.loop.now)
+    }
+
+    // MARK: Control
+
+    /// Reads nothing on either side from now on, and keeps no time. A connection that is being made, and a TLS
+    /// handshake that has begun, are brought to their end, and nothing follows from it.
+    /// - Parameter cause: who wants it.
+    func suspendTask(_ cause: String) {
+        guard task?.state == .running else { return }
+        switch state {
+        case .open, .inside: return server.exchange.suspend(cause)
+        case .relaying(let relay, _): relay.suspend()
+        case .verifying(let tunnel):
+            suspension = .suspended
+            tunnel.suspend()
+            server.clearDeadline()
+        case .authenticating, .connecting, .promised, .awaitingHandshake, .securing:
+            suspension = .suspended
+            server.stream.wantsRead = false
+            server.clearDeadline()
+        case .closed: return
+        }
+        worker.session.hooks.suspended?(record, cause)
+    }
+
+    /// - Parameter cause: who wants it.
+    func resumeTask(_ cause: String) {
+        guard task?.state == .suspended else { return }
+        if case .open = state { return server.exchange.resume(cause) }
+        if case .inside = state { return server.exchange.resume(cause) }
+        worker.session.hooks.resumed?(record, cause)
+        let before = suspension
+        suspension = .none
+        switch state {
+        case .relaying(let relay, _): return relay.resume()
+        case .verifying(let tunnel):
+            server.setDeadline(afterNanoseconds: worker.snapshot.timeouts.tlsHandshake.nanoseconds)
+            tunnel.resume()
+        case .awaitingHandshake, .securing:
+            server.setDeadline(afterNanoseconds: worker.snapshot.timeouts.tlsHandshake.nanoseconds)
+            server.stream.wantsRead = true
+        case .authenticating, .promised:
+            server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
+            server.stream.wantsRead = true
+        case .connecting: server.stream.wantsRead = true
+        case .open, .inside, .closed: break
+        }
+        if case .holding(let work) = before { work() }
+    }
+
+    /// Ends both sides, so that nobody takes a part for the whole. A client that has no part is told.
+    /// - Parameter cause: who wants it.
+    func cancelTask(_ cause: String) {
+        guard let task, task.state != .canceling else { return }
+        worker.log(.info, "task.cancel", ["task": .stringConvertible(task.id), "host": "\(task.host)", "cause": "\(cause)"])
+        switch state {
+        case .open, .inside: server.exchange.cancel(cause, isTold: true)
+        case .authenticating, .connecting:
+            if case .connecting(let attempt) = state { attempt.cancel() }
+            state = .open
+            suspension = .none
+            server.refuseRequest(.cancelled(by: cause, host: task.host))
+        case .promised, .awaitingHandshake, .securing, .verifying, .relaying, .closed: cut(cause)
+        }
+    }
+}

@@ -1,0 +1,105 @@
+import EventLoop
+import Session
+
+/// The tasks of all workers, as seen from the main loop. Each worker is asked on its own thread, between two turns;
+/// one that doesn't answer in time is named, not waited for.
+final class TaskBoard {
+    /// What became of a question about one task.
+    enum Finding {
+        case found(TaskSummary)
+        /// None of that number is under way.
+        case none
+        /// The worker that has tasks of that number doesn't answer.
+        case silent(worker: String)
+    }
+
+    /// How long the workers have to answer.
+    static let patience: Duration = .seconds(2)
+
+    private let loop: EventLoop
+    private let workers: [WorkerThread]
+    /// See ``SessionManager``: of how many sessions the numbers are.
+    private let sessionCount: Int
+
+    init(loop: EventLoop, workers: [WorkerThread], sessionCount: Int) {
+        self.loop = loop
+        self.workers = workers
+        self.sessionCount = sessionCount
+    }
+
+    /// - Parameter completion: called once on the loop.
+    func list(_ completion: @escaping (TaskList) -> Void) {
+        ask(workers) { $0.tasks } completion: { answers, silent in
+            completion(TaskList(tasks: answers.flatMap { $0 }.sorted { $0.id < $1.id }, silentWorkers: silent))
+        }
+    }
+
+    /// - Parameter completion: called once on the loop.
+    func find(_ number: UInt64, completion: @escaping (Finding) -> Void) {
+        ask(number, completion: completion) { $0.task(number) }
+    }
+
+    /// - Parameters:
+    ///   - cause: who orders it, for the log and for the client.
+    ///   - completion: called once on the loop. A worker that is silent obeys when it goes on.
+    func order(_ order: TaskOrder, _ number: UInt64, because cause: String, completion: @escaping (Finding) -> Void) {
+        ask(number, completion: completion) { $0.obey(order, task: number, because: cause) }
+    }
+
+    private func ask(
+        _ number: UInt64, completion: @escaping (Finding) -> Void,
+        _ question: @escaping @Sendable (Worker) -> TaskSummary?
+    ) {
+        let index = SessionManager.index(ofTask: number, of: sessionCount)
+        guard let index, workers.indices.contains(index) else { return completion(.none) }
+        ask([workers[index]], question) { answers, silent in
+            if let worker = silent.first { return completion(.silent(worker: worker)) }
+            completion(answers.compactMap { $0 }.first.map { .found($0) } ?? .none)
+        }
+    }
+
+    private func ask<Answer: Sendable>(
+        _ workers: [WorkerThread], _ question: @escaping @Sendable (Worker) -> Answer,
+        completion: @escaping ([Answer], [String]) -> Void
+    ) {
+        let round = Round(loop: loop, asked: workers.map(\.name), completion: completion)
+        let place = LoopBound(round, on: loop)
+        let handle = loop.handle
+        for (number, worker) in workers.enumerated() {
+            worker.perform { worker in
+                let answer = question(worker)
+                handle.post { loop in place.value(on: loop).add(answer, from: number) }
+            }
+        }
+    }
+
+    /// One question to several workers.
+    private final class Round<Answer> {
+        private var answers: [Answer] = []
+        private let asked: [String]
+        private var silent: Set<Int>
+        private var completion: (([Answer], [String]) -> Void)?
+        private var timer: Timer?
+
+        init(loop: EventLoop, asked: [String], completion: @escaping ([Answer], [String]) -> Void) {
+            self.asked = asked
+            silent = Set(asked.indices)
+            self.completion = completion
+            // It holds the round until it is over.
+            timer = Timer(loop: loop, afterNanoseconds: TaskBoard.patience.nanoseconds) { self.end() }
+        }
+
+        func add(_ answer: Answer, from number: Int) {
+            answers.append(answer)
+            silent.remove(number)
+            if silent.isEmpty { end() }
+        }
+
+        private func end() {
+            timer = nil
+            guard let completion else { return }
+            self.completion = nil
+            completion(answers, silent.sorted().map { asked[$0] })
+        }
+    }
+}

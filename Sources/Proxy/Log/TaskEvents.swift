@@ -1,0 +1,47 @@
+import EventLoop
+import HTTPWire
+import Logging
+import Session
+
+/// What the log of one worker tells of tasks: the access log, and what somebody did to them.
+struct TaskEvents {
+    let accessLog: AccessLog
+    let logger: Logger
+    let loop: EventLoop
+
+    /// An event beside the exchanges, in its place among them.
+    func log(_ level: Logger.Level, _ event: Logger.Message, _ fields: @autoclosure () -> Logger.Metadata) {
+        guard level >= logger.logLevel else { return }
+        accessLog.flush()
+        logger.log(level: level, event, metadata: fields())
+    }
+
+    var hooks: TaskHooks {
+        var hooks = TaskHooks()
+        hooks.metricsCollected = { [accessLog, loop] in accessLog.write($0, now: loop.now) }
+        hooks.suspended = { record, cause in log(.info, "task.suspend", Self.fields(record, cause)) }
+        hooks.resumed = { record, cause in log(.info, "task.resume", Self.fields(record, cause)) }
+        if logger.logLevel <= .debug {
+            hooks.completed = { record in log(.debug, "task.complete", Self.fields(record, record.failure)) }
+        }
+        return hooks
+    }
+
+    /// Idle connections to origins, and TLS sessions with them, were given up.
+    func invalidated(connections: Int, sessions: Int, cause: String) {
+        guard connections > 0 || sessions > 0 else { return }
+        log(
+            .info, "session.invalidate",
+            [
+                "connections": .stringConvertible(connections), "tls_sessions": .stringConvertible(sessions),
+                "cause": "\(cause)",
+            ])
+    }
+
+    private static func fields(_ record: borrowing TaskRecord, _ cause: String?) -> Logger.Metadata {
+        var fields: Logger.Metadata = ["task": .stringConvertible(record.number), "kind": "\(record.kind.rawValue)"]
+        if let authority = record.authority { fields["host"] = "\(authority.host)" }
+        if let cause { fields["cause"] = "\(cause)" }
+        return fields
+    }
+}

@@ -1,0 +1,112 @@
+package import EventLoop
+import HTTPWire
+import Security
+
+/// A task, as `pinproxy tasks` and the control socket tell of it: made of its ``TaskRecord``. Durations are in seconds,
+/// those of a transaction's requests from the task's beginning.
+package struct TaskSummary: Codable, Sendable, Equatable {
+    /// As URLSessionTask.State has it.
+    package enum State: String, Codable, Sendable { case running, suspended, canceling, completed }
+
+    /// The request's way over one upstream connection, as URLSessionTaskTransactionMetrics has it.
+    package struct Transaction: Codable, Sendable, Equatable {
+        /// Of the origin, or of the parent proxy: `192.0.2.1:443`.
+        package var remoteAddress: String
+        package var localAddress: String?
+        /// As ALPN names it: `http/1.1`. Nil for a tunnel.
+        package var networkProtocol: String?
+        /// The connection served another exchange before.
+        package var reused: Bool
+        /// What the connection took that was made for this task; nil where it was reused.
+        package var nameLookup: Double?
+        package var connect: Double?
+        package var tls: Double?
+        /// When the request went over to the connection.
+        package var began: Double
+        /// When the request's last byte had been sent.
+        package var requestSent: Double?
+        /// When the response's first byte came.
+        package var firstByte: Double?
+        /// When the response's last byte was passed on, or the try was given up.
+        package var lastByte: Double?
+    }
+
+    package var id: UInt64
+    package var kind: String
+    package var state: State
+    /// What is being waited for, in words.
+    package var phase: String
+    package var client: String
+    package var method: String
+    package var host: String
+    package var port: UInt16
+    /// Without the query; empty for CONNECT.
+    package var path: String
+    /// The entry of the pin file that decided.
+    package var entry: String?
+    /// Of the response; 0 before there is one.
+    package var status: Int
+    /// Passed on so far, heads included.
+    package var bytesUp: UInt64
+    package var bytesDown: UInt64
+    /// Bytes of the request's body in all, where its head says.
+    package var totalUp: UInt64?
+    /// Bytes of the response's body in all, where its head says.
+    package var totalDown: UInt64?
+    package var age: Double
+    /// Where the pin is written that the origin's chain met.
+    package var pin: String?
+    /// Why it ended without its response.
+    package var cause: String?
+    package var transactions: [Transaction]
+
+    /// - Parameters:
+    ///   - phase: what is being waited for, in words.
+    ///   - up: bytes passed on so far, heads included.
+    ///   - down: the same of the response.
+    package init(
+        _ record: borrowing TaskRecord, state: State, phase: String, up: UInt64, down: UInt64, now: MonotonicTime
+    ) {
+        id = record.number
+        kind = record.kind.rawValue
+        self.state = state
+        self.phase = phase
+        client = record.client?.description ?? ""
+        method = record.methodName
+        host = record.authority?.host ?? ""
+        port = record.authority?.port ?? 0
+        path = String(decoding: record.path, as: UTF8.self)
+        entry = record.entry
+        status = record.status
+        bytesUp = up
+        bytesDown = down
+        totalUp = record.bodyUp
+        totalDown = record.bodyDown
+        age = Self.seconds((record.ended ?? now) - record.began)
+        pin = record.matchedPin.map { "\($0.origin)" }
+        cause = record.failure
+        let (began, isExchange) = (record.began, record.kind == .exchange || record.kind == .upgrade)
+        transactions = record.transactions.map { Transaction($0, since: began, isExchange: isExchange) }
+    }
+
+    fileprivate static func seconds(_ nanoseconds: UInt64) -> Double { Double(nanoseconds / 1000) / 1_000_000 }
+}
+
+extension TaskSummary.Transaction {
+    fileprivate init(_ transaction: TaskRecord.Transaction, since start: MonotonicTime, isExchange: Bool) {
+        let connection = transaction.upstream
+        remoteAddress = connection.address.description
+        localAddress = connection.localAddress?.description
+        networkProtocol = isExchange ? connection.applicationProtocol : nil
+        reused = transaction.isReused
+        if !reused {
+            nameLookup = TaskSummary.seconds(connection.metrics.nameLookup)
+            connect = TaskSummary.seconds(connection.metrics.connect)
+            tls = TaskSummary.seconds(connection.metrics.tls)
+        }
+        began = TaskSummary.seconds(transaction.began - start)
+        requestSent = transaction.requestSent.map { TaskSummary.seconds($0 - start) }
+        firstByte = transaction.firstByte.map { TaskSummary.seconds($0 - start) }
+        lastByte = transaction.ended.map { TaskSummary.seconds($0 - start) }
+    }
+}

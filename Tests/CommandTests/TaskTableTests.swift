@@ -1,0 +1,62 @@
+import Foundation
+import Proxy
+import Session
+import Testing
+
+@testable import pinproxy
+
+@Suite struct TaskTableTests {
+    private func task(_ id: Int, _ more: String = "") throws -> TaskSummary {
+        let json = """
+            {"id": \(id), "kind": "exchange", "state": "running", "phase": "waiting for the response", "client": "127.0.0.1:5", \
+            "method": "GET", "host": "a.test", "port": 443, "path": "/x\\u001b[2J", "status": 0, "bytesUp": 100, \
+            "bytesDown": 0, "age": 61.5, "transactions": []\(more)}
+            """
+        // Later keys win.
+        return try JSONDecoder().decode(TaskSummary.self, from: Data(json.utf8))
+    }
+
+    private func table(_ tasks: [TaskSummary], width: Int = .max, height: Int = .max) -> [String] {
+        TaskTable(TaskList(tasks: tasks, silentWorkers: []), width: width, height: height).text
+            .components(separatedBy: "\n")
+    }
+
+    @Test func aTaskIsALine() throws {
+        let lines = table([try task(7), try task(4711)])
+        #expect(lines.count == 3)
+        #expect(lines[0].hasPrefix("ID    STATE"))
+        #expect(lines[1].hasPrefix("7     running  1m1s  100 B  0 B"), "\(lines)")
+        #expect(lines[1].hasSuffix("waiting for the response  127.0.0.1:5  GET a.test:443/x\\u{1b}[2J"), "\(lines)")
+        #expect(table([]) == ["no task is under way"])
+    }
+
+    @Test func itFitsItsTerminal() throws {
+        let tasks = try (1...50).map { try task($0) }
+        let lines = table(tasks, width: 60, height: 10)
+        #expect(lines.count == 9 && lines.allSatisfy { $0.count <= 60 }, "\(lines)")
+        #expect(lines.last == "and 43 more")
+        #expect(table(tasks, height: 51).count == 51)
+    }
+
+    @Test(arguments: [
+        (nil, 50, 200, "waiting for the response"), (200, 100, 200, "[#####-----] 50%"), (200, 0, 200, "[----------] 0%"),
+        (200, 300, 200, "[##########] 100%"), (0, 300, 200, "waiting for the response"),
+    ] as [(UInt64?, UInt64, Int, String)]) func aBarShowsTheShare(total: UInt64?, done: UInt64, status: Int, shown: String) throws {
+        var summary = try task(1)
+        summary.totalDown = total
+        summary.bytesDown = done
+        summary.status = status
+        #expect(TaskTable.progress(summary) == shown)
+    }
+
+    @Test func anUploadIsMeasuredUntilThereIsAResponse() throws {
+        var summary = try task(1)
+        summary.totalUp = 400
+        #expect(TaskTable.progress(summary) == "[##--------] 25%")
+        summary.status = 200
+        #expect(TaskTable.progress(summary) == "waiting for the response")
+    }
+
+    @Test(arguments: [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1 << 20, "1.0 MiB"), (5 << 40, "5120.0 GiB")] as [(UInt64, String)])
+    func bytesAreReadable(count: UInt64, text: String) { #expect(AmountText.bytes(count) == text) }
+}

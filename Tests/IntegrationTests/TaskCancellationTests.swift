@@ -1,0 +1,174 @@
+import Foundation
+import Testing
+
+/// A task that somebody cancels: both sides end, nobody takes a part for the whole, and the log says who it was.
+@Suite(.timeLimit(.minutes(2)))
+struct TaskCancellationTests {
+    private func expectCancelled(_ shared: SharedBed, _ id: Int) async throws {
+        let line = try await shared.proxy.events.first("exchange") { $0["task"] == "\(id)" }
+        #expect(line["cause"]?.hasPrefix("cancelled by ") == true, "\(line)")
+        #expect(line["cause"]?.contains("user \(getuid())") == true, "\(line)")
+        let event = try await shared.proxy.events.first("task.cancel") { $0["task"] == "\(id)" }
+        #expect(event["cause"] == line["cause"])
+        #expect(try await shared.tasks.ask("POST", "/tasks/\(id)/cancel").status == 404)
+    }
+
+    /// What a program makes of a response that is cut, whatever tells it where the response ends.
+    /// curl: 18 a part of the body, 56 the connection broke.
+    @Test(arguments: [true, false]) func aResponseWithALengthIsSeenToBeCut(overTLS: Bool) async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(bed)
+            let client = try await bed.start(
+                ["curl", "-sS", "--max-time", "60", "-o", "/dev/null", (overTLS ? shared.url : shared.plainURL) + "/hold/it"],
+                environment: shared.proxy.clientEnvironment)
+            let task = try await shared.tasks.only { $0.bytesDown > 0 && $0.kind == "exchange" }
+            #expect(task.totalDown == 12)
+            try await shared.tasks.order("cancel", task.id)
+            let ending = try await client.ending()
+            #expect(ending == .exited(18) || ending == .exited(56), "\(ending)")
+            try await expectCancelled(shared, task.id)
+            let origin = try #require(overTLS ? shared.origin : shared.plainOrigin)
+            try await eventually("the origin's side to be gone") {
+                try shared.proxy.openSockets(to: origin.port) == 0
+            }
+        }
+    }
+
+    /// In chunks, and to the connection's end: over TLS without close_notify, in the clear by a reset.
+    @Test(arguments: ["chunked", "close"]) func aResponseWithoutALengthIsSeenToBeCut(_ framing: String) async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(bed)
+            let raw = try await RawOrigin.start(
+                in: bed,
+                answer: framing == "chunked"
+                    ? "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"
+                    : "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello")
+            // A client of HTTP/1.0 can't be sent chunks: the connection's end is the body's.
+            let connection = try RawConnection(to: shared.proxy)
+            let version = framing == "chunked" ? "1.1" : "1.0"
+            try await connection.send(
+                "GET http://\(OriginBed.name):\(raw.port)/ HTTP/\(version)\r\nHost: \(OriginBed.name):\(raw.port)\r\n\r\n")
+            var received: [UInt8] = []
+            while received.suffix(framing == "chunked" ? 7 : 5) != (framing == "chunked" ? Array("hello\r\n".utf8) : Array("hello".utf8))[...] {
+                received += try await connection.receive(atMost: 1)
+            }
+            let task = try await shared.tasks.only()
+            try await shared.tasks.order("cancel", task.id)
+            let (rest, wasReset) = try await connection.receiveUntilCut()
+            #expect(rest.isEmpty, "\(String(decoding: rest, as: UTF8.self))")
+            #expect(wasReset == (framing == "close"))
+            try await expectCancelled(shared, task.id)
+        }
+    }
+
+    /// Nothing of a response has come: the client is told, so that it doesn't take the end for an accident and ask again.
+    @Test func aClientThatWaitsIsTold() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(bed)
+            let client = try await bed.start(
+                ["curl", "-sS", "--max-time", "60", "-w", "%{http_code}", "\(shared.url)/echo", "\(shared.url)/silent"],
+                environment: shared.proxy.clientEnvironment)
+            _ = try await #require(shared.origin).events.first("silent")
+            let task = try await shared.tasks.only()
+            #expect(task.path == "/silent" && task.transactions.first?.reused == true)
+            #expect(try await shared.tasks.order("cancel", task.id).state == "completed")
+            _ = try await client.ending()
+            let text = await client.output.text
+            #expect(text.hasSuffix("403") && text.contains("cancelled by"), "\(text)")
+            try await expectCancelled(shared, task.id)
+            #expect(shared.origin?.events.all("silent").count == 1)
+        }
+    }
+
+    @Test func aConnectThatWaitsIsTold() async throws {
+        try await withTestBed { bed in
+            // The kernel takes the connection, and nobody speaks TLS on it.
+            let listener = try ListeningSocket()
+            let shared = try await OriginBed.prepare(bed)
+            let connection = try RawConnection(to: shared.proxy)
+            let authority = "\(OriginBed.name):\(listener.port)"
+            try await connection.send("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
+            let task = try await shared.tasks.only { $0.phase == "connecting" }
+            try await shared.tasks.order("suspend", task.id)
+            try await shared.tasks.order("cancel", task.id)
+            #expect(try await connection.response().status == 403)
+            try await expectCancelled(shared, task.id)
+            try await eventually("the origin's side to be gone") { try shared.proxy.openSockets(to: listener.port) == 0 }
+        }
+    }
+
+    /// While it runs and while it is suspended.
+    @Test(arguments: [false, true]) func aTunnelIsReset(whileSuspended: Bool) async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(bed, pins: "defaults: {action: tunnel}\n")
+            let connection = try RawConnection(to: shared.proxy)
+            let authority = "\(OriginBed.name):\(shared.secondOriginPort)"
+            try await connection.send("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
+            #expect(try await connection.response().status == 200)
+            let task = try await shared.tasks.only { $0.phase == "relaying" }
+            if whileSuspended { try await shared.tasks.order("suspend", task.id) }
+            try await shared.tasks.order("cancel", task.id)
+            #expect(try await connection.receiveUntilCut().wasReset)
+            try await expectCancelled(shared, task.id)
+            _ = try await #require(shared.plainOrigin).events.first("closed")
+        }
+    }
+
+    @Test func aTunnelThatIsVerifiedAndAnInterceptionAreCut() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(
+                bed, pins: "hosts:\n  - match: tunnel.test\n    action: verify-tunnel\n", hosts: ["tunnel.test": "127.0.0.1"])
+            for (host, phase) in [("tunnel.test", "verifying the tunnel"), (OriginBed.name, "TLS handshake with the client")] {
+                let connection = try RawConnection(to: shared.proxy)
+                let authority = "\(host):\(shared.originPort)"
+                try await connection.send("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
+                #expect(try await connection.response().status == 200)
+                let task = try await shared.tasks.only { $0.phase == phase }
+                try await shared.tasks.order("cancel", task.id)
+                try await connection.end()
+                try await expectCancelled(shared, task.id)
+            }
+        }
+    }
+
+    /// Suspended, full of bytes, its client not reading: cancelled all the same.
+    @Test func aSuspendedDownloadWithBytesOnTheWayIsCut() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(bed)
+            let connection = try RawConnection(to: shared.proxy)
+            let host = "\(OriginBed.name):\(shared.secondOriginPort)"
+            try await connection.send("GET \(shared.plainURL)/large/50000000 HTTP/1.1\r\nHost: \(host)\r\n\r\n")
+            let task = try await shared.tasks.only { $0.bytesDown > 100_000 }
+            try await shared.tasks.order("suspend", task.id)
+            try await shared.tasks.order("cancel", task.id)
+            let (bytes, _) = try await connection.receiveUntilCut()
+            #expect(bytes.count < 50_000_000)
+            try await expectCancelled(shared, task.id)
+        }
+    }
+}
+
+/// An origin that sends a given text to whoever connects, and then rests.
+struct RawOrigin {
+    let port: UInt16
+
+    static func start(in bed: TestBed, answer: String) async throws -> RawOrigin {
+        let encoded = Data(answer.utf8).base64EncodedString()
+        let program = """
+            import base64, json, socket, threading
+            server = socket.create_server(("127.0.0.1", 0))
+            print(json.dumps({"event": "ready", "port": server.getsockname()[1]}), flush=True)
+            held = []
+            while True:
+                connection, _ = server.accept()
+                held.append(connection)
+                connection.recv(65536)
+                connection.sendall(base64.b64decode("\(encoded)"))
+            """
+        let process = try await bed.start([PythonPeer.python, "-u", "-c", program], mergingErrors: true)
+        guard let port = try await EventLog(lines: process.output).first("ready")["port"].flatMap({ UInt16($0) }) else {
+            throw TestBedError("no port")
+        }
+        return RawOrigin(port: port)
+    }
+}
