@@ -130,6 +130,8 @@ struct ReloadTests {
             try rewrite(shared, pins: Self.wrong)
             try await shared.proxy.reload()
             _ = try await origin.events.first("closed")
+            let event = try await shared.proxy.events.first("session.invalidate")
+            #expect(event["connections"] == "1" && event["cause"] == "the configuration has changed", "\(event)")
             #expect(try await shared.proxy.connect(to: shared.authority).status == 502)
         }
     }
