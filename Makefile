@@ -1,4 +1,6 @@
 # make run    the proxy in the foreground, with config/pinproxy.yaml
+# make install  the release, its configuration and its systemd units below $(DESTDIR)$(PREFIX), /usr if nothing
+#             else is said, and $(DESTDIR)$(SYSCONFDIR), /etc
 # make test   every test; with SANITIZE=address under the address sanitizer (docs/testing.md)
 # make bench  processor time per request, beside nginx, HAProxy and Squid, and of the table of hosts
 #             (see Benchmarks/README.md)
@@ -12,6 +14,7 @@ SHELL := /bin/bash
 TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev libcrypt-dev \
 	libidn2-dev libpsl-dev libmnl-dev libxml2-dev zlib1g-dev libbrotli-dev libzstd-dev libpng-dev \
 	libturbojpeg0-dev libgif-dev libwebp-dev libtiff-dev libavif-dev
+# A machine without a toolchain needs the libraries of these packages (those without -dev), libstdc++6 and the next.
 TO_RUN := ca-certificates publicsuffix
 TO_TEST := nginx openssl curl wget python3 python3-venv nodejs dnsmasq-base patch ca-certificates \
 	publicsuffix iproute2
@@ -20,7 +23,12 @@ TO_BENCH := nginx openssl haproxy squid-openssl wrk proxychains4 python3
 # The rooms call each other for every request: without this, generic code isn't specialised across
 # them, which costs 6 % more processor time a request (measured, keep-alive).
 RELEASE_FLAGS := -Xswiftc -cross-module-optimization
+# The Swift runtime and its libraries go into the program: it runs on machines that have none.
+STATIC := --static-swift-stdlib
 RELEASE := .build/release/pinproxy
+PREFIX ?= /usr
+SYSCONFDIR ?= /etc
+UNITDIR ?= $(PREFIX)/lib/systemd/system
 PYTHON := .build/python
 REQUIREMENTS := Tests/IntegrationTests/Peers/requirements.txt
 
@@ -37,7 +45,7 @@ export ASAN_OPTIONS ?= detect_leaks=0:detect_stack_use_after_return=1:strict_str
 export LSAN_OPTIONS ?= suppressions=$(CURDIR)/Tests/leaks.txt:print_suppressions=0
 endif
 
-.PHONY: run release test bench
+.PHONY: run release install test bench
 
 run: release
 	@.ci/first-steps
@@ -45,7 +53,20 @@ run: release
 
 release:
 	@.ci/install-packages $(TO_BUILD) $(TO_RUN)
-	swift build -c release --product pinproxy $(RELEASE_FLAGS)
+	swift build -c release --product pinproxy $(STATIC) $(RELEASE_FLAGS)
+
+# Files of yours below $(SYSCONFDIR) are left as they are.
+install: release
+	install -D -m 755 $(RELEASE) $(DESTDIR)$(PREFIX)/bin/pinproxy
+	strip $(DESTDIR)$(PREFIX)/bin/pinproxy
+	install -d $(DESTDIR)$(SYSCONFDIR)/pinproxy $(DESTDIR)$(UNITDIR)
+	for file in pinproxy.yaml pins.yaml; do \
+		[ -e $(DESTDIR)$(SYSCONFDIR)/pinproxy/$$file ] || \
+		install -m 644 config/$$file $(DESTDIR)$(SYSCONFDIR)/pinproxy/$$file; done
+	for unit in systemd/*.service systemd/*.socket; do \
+		[ ! -e $$unit ] || sed -e 's,/usr/bin/pinproxy,$(PREFIX)/bin/pinproxy,' -e 's,/etc/pinproxy,$(SYSCONFDIR)/pinproxy,' \
+		$$unit > $(DESTDIR)$(UNITDIR)/$${unit##*/}; done
+	install -D -m 644 systemd/pinproxy.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/pinproxy.conf
 
 test: $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST)
@@ -55,7 +76,7 @@ test: $(PYTHON)/installed
 bench: release
 	@.ci/install-packages $(TO_BENCH)
 	python3 Benchmarks/bench.py --pinproxy $(RELEASE)
-	swift run -c release $(RELEASE_FLAGS) HostBenchmark
+	swift run -c release $(STATIC) $(RELEASE_FLAGS) HostBenchmark
 
 # The packages from PyPI that the tests use as clients, in a folder of their own.
 $(PYTHON)/installed: $(REQUIREMENTS)
