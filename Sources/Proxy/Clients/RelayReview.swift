@@ -14,7 +14,7 @@ extension ClientConnection {
         guard isAllowed else { return "after a reload this client is no longer allowed (proxy.allow_clients)" }
         guard let users = worker.users, !users.knows(user) else { return nil }
         return user == nil
-            ? "after a reload users have to prove who they are (proxy.users), and for this connection nobody did"
+            ? "after a reload proxy.users asks for a name and a password, and this connection gave none"
             : "after a reload the user who opened this connection is no longer in proxy.users, or has another password"
     }
 

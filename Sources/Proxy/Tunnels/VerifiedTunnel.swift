@@ -10,7 +10,7 @@ import Transport
 /// The client's ClientHello passes once its SNI is known to be the host of CONNECT. What the server
 /// answers is held and read. Up to TLS 1.2 it shows its certificates, which are judged as they are. In
 /// TLS 1.3 they are encrypted, and a resumed session shows none: there the verdict of a probe counts,
-/// made at the same address with the same SNI and ALPN. What the client sends behind its ClientHello,
+/// made at the same address with the same SNI and ALPN. What the client sends after its ClientHello,
 /// early data above all, waits for the verdict too.
 final class VerifiedTunnel: ByteStreamOwner {
     enum Ending {
@@ -65,7 +65,7 @@ final class VerifiedTunnel: ByteStreamOwner {
     private static let flightLimit = ServerFlight.limit + (32 << 10)
 
     /// - Parameters:
-    ///   - received: what the client sent behind CONNECT already.
+    ///   - received: what the client sent after CONNECT already.
     ///   - completion: called once, on the loop, perhaps before ``start()`` returns, and not after
     ///     ``cancel()``. Of a refused or failed tunnel the upstream side is closed by then.
     init(
@@ -189,7 +189,7 @@ final class VerifiedTunnel: ByteStreamOwner {
         step = .flight
         upstream.stream.wantsRead = true
         passOn()
-        // Behind a HelloRetryRequest more may have been held.
+        // After a HelloRetryRequest more may have been held.
         lookAtFlight()
     }
 

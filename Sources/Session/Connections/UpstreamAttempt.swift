@@ -3,7 +3,7 @@ import Security
 import TLS
 package import Transport
 
-/// One way to an origin: look up, dial, ask the parent proxy for a tunnel, shake hands, verify, match
+/// One way to an origin: look up, dial, ask the parent proxy for a tunnel, TLS handshake, verify, match
 /// the pins. Each step has a deadline; the first failure ends it.
 package final class UpstreamAttempt: ByteStreamOwner {
     private let connector: UpstreamConnector
