@@ -33,6 +33,8 @@ package final class Relay: ByteStreamOwner {
     private var down: Direction
     private let halfClosedNanoseconds: UInt64
     private var deadline: Deadline?
+    /// Runs while the proxy stops.
+    private var quiet: Deadline?
     private var completion: ((Ending) -> Void)?
     /// The origin takes no more; what it had sent is still carried.
     private var upstreamFailure: StreamError?
@@ -77,6 +79,21 @@ package final class Relay: ByteStreamOwner {
         upstream.probeWhenSilent(for: seconds)
         carryUp(readable: false)
         if completion != nil { carryDown(readable: false) }
+    }
+
+    /// Ends it as soon as nothing has moved, and nothing waits to be written, for so long from now on: the proxy stops,
+    /// and nobody can say when a tunnel would end by itself.
+    package func drain(quietNanoseconds: UInt64, because cause: String) {
+        guard completion != nil, quiet == nil else { return }
+        var carried = up.carried &+ down.carried
+        let quiet = Deadline(loop: loop) { [unowned self] in
+            let now = up.carried &+ down.carried
+            if now == carried, up.buffer.isEmpty, down.buffer.isEmpty { return cancel(because: cause) }
+            carried = now
+            self.quiet?.set(afterNanoseconds: quietNanoseconds)
+        }
+        self.quiet = quiet
+        quiet.set(afterNanoseconds: quietNanoseconds)
     }
 
     package func cancel(because cause: String) { finish(.cancelled(because: cause)) }
@@ -212,6 +229,7 @@ package final class Relay: ByteStreamOwner {
         guard let completion else { return }
         self.completion = nil
         deadline = nil
+        quiet = nil
         switch ending {
         case .completed:
             downstream.stop()

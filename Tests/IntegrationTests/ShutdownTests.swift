@@ -79,6 +79,41 @@ struct ShutdownTests {
         }
     }
 
+    /// A tunnel has no end that anybody knows: one in which nothing moves is ended, and holds nothing up.
+    @Test(arguments: ["tunnel", "verify-tunnel", "intercept"])
+    func whatHasBeenConnectedAndRestsHoldsNothingUp(action: String) async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(
+                bed, pins: "defaults: {action: \(action)}\n", sections: ["timeouts": ["drain: 10m", "drain_tunnels: 50ms"]])
+            let idle = try RawConnection(to: shared.proxy)
+            try await idle.send("CONNECT \(shared.authority) HTTP/1.1\r\nHost: \(shared.authority)\r\n\r\n")
+            #expect(try await idle.response().status == 200)
+            shared.proxy.process.send(signal: SIGTERM)
+            #expect(try await shared.proxy.process.ending() == .exited(0))
+            let line = try await shared.proxy.events.first("exchange")
+            #expect(line["cause"] == "the proxy was stopped", "\(line)")
+        }
+    }
+
+    /// One in which bytes move goes on until they don't.
+    @Test func aTunnelInUseIsLeftToIt() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(
+                bed, pins: "defaults: {action: tunnel}\n", sections: ["timeouts": ["drain: 10m", "drain_tunnels: 1s"]])
+            let size = 40_000_000
+            let client = try await bed.start(
+                [
+                    "curl", "-sS", "--cacert", bed.path("roots.pem"), "--limit-rate", "20M", "-o", "/dev/null", "-w",
+                    "%{size_download}\\n", "\(shared.url)/large/\(size)",
+                ], environment: ["HTTPS_PROXY": shared.proxy.url])
+            _ = try await #require(shared.origin).events.first("request")
+            shared.proxy.process.send(signal: SIGTERM)
+            #expect(try await shared.proxy.process.ending() == .exited(0))
+            #expect(try await client.ending() == .exited(0))
+            #expect(await client.output.text.contains("\(size)"))
+        }
+    }
+
     @Test func anIdleProxyEndsAtOnce() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, sections: ["timeouts": ["drain: 10m"]])

@@ -81,6 +81,7 @@ struct DaemonFileReader {
         read("idle_upstream", .milliseconds(1)...(.days(1)), \.idleUpstream)
         read("first_byte", .milliseconds(1)...(.days(1)), \.firstByte)
         read("drain", .zero...(.days(1)), \.drain)
+        read("drain_tunnels", .zero...(.days(1)), \.drainTunnels)
         section.finish()
         return timeouts
     }

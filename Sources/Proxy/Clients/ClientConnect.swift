@@ -187,6 +187,8 @@ extension ClientConnection {
         }
         state = .relaying(relay, relayed)
         reviewRelay()
-        if case .relaying = state { relay.start() }
+        guard case .relaying = state else { return }
+        relay.start()
+        if worker.isDraining { drain(relay) }
     }
 }

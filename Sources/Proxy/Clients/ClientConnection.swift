@@ -240,10 +240,24 @@ final class ClientConnection {
     }
 
     /// The proxy stops: what is under way goes on, what rests goes.
-    func drain() { server.drain(lastChance: WorkerContext.lastChanceNanoseconds) }
+    func drain() {
+        switch state {
+        case .relaying(let relay, _): drain(relay)
+        // Nothing of it has been carried yet, and perhaps nothing ever will.
+        case .awaitingHandshake, .verifying:
+            server.setDeadline(afterNanoseconds: worker.snapshot.timeouts.drainTunnels.nanoseconds)
+        default: server.drain(lastChance: WorkerContext.lastChanceNanoseconds)
+        }
+    }
+
+    func drain(_ relay: Relay) {
+        relay.drain(quietNanoseconds: worker.snapshot.timeouts.drainTunnels.nanoseconds, because: Self.stopped)
+    }
+
+    private static let stopped = "the proxy was stopped"
 
     /// Ends the connection whatever is under way.
-    func stop() { cut("the proxy was stopped") }
+    func stop() { cut(Self.stopped) }
 
     /// Ends both sides where they stand.
     func cut(_ cause: String) {
@@ -325,6 +339,7 @@ extension ClientConnection: HTTP1ServerOwner {
     func timedOut(_ server: HTTP1Server) {
         let timeouts = worker.snapshot.timeouts
         switch state {
+        case .verifying where worker.isDraining, .awaitingHandshake where worker.isDraining: return fail(Self.stopped)
         case .verifying: return fail("the TLS handshake in the tunnel took too long")
         case .awaitingHandshake, .securing:
             record.failed("the client's TLS handshake took longer than \(timeouts.tlsHandshake)")

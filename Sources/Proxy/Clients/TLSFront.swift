@@ -91,6 +91,11 @@ final class TLSFront: ByteStreamOwner {
 
     func streamIsWritable(_ stream: ByteStream) {}
 
+    /// The proxy stops: a handshake that has begun may end, within this time.
+    func drain(within nanoseconds: UInt64) {
+        if relay == nil, ended != nil { deadline.set(afterNanoseconds: nanoseconds) }
+    }
+
     /// Ends it whatever is under way.
     func stop() {
         if let relay { relay.cancel(because: "stopped") } else { finish(failure: nil) }

@@ -123,6 +123,7 @@ final class Worker {
         context.drain()
         self.stopped = stopped
         for client in Array(clients.values) { client.drain() }
+        for front in Array(fronts.values) { front.drain(within: WorkerContext.lastChanceNanoseconds) }
         finishDraining()
     }
 

@@ -17,6 +17,8 @@ package struct Timeouts: Sendable, Equatable {
     package var firstByte: Duration = .seconds(60)
     /// What exchanges in flight get after SIGTERM.
     package var drain: Duration = .seconds(30)
+    /// How long a tunnel must be silent then to be ended.
+    package var drainTunnels: Duration = .seconds(2)
 
     package init() {}
 }
