@@ -2,3 +2,4 @@
 #pragma clang module import SwiftGlibc
 
 #include <systemd/sd-daemon.h>
+#include <systemd/sd-journal.h>

@@ -10,7 +10,7 @@ struct Run: ParsableCommand {
         abstract: "Run the proxy in the foreground.",
         discussion: """
             Creates its local authority on the first start. The log goes to standard error: text on a \
-            terminal, JSON lines otherwise.
+            terminal, JSON lines otherwise; as a systemd service it goes to the journal, with a field for each value.
 
             SIGHUP makes it read its files again (pinproxy reload does that, and says how it went). \
             SIGTERM or Ctrl-C stops it once the exchanges in flight are done; a second one stops it at once.
@@ -34,10 +34,15 @@ struct Run: ParsableCommand {
         pthread_sigmask(SIG_BLOCK, &early, nil)
         let lock = try ProcessLock(state.processID)
         let leftovers = NewFile.removeLeftovers(of: state.files + snapshot.authority.files(in: state.directory))
-        let log = snapshot.log
-        let output = LogOutput.standardError(format: log.format.format)
+        let journal = SystemJournal.send
+        if snapshot.log.format == .journald, journal == nil {
+            throw CommandFailure(
+                "log.format is journald in \(file), but there is no journal (/run/systemd/journal/socket): write auto")
+        }
+        let output = LogOutput.standardError(
+            snapshot.log, journal: journal, isJournalUsual: journal != nil && SystemJournal.isStandardError)
         defer { output.finish() }
-        let logger = Logger(label: "pinproxy") { _ in EventLogHandler(output: output, level: log.level.level) }
+        let logger = Logger(label: "pinproxy") { _ in EventLogHandler(output: output) }
         if !leftovers.isEmpty {
             logger.notice(
                 "state.leftovers",
@@ -48,6 +53,7 @@ struct Run: ParsableCommand {
         do {
             let daemon = try ProxyDaemon(
                 snapshot: snapshot, logger: logger, output: output, notices: Self.notices,
+                inherited: ServiceNotifier.sockets(),
                 load: { () throws(ConfigurationProblems) in
                     try Snapshot.load(file, stateDirectory: snapshot.stateDirectory)
                 })
@@ -63,6 +69,10 @@ struct Run: ParsableCommand {
         notices.ready = ServiceNotifier.ready
         notices.reloading = ServiceNotifier.reloading
         notices.stopping = ServiceNotifier.stopping
+        notices.alive = ServiceNotifier.alive
+        if let interval = ServiceNotifier.watchdogNanoseconds { notices.aliveNanoseconds = interval }
+        notices.listening = ServiceNotifier.store
+        notices.notListening = ServiceNotifier.forget
         return notices
     }
 }
@@ -71,30 +81,5 @@ extension AuthoritySettings {
     /// Its files, as far as they are in that directory.
     fileprivate func files(in directory: String) -> [String] {
         [certificatePath, privateKeyPath].filter { ($0 as NSString).deletingLastPathComponent == directory }
-    }
-}
-
-extension LogSettings.Format {
-    /// Nil: what standard error is decides.
-    fileprivate var format: LogFormat? {
-        switch self {
-        case .auto: nil
-        case .text: .text
-        case .json: .json
-        }
-    }
-}
-
-extension LogSettings.Level {
-    fileprivate var level: Logger.Level {
-        switch self {
-        case .trace: .trace
-        case .debug: .debug
-        case .info: .info
-        case .notice: .notice
-        case .warning: .warning
-        case .error: .error
-        case .critical: .critical
-        }
     }
 }

@@ -1,5 +1,6 @@
 internal import CSystemd
 internal import Foundation
+internal import Proxy
 
 /// Tells systemd what the daemon is doing (sd_notify(3)); without systemd nothing happens.
 enum ServiceNotifier {
@@ -12,4 +13,40 @@ enum ServiceNotifier {
     }
 
     static func stopping() { sd_notify(0, "STOPPING=1") }
+
+    /// Feeds the watchdog, and says for `systemctl status` what the proxy does.
+    static func alive(_ status: String) { sd_notify(0, "WATCHDOG=1\nSTATUS=\(status)") }
+
+    /// How often the watchdog wants to be fed: three times within the time that the unit allows; nil: not at all.
+    static var watchdogNanoseconds: UInt64? {
+        var microseconds: UInt64 = 0
+        guard sd_watchdog_enabled(0, &microseconds) > 0, microseconds > 0 else { return nil }
+        return microseconds * 1000 / 3
+    }
+
+    /// Leaves a copy of a listening socket with systemd, which hands it to the next process: clients that come in
+    /// between wait, and are not refused (FileDescriptorStoreMax= of systemd.service(5)).
+    static func store(_ descriptor: CInt, _ name: String) {
+        var descriptor = descriptor
+        sd_pid_notify_with_fds(0, 0, "FDSTORE=1\nFDNAME=\(name)", &descriptor, 1)
+    }
+
+    static func forget(_ name: String) { sd_notify(0, "FDSTOREREMOVE=1\nFDNAME=\(name)") }
+
+    /// The listening sockets that systemd hands over: those of pinproxy.socket, and those that the process before has left.
+    /// To be called once, since other programs that this one starts must not take them for theirs.
+    static func sockets() -> [InheritedSocket] {
+        var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
+        let count = sd_listen_fds_with_names(1, &names)
+        guard count > 0, let names else { return [] }
+        defer {
+            for index in 0..<Int(count) { free(names[index]) }
+            free(names)
+        }
+        return (0..<count).compactMap { index in
+            let descriptor = SD_LISTEN_FDS_START + index
+            guard sd_is_socket(descriptor, AF_UNSPEC, Int32(SOCK_STREAM.rawValue), 1) > 0 else { return nil }
+            return InheritedSocket(raw: descriptor, name: names[Int(index)].map { String(cString: $0) } ?? "")
+        }
+    }
 }

@@ -162,7 +162,6 @@ import Testing
         ("limits: {clients: 1e4}\n", "1:19: error: clients: \"1e4\" is not a whole number"),
         ("log: {level: warn}\n", "1:14: error: level: unknown value \"warn\"; write trace, debug, info, notice, warning, error or critical"),
         ("log: {level: eror}\n", "1:14: error: level: unknown value \"eror\"; did you mean \"error\"?"),
-        ("log: {format: journald}\n", "1:15: error: format: journald fields are not built yet in this version; write auto, text or json"),
         ("limits: {inspected_body: 8MB}\n", "1:26: error: inspected_body: \"MB\" is not a unit of size; write 8MiB"),
         ("limits: {replay_body: 2MiB}\n", "1:23: error: limits.replay_body: not supported yet by this version; leave the line out"),
         ("limits: {replay_body: 2GiB}\n", "1:23: error: replay_body: 2GiB is out of range; write a size from 0B to 1GiB"),

@@ -128,7 +128,7 @@ struct DaemonFileReader {
     func log(_ section: Section) -> LogSettings {
         var log = LogSettings()
         log.level = section.read("level", .word(LogSettings.Level.allCases.map { ($0.rawValue, $0) })) ?? log.level
-        log.format = section.read("format", .logFormat) ?? log.format
+        log.format = section.read("format", .word(LogSettings.Format.allCases.map { ($0.rawValue, $0) })) ?? log.format
         log.access = section.read("access", .bool) ?? log.access
         section.finish()
         return log
@@ -150,17 +150,6 @@ extension Form where Value == String {
             if text.contains("://") { return .failure(Reason("\"\(text)\" is a URL, not a path")) }
             if text.hasPrefix("~") { return .failure(Reason("\"~\" is not expanded; write the whole path")) }
             return .success(text)
-        }
-    }
-}
-
-extension Form where Value == LogSettings.Format {
-    fileprivate static var logFormat: Form {
-        Form { text in
-            if text == "journald" {
-                return .failure(Reason("journald fields are not built yet in this version; write auto, text or json"))
-            }
-            return Form.word(LogSettings.Format.allCases.map { ($0.rawValue, $0) }).read(text)
         }
     }
 }

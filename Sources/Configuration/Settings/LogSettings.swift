@@ -5,10 +5,11 @@ package struct LogSettings: Sendable, Equatable {
     }
 
     package enum Format: String, Sendable, CaseIterable {
-        /// Text on a terminal, JSON lines otherwise.
+        /// Fields of the journal if that is where standard error leads, text on a terminal, JSON lines otherwise.
         case auto
         case text
         case json
+        case journald
     }
 
     package var level = Level.info

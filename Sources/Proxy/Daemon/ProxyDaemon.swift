@@ -21,6 +21,13 @@ package final class ProxyDaemon {
         package var reloading: () -> Void = {}
         /// No more clients are accepted.
         package var stopping: () -> Void = {}
+        /// Every thread's loop turns; called as often as ``aliveNanoseconds`` says, with one line for people.
+        package var alive: (String) -> Void = { _ in }
+        package var aliveNanoseconds: UInt64 = 10_000_000_000
+        /// A socket listens that may be kept for the next process, under this name.
+        package var listening: (CInt, String) -> Void = { _, _ in }
+        /// It does not any more.
+        package var notListening: (String) -> Void = { _ in }
 
         package init() {}
     }
@@ -29,16 +36,20 @@ package final class ProxyDaemon {
     let logger: Logger
     private let output: LogOutput
     private let notices: Notices
+    private let inherited: [InheritedSocket]
 
     let loop: EventLoop
     private(set) var snapshot: Snapshot
     private var authority: LocalAuthority?
     private(set) var workers: [WorkerThread] = []
     private var acceptor: LoopThread<Acceptor>?
+    private var listening: [ListeningSocket] = []
+    private let listeners = OwnListeners()
+    private var heartbeat: Heartbeat?
     private var upkeep: PinUpkeep?
     private var control: ControlSocket?
     /// Where clients are accepted.
-    private(set) var addresses: [String] = []
+    var addresses: [String] { listening.map(\.address.description) }
     /// `accepted` or `refused`; nil: there was none.
     var lastReload: String?
     private var workersUnderWay = 0
@@ -51,15 +62,17 @@ package final class ProxyDaemon {
 
     /// - Parameters:
     ///   - snapshot: the configuration to begin with.
+    ///   - inherited: listening sockets that a supervisor hands over. Those that no `proxy.listen` asks for are closed.
     ///   - load: reads it again.
     package init(
-        snapshot: Snapshot, logger: Logger, output: LogOutput, notices: Notices,
+        snapshot: Snapshot, logger: Logger, output: LogOutput, notices: Notices, inherited: [InheritedSocket] = [],
         load: @escaping () throws(ConfigurationProblems) -> Snapshot
     ) throws {
         self.snapshot = snapshot
         self.logger = logger
         self.output = output
         self.notices = notices
+        self.inherited = inherited
         self.load = load
         loop = try EventLoop()
     }
@@ -84,7 +97,6 @@ package final class ProxyDaemon {
         Descriptor.raiseLimit()
         warn(of: snapshot)
         let configuration = try ActiveConfiguration(snapshot, authority: authority, logger: logger)
-        let listeners = OwnListeners()
         let upkeep = try PinUpkeep(
             loop: loop, configuration: configuration, listeners: listeners, logger: logger, unixTime: unixTime,
             listsChanged: { [unowned self] in reloadRevocationLists() })
@@ -94,8 +106,12 @@ package final class ProxyDaemon {
             listeners: listeners, logger: logger, logOutput: output, freeMemory: freeMemory,
             idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount),
             sessionCount: workerCount + 1, unixTime: unixTime)
-        let sockets = try listen()
-        listeners.replace(with: sockets.map(\.address))
+        listening = try ListeningSocket.open(
+            on: snapshot.proxy.listen.compactMap(SocketAddress.init), namedIn: snapshot.files.first ?? "",
+            inherited: inherited.map(\.raw))
+        refuse(inherited.filter { socket in !listening.contains { $0.raw == socket.raw } })
+        for socket in listening { notices.listening(socket.raw, socket.name) }
+        listeners.replace(with: listening.map(\.address))
         let vacancy = Vacancy()
         for number in 0..<workerCount {
             workers.append(
@@ -103,9 +119,42 @@ package final class ProxyDaemon {
         }
         upkeep.start()
         self.upkeep = upkeep
-        addresses = sockets.map(\.address.description)
         control = openControl(context, upkeep)
-        try accept(from: sockets, vacancy)
+        try accept(from: listening, vacancy)
+        startHeartbeat()
+    }
+
+    /// A client that came to one of these would wait for ever.
+    private func refuse(_ unwanted: [InheritedSocket]) {
+        for socket in unwanted {
+            let address = Socket.localAddress(socket.raw).map(\.description) ?? "an unknown address"
+            logger.warning(
+                "config.warning",
+                metadata: [
+                    "cause": """
+                        systemd hands over a socket that listens on \(address), and proxy.listen in \
+                        \(snapshot.files.first ?? "") doesn't name that address: it is closed
+                        """
+                ])
+            close(socket.raw)
+            notices.notListening(socket.name)
+        }
+    }
+
+    private func startHeartbeat() {
+        var threads: [Heartbeat.Ask] = workers.map { worker in { answer in worker.perform { _ in answer() } } }
+        if let acceptor { threads.append { answer in acceptor.perform { _ in answer() } } }
+        let heartbeat = Heartbeat(loop: loop, intervalNanoseconds: notices.aliveNanoseconds, threads: threads) {
+            [unowned self] in notices.alive(summary)
+        }
+        self.heartbeat = heartbeat
+        heartbeat.start()
+    }
+
+    private var summary: String {
+        let clients = workers.reduce(0) { $0 + $1.load.count }
+        let state = isStopping ? "Stopping" : "Listening on \(addresses.joined(separator: ", "))"
+        return "\(state): \(clients) \(clients == 1 ? "client" : "clients")"
     }
 
     private func say(_ provenance: AuthorityFiles.Provenance, _ files: AuthorityFiles) {
@@ -128,9 +177,32 @@ package final class ProxyDaemon {
     /// Processors that this process may run on.
     private static var availableProcessors: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 
-    private func listen() throws(ListenError) -> [ListeningSocket] {
+    /// Opens what another configuration adds, before anything of it is put into force.
+    private func openAdded(by fresh: Snapshot) throws(ConfigurationProblems) -> [ListeningSocket] {
+        let added = fresh.proxy.listen.compactMap(SocketAddress.init).filter { address in
+            !listening.contains { $0.serves(address) }
+        }
+        do {
+            return try ListeningSocket.open(on: added, namedIn: fresh.files.first ?? "")
+        } catch {
+            let own = listening.first { $0.address.port == error.address.port }
+            let cause =
+                if error.cause.code == EADDRINUSE, let own {
+                    "proxy.listen: \(error.address) can't be opened while the proxy listens on \(own.address): restart it"
+                } else { "\(error)" }
+            throw ConfigurationProblems([Problem(.error, at: Place(file: fresh.files.first ?? ""), cause)])
+        }
+    }
+
+    private func listen(on added: [ListeningSocket]) {
         let wanted = snapshot.proxy.listen.compactMap(SocketAddress.init)
-        return try ListeningSocket.open(on: wanted, namedIn: snapshot.files.first ?? "")
+        let removed = listening.filter { socket in !wanted.contains(where: socket.serves) }
+        guard !added.isEmpty || !removed.isEmpty else { return }
+        listening = listening.filter { wanted.contains(where: $0.serves) } + added
+        listeners.replace(with: listening.map(\.address))
+        for socket in removed { notices.notListening(socket.name) }
+        for socket in added { notices.listening(socket.raw, socket.name) }
+        acceptor?.perform { $0.replace(removed, with: added) }
     }
 
     private func accept(from sockets: [ListeningSocket], _ vacancy: Vacancy) throws {
@@ -175,11 +247,19 @@ package final class ProxyDaemon {
                 let place = Place(file: fresh.files.first ?? "")
                 throw ConfigurationProblems([Problem(.error, at: place, "can't be put into force: \(error)")])
             }
+            let added = try openAdded(by: fresh)
             warnOfRestart(fresh)
+            output.apply(fresh.log)
             putIntoForce(configuration)
+            listen(on: added)
             let clients = fresh.limits.clients
             acceptor?.perform { $0.limit(clients: clients) }
-            logger.notice("config.reload", metadata: ["files": "\(fresh.files.joined(separator: ", "))"])
+            logger.notice(
+                "config.reload",
+                metadata: [
+                    "files": "\(fresh.files.joined(separator: ", "))",
+                    "listen": "\(addresses.joined(separator: ", "))",
+                ])
             warn(of: fresh)
             afterReload = Timer(loop: loop, afterNanoseconds: Self.afterReloadNanoseconds) { [freeMemory] in
                 freeMemory.giveBack()
@@ -230,11 +310,8 @@ package final class ProxyDaemon {
     /// What can't be changed in a running proxy is said, not ignored.
     private func warnOfRestart(_ fresh: Snapshot) {
         var changed: [String] = []
-        if fresh.proxy.listen != snapshot.proxy.listen { changed.append("proxy.listen") }
         if fresh.proxy.workers != snapshot.proxy.workers { changed.append("proxy.workers") }
         if fresh.authority != snapshot.authority { changed.append("authority") }
-        if fresh.log.format != snapshot.log.format { changed.append("log.format") }
-        if fresh.log.level != snapshot.log.level { changed.append("log.level") }
         for key in changed {
             logger.warning("config.warning", metadata: ["cause": "\(key) has changed: it takes effect at the next start"])
         }

@@ -26,6 +26,11 @@ final class Acceptor {
         self.workers = workers
         self.vacancy = vacancy
         maximum = maximumClients
+        add(sockets)
+    }
+
+    /// To be resumed once it is started.
+    private func add(_ sockets: [ListeningSocket]) {
         for socket in sockets {
             let listener = Listener(loop: loop, socket: socket) { [unowned self] in
                 hasRoom
@@ -46,6 +51,14 @@ final class Acceptor {
 
     func start() {
         for listener in listeners { listener.resume() }
+    }
+
+    /// A reload has changed where clients are awaited.
+    func replace(_ removed: [ListeningSocket], with added: [ListeningSocket]) {
+        for listener in listeners where removed.contains(where: { $0.wanted == listener.wanted }) { listener.stop() }
+        listeners.removeAll { listener in removed.contains { $0.wanted == listener.wanted } }
+        add(added)
+        start()
     }
 
     func limit(clients: Int) {

@@ -13,6 +13,8 @@ final class Listener: SocketHandler {
     /// Connections accepted in one turn, before others get theirs.
     private static let perTurn = 64
 
+    /// As it is configured.
+    let wanted: SocketAddress
     private let loop: EventLoop
     private var source: SocketSource?
     private var raw: CInt
@@ -41,6 +43,7 @@ final class Listener: SocketHandler {
         self.accepted = accepted
         self.failed = failed
         raw = socket.raw
+        wanted = socket.wanted
         source = SocketSource(loop: loop, descriptor: raw, handler: self)
     }
 

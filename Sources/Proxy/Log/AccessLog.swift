@@ -28,6 +28,10 @@ final class AccessLog {
 
     func configure(_ settings: LogSettings) {
         isOn = settings.access
+        // By now the output has what the settings say.
+        guard line.format != output.format else { return }
+        flush()
+        line = output.lineWriter()
     }
 
     func write(_ record: borrowing TaskRecord, now: MonotonicTime) {

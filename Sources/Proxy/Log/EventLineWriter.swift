@@ -2,12 +2,15 @@
 
 package import Logging
 
-/// The two shapes of a line.
+/// The shapes of a line.
 package enum LogFormat: Sendable, Equatable {
     /// `2026-11-21T04:12:00.123Z info proxy.ready listen=127.0.0.1:7467`, for people.
     case text
     /// `{"time":"…","level":"info","event":"proxy.ready","listen":"127.0.0.1:7467"}`, for programs.
     case json
+    /// A record for the system's journal: the text without its time, and each field once more as a field of the
+    /// journal. See ``JournalRecord``.
+    case journal
 }
 
 /// Builds log lines in a buffer that is used again and again: once it has grown, a line with
@@ -28,6 +31,8 @@ package struct EventLineWriter: Sendable {
     private var lines = 0
     /// What follows the line that is being written.
     private var paragraphs: [UInt8] = []
+    /// Those of the journal's record that is being written.
+    private var journalFields: [UInt8] = []
     private var timestamp = TimestampWriter()
 
     package init(format: LogFormat, capacity: Int = 1024) {
@@ -67,54 +72,78 @@ package struct EventLineWriter: Sendable {
             append(level.name)
             append(" ")
             EscapedText.append(event.utf8.span, to: &bytes)
+        case .journal:
+            bytes.append(JournalRecord.start)
+            bytes.append(UInt8(ascii: "0") + level.priority)
+            EscapedText.append(event.utf8.span, to: &bytes)
+            let start = bytes.count
+            EscapedText.append(event.utf8.span, to: &bytes)
+            addJournalField("event", from: start)
+            bytes.removeSubrange(start...)
         }
     }
 
     /// A field whose value came from outside, in any encoding.
     package mutating func field(_ name: String, bytes value: Span<UInt8>) {
         append(name: name)
+        let start = bytes.count
         text(value)
+        addJournalField(name, from: start)
     }
 
     package mutating func field(_ name: String, _ value: String) {
         append(name: name)
+        let start = bytes.count
         text(value.utf8.span)
+        addJournalField(name, from: start)
     }
 
     package mutating func field(_ name: String, _ value: some FixedWidthInteger) {
         append(name: name)
+        let start = bytes.count
         number(value)
+        addJournalField(name, from: start)
     }
 
     package mutating func field(_ name: String, _ value: Bool) {
         append(name: name)
+        let start = bytes.count
         append(value ? "true" : "false")
+        addJournalField(name, from: start)
     }
 
     /// A span of time in milliseconds with three decimals, e.g. `12.345`.
     package mutating func field(_ name: String, nanoseconds: UInt64) {
         append(name: name)
+        let start = bytes.count
         let microseconds = nanoseconds / 1000
         number(microseconds / 1000)
         append(".")
         for divisor: UInt64 in [100, 10, 1] {
             bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: microseconds % 1000 / divisor % 10))
         }
+        addJournalField(name, from: start)
     }
 
-    /// A value with structure: JSON in both formats (quoted in a text line if it must be).
+    /// A value with structure: JSON in all formats (quoted in a text line if it must be).
     mutating func field(_ name: String, json: [UInt8]) {
         append(name: name)
+        let start = bytes.count
         switch format {
         case .json: bytes.append(contentsOf: json)
-        case .text: text(json.span)
+        case .text, .journal: text(json.span)
         }
+        addJournalField(name, from: start)
     }
 
-    /// A text of several lines. In the text format it follows the line, each of its lines indented, so
-    /// that none can pass for an event; in JSON it is a value like any other.
+    /// A text of several lines. In the text format, and so in the journal's message, it follows the line, each of its
+    /// lines indented, so that none can pass for an event; in JSON it is a value like any other.
     mutating func field(_ name: String, paragraph: String) {
-        guard format == .text else { return field(name, paragraph) }
+        if format == .json { return field(name, paragraph) }
+        let start = bytes.count
+        text(paragraph.utf8.span)
+        addJournalField(name, from: start)
+        bytes.removeSubrange(start...)
         for line in paragraph.split(separator: "\n") {
             paragraphs.append(contentsOf: "\n    ".utf8)
             EscapedText.append(line.utf8.span, to: &paragraphs)
@@ -125,8 +154,25 @@ package struct EventLineWriter: Sendable {
         if format == .json { append("}") }
         bytes.append(contentsOf: paragraphs)
         paragraphs.removeAll(keepingCapacity: true)
-        append("\n")
+        if format == .journal {
+            bytes.append(contentsOf: journalFields)
+            journalFields.removeAll(keepingCapacity: true)
+            bytes.append(JournalRecord.end)
+        } else {
+            append("\n")
+        }
         lines += 1
+    }
+
+    /// Puts the value that begins there in the line beside it, as a field of the journal.
+    private mutating func addJournalField(_ name: String, from start: Int) {
+        guard format == .journal else { return }
+        journalFields.append(JournalRecord.separator)
+        journalFields.append(contentsOf: JournalRecord.prefix.utf8)
+        for byte in name.utf8 { journalFields.append(JournalRecord.fieldNameByte(byte)) }
+        journalFields.append(UInt8(ascii: "="))
+        let isQuoted = bytes.count - start >= 2 && bytes[start] == UInt8(ascii: "\"")
+        journalFields.append(contentsOf: bytes[(isQuoted ? start + 1 : start)..<(isQuoted ? bytes.count - 1 : bytes.count)])
     }
 
     private mutating func append(name: String) {
@@ -135,7 +181,7 @@ package struct EventLineWriter: Sendable {
             append(",\"")
             EscapedText.append(name.utf8.span, to: &bytes)
             append("\":")
-        case .text:
+        case .text, .journal:
             append(" ")
             EscapedText.append(name.utf8.span, to: &bytes)
             append("=")
@@ -143,7 +189,7 @@ package struct EventLineWriter: Sendable {
     }
 
     private mutating func text(_ value: Span<UInt8>) {
-        if format == .text, EscapedText.isBare(value) {
+        if format != .json, EscapedText.isBare(value) {
             for index in value.indices { bytes.append(value[index]) }
             return
         }
@@ -180,6 +226,18 @@ extension Logger.Level {
         case .warning: "warning"
         case .error: "error"
         case .critical: "critical"
+        }
+    }
+
+    /// As syslog(3) counts: what `journalctl -p err` goes by.
+    fileprivate var priority: UInt8 {
+        switch self {
+        case .trace, .debug: 7
+        case .info: 6
+        case .notice: 5
+        case .warning: 4
+        case .error: 3
+        case .critical: 2
         }
     }
 }

@@ -3,7 +3,12 @@ package import Logging
 /// swift-log's way into the log. The message is the event's stable name (`proxy.ready`), the
 /// metadata are its fields, written in the order of their names.
 package struct EventLogHandler: LogHandler {
-    package var logLevel: Logger.Level
+    private var ownLevel: Logger.Level?
+    /// The output's, which a reload may change, unless it was set here.
+    package var logLevel: Logger.Level {
+        get { ownLevel ?? output.level }
+        set { ownLevel = newValue }
+    }
     package var metadata: Logger.Metadata = [:]
     package var metadataProvider: Logger.MetadataProvider?
     private let output: LogOutput
@@ -11,12 +16,12 @@ package struct EventLogHandler: LogHandler {
 
     /// - Parameter clock: gives milliseconds since 1970; called once a line, on the thread that logs.
     package init(
-        output: LogOutput, level: Logger.Level = .info,
+        output: LogOutput, level: Logger.Level? = nil,
         clock: @escaping @Sendable () -> Int64 = WallClock.milliseconds
     ) {
         self.output = output
         self.clock = clock
-        logLevel = level
+        ownLevel = level
     }
 
     package subscript(metadataKey key: String) -> Logger.Metadata.Value? {

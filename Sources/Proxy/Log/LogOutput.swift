@@ -1,6 +1,8 @@
+package import Configuration
 internal import Dispatch
 internal import Foundation
-internal import Logging
+package import Glibc
+package import Logging
 internal import Synchronization
 
 /// Where log lines go, and in which format.
@@ -9,13 +11,19 @@ internal import Synchronization
 /// who reads them. What waits is bounded (``LogQueue``); lines beyond are dropped, counted, and missed in a
 /// `log.dropped` line as soon as the reader goes on. The lines of one thread keep their order.
 package final class LogOutput: Sendable {
+    /// Gives the fields of one record to the system's journal; false if that failed. Called by the output's own thread,
+    /// which may wait in it.
+    package typealias Journal = @Sendable ([iovec]) -> Bool
+
     /// Some 10,000 lines: a reader may pause for a moment under the heaviest load.
     private static let capacity = 4 << 20
     /// Room that is kept for the next lines; what a stalled reader has made grow beyond is given back.
     private static let kept = 256 << 10
 
-    package let format: LogFormat
+    private let settings: Atomic<Settings>
     private let descriptor: CInt
+    private let journal: Journal?
+    private let isJournalUsual: Bool
     private let queue: Mutex<LogQueue>
     private let work = DispatchSemaphore(value: 0)
     private let end = DispatchSemaphore(value: 0)
@@ -23,18 +31,48 @@ package final class LogOutput: Sendable {
     /// - Parameters:
     ///   - descriptor: stays open until ``finish(within:)``; not owned.
     ///   - capacity: bytes that may wait.
-    package init(descriptor: CInt, format: LogFormat, capacity: Int = LogOutput.capacity) {
+    ///   - journal: where records of the format ``LogFormat/journal`` go.
+    ///   - isJournalUsual: whether ``apply(_:)`` takes `auto` for the journal.
+    package init(
+        descriptor: CInt, format: LogFormat, level: Logger.Level = .info, capacity: Int = LogOutput.capacity,
+        journal: Journal? = nil, isJournalUsual: Bool = false
+    ) {
         self.descriptor = descriptor
-        self.format = format
+        self.journal = journal
+        self.isJournalUsual = isJournalUsual
+        settings = Atomic(Settings(format: format, level: level))
         queue = Mutex(LogQueue(capacity: capacity))
         startWriter()
     }
 
-    /// Standard error.
-    /// - Parameter format: nil for text on a terminal and JSON lines otherwise.
-    package static func standardError(format: LogFormat?) -> LogOutput {
-        LogOutput(descriptor: STDERR_FILENO, format: format ?? (isatty(STDERR_FILENO) == 1 ? .text : .json))
+    /// Standard error, or the system's journal.
+    /// - Parameters:
+    ///   - journal: as it is given records; nil if there is none.
+    ///   - isJournalUsual: whether the journal is what standard error leads to.
+    package static func standardError(_ settings: LogSettings, journal: Journal?, isJournalUsual: Bool) -> LogOutput {
+        let output = LogOutput(
+            descriptor: STDERR_FILENO, format: .json, journal: journal, isJournalUsual: isJournalUsual)
+        output.apply(settings)
+        return output
     }
+
+    /// Puts a level and a format into force, for events that begin from now on.
+    package func apply(_ settings: LogSettings) {
+        let format: LogFormat =
+            switch settings.format {
+            case .text: .text
+            case .json: .json
+            case .journald: .journal
+            case .auto: isJournalUsual ? .journal : isatty(descriptor) == 1 ? .text : .json
+            }
+        self.settings.store(
+            Settings(format: format == .journal && journal == nil ? .json : format, level: settings.level.level),
+            ordering: .relaxed)
+    }
+
+    package var format: LogFormat { settings.load(ordering: .relaxed).format }
+    /// What is less than that is not logged.
+    package var level: Logger.Level { settings.load(ordering: .relaxed).level }
 
     /// A writer of lines for this output. Each thread has its own.
     package func lineWriter() -> EventLineWriter { EventLineWriter(format: format) }
@@ -80,8 +118,8 @@ package final class LogOutput: Sendable {
                 work.wait()
                 continue
             }
-            missing += write(lines) + dropped
-            if missing > 0, write(notice(of: missing)) == 0 { missing = 0 }
+            missing += deliver(lines) + dropped
+            if missing > 0, deliver(notice(of: missing)) == 0 { missing = 0 }
             if lines.capacity > Self.kept { lines = [] } else { lines.removeAll(keepingCapacity: true) }
         }
         end.signal()
@@ -94,6 +132,24 @@ package final class LogOutput: Sendable {
         line.field("cause", "the log's reader was too slow, or writing failed")
         line.end()
         return line.bytes
+    }
+
+    /// Writes lines to the descriptor, and gives records to the journal: a reload may have changed from one to the other.
+    private func deliver(_ lines: [UInt8]) -> Int {
+        guard var next = lines.firstIndex(of: JournalRecord.start) else { return write(lines) }
+        var missing = next > 0 ? write(Array(lines[..<next])) : 0
+        while next < lines.count {
+            if lines[next] == JournalRecord.start, let end = lines[next...].firstIndex(of: JournalRecord.end) {
+                let isDelivered = JournalRecord.withFields(of: lines[(next + 1)..<end]) { journal?($0) ?? false }
+                if !isDelivered { missing += 1 }
+                next = end + 1
+            } else {
+                let end = lines[next...].firstIndex(of: JournalRecord.start) ?? lines.count
+                missing += write(Array(lines[next..<end]))
+                next = end
+            }
+        }
+        return missing
     }
 
     /// Writes lines, however long their reader takes.
@@ -115,5 +171,39 @@ package final class LogOutput: Sendable {
             }
         }
         return 0
+    }
+
+    /// What a reload can change.
+    private struct Settings: AtomicRepresentable {
+        let format: LogFormat
+        let level: Logger.Level
+
+        private static let formats: [LogFormat] = [.text, .json, .journal]
+        private static let levels = Logger.Level.allCases
+
+        static func encodeAtomicRepresentation(_ value: consuming Settings) -> UInt16.AtomicRepresentation {
+            let format = formats.firstIndex(of: value.format) ?? 0
+            let level = levels.firstIndex(of: value.level) ?? 0
+            return UInt16.encodeAtomicRepresentation(UInt16(format << 8 | level))
+        }
+
+        static func decodeAtomicRepresentation(_ storage: consuming UInt16.AtomicRepresentation) -> Settings {
+            let number = Int(UInt16.decodeAtomicRepresentation(storage))
+            return Settings(format: formats[number >> 8], level: levels[number & 0xFF])
+        }
+    }
+}
+
+extension LogSettings.Level {
+    fileprivate var level: Logger.Level {
+        switch self {
+        case .trace: .trace
+        case .debug: .debug
+        case .info: .info
+        case .notice: .notice
+        case .warning: .warning
+        case .error: .error
+        case .critical: .critical
+        }
     }
 }

@@ -1,0 +1,42 @@
+import EventLoop
+
+/// Asks every thread whether its loop still turns, and says so only when all have answered: one that is stuck is seen
+/// from outside by the silence (WatchdogSec= of systemd.service(5)).
+final class Heartbeat {
+    /// Runs the closure on the thread that is asked.
+    typealias Ask = (_ answer: @escaping @Sendable () -> Void) -> Void
+
+    private let loop: EventLoop
+    private let intervalNanoseconds: UInt64
+    private let threads: [Ask]
+    private let alive: () -> Void
+    private var awaited = 0
+    private lazy var deadline = Deadline(loop: loop) { [unowned self] in beat() }
+
+    init(loop: EventLoop, intervalNanoseconds: UInt64, threads: [Ask], alive: @escaping () -> Void) {
+        self.loop = loop
+        self.intervalNanoseconds = intervalNanoseconds
+        self.threads = threads
+        self.alive = alive
+    }
+
+    /// To be called on the loop's thread, once.
+    func start() { beat() }
+
+    private func beat() {
+        deadline.set(afterNanoseconds: intervalNanoseconds)
+        // Whoever has not answered the last question is not asked another.
+        guard awaited == 0 else { return }
+        awaited = threads.count
+        let bound = LoopBound(self, on: loop)
+        let handle = loop.handle
+        for ask in threads {
+            ask { handle.post { loop in bound.value(on: loop).answered() } }
+        }
+    }
+
+    private func answered() {
+        awaited -= 1
+        if awaited == 0 { alive() }
+    }
+}

@@ -1,0 +1,48 @@
+import Glibc
+
+/// An event on its way to the system's journal (systemd-journald(8)), as a ``LogQueue`` carries it: between control
+/// characters, which no value can hold, since all of them are escaped.
+///
+/// The journal gets `MESSAGE=`, `PRIORITY=`, and a field for each of the event's: `PINPROXY_EVENT=pin.mismatch`,
+/// `PINPROXY_HOST=api.example.com`.
+package enum JournalRecord {
+    static let start: UInt8 = 0x1C
+    static let separator: UInt8 = 0x1E
+    static let end: UInt8 = 0x1D
+    static let prefix = "PINPROXY_"
+
+    private static let message = Array("MESSAGE=".utf8)
+    private static let priority = Array("PRIORITY=".utf8)
+
+    /// Capital letters, digits and underscores are all that the journal takes.
+    static func fieldNameByte(_ byte: UInt8) -> UInt8 {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"): byte - 32
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): byte
+        default: UInt8(ascii: "_")
+        }
+    }
+
+    /// The fields of a record without its first and last byte, each `NAME=value`.
+    static func withFields(of record: ArraySlice<UInt8>, _ body: ([iovec]) -> Bool) -> Bool {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(record.count + message.count + priority.count + 1)
+        var ranges: [Range<Int>] = []
+        func add(_ name: [UInt8], _ value: ArraySlice<UInt8>) {
+            let start = bytes.count
+            bytes += name
+            bytes += value
+            ranges.append(start..<bytes.count)
+        }
+        add(priority, record.prefix(1))
+        var isFirst = true
+        for part in record.dropFirst().split(separator: separator, omittingEmptySubsequences: false) {
+            add(isFirst ? message : [], part)
+            isFirst = false
+        }
+        return bytes.withUnsafeMutableBytes { bytes in
+            let base = bytes.baseAddress
+            return body(ranges.map { range in iovec(iov_base: base?.advanced(by: range.lowerBound), iov_len: range.count) })
+        }
+    }
+}

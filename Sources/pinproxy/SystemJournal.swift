@@ -1,0 +1,19 @@
+internal import CSystemd
+internal import Foundation
+internal import Proxy
+
+/// The journal of systemd (journald): fields by sd_journal_sendv(3).
+enum SystemJournal {
+    /// Whether standard error leads there (JOURNAL_STREAM of systemd.exec(5)).
+    static var isStandardError: Bool {
+        var status = stat()
+        guard let stream = getenv("JOURNAL_STREAM"), fstat(STDERR_FILENO, &status) == 0 else { return false }
+        return String(cString: stream) == "\(status.st_dev):\(status.st_ino)"
+    }
+
+    /// Gives it one record; nil where there is no journal.
+    static var send: LogOutput.Journal? {
+        guard access("/run/systemd/journal/socket", W_OK) == 0 else { return nil }
+        return { fields in fields.withUnsafeBufferPointer { sd_journal_sendv($0.baseAddress, CInt($0.count)) == 0 } }
+    }
+}

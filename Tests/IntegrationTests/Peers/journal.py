@@ -1,0 +1,27 @@
+"""systemd-journald(8) as far as sd_journal_sendv(3) goes: prints the fields of each record as a JSON line.
+
+    journal.py SOCKET
+"""
+
+import json
+import socket
+import sys
+
+
+def fields(data):
+    """NAME=value lines; a value with line feeds has its length before it instead (the native journal protocol)."""
+    while data:
+        line, _, rest = data.partition(b"\n")
+        name, equals, value = line.partition(b"=")
+        if not equals:
+            size = int.from_bytes(rest[:8], "little")
+            value, rest = rest[8:8 + size], rest[9 + size:]
+        yield name.decode(), value.decode()
+        data = rest
+
+
+journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+journal.bind(sys.argv[1])
+print(json.dumps({"event": "ready", "port": 1}), flush=True)
+while True:
+    print(json.dumps({"event": "record", **dict(fields(journal.recv(1 << 20)))}), flush=True)
