@@ -70,14 +70,15 @@ let package = Package(
                 "CXML2", "CZlib", "CBrotli", "CZstd", "CPNG", "CTurboJPEG", "CGIF", "CWebP", "CTIFF", "CAVIF",
             ]),
         room("Transport", ["EventLoop", "TLS"]),
-        room("Session", ["Transport", "Security", "Serialization", "HTTPWire", "EventLoop", "TLS"]),
+        room(
+            "Session", ["Transport", "Security", "Serialization", "HTTPWire", "Reachability", "EventLoop", "TLS"]),
         room(
             "Configuration",
             ["Security", "Serialization", "Session", "HTTPWire", .product(name: "Yams", package: "Yams")]),
         room(
             "Proxy",
             [
-                "Configuration", "Session", "Security", "Transport", "HTTPWire", "TLS", "EventLoop",
+                "Configuration", "Session", "Security", "Transport", "HTTPWire", "TLS", "Reachability", "EventLoop",
                 "CCrypt", .product(name: "Logging", package: "swift-log"),
             ]),
         .executableTarget(
@@ -104,9 +105,11 @@ let package = Package(
         tests("Serialization"),
         tests("Reachability", ["EventLoop"]),
         tests("Transport", ["EventLoop", "TLS", "TestAuthority"]),
-        tests("Session", ["Transport", "Security", "HTTPWire", "EventLoop", "TLS", "TestAuthority"]),
+        tests("Session", ["Transport", "Security", "HTTPWire", "Reachability", "EventLoop", "TLS", "TestAuthority"]),
         tests("Configuration", ["Security", "Serialization", "Session", "HTTPWire", "TLS", "TestAuthority"]),
-        tests("Proxy", ["Configuration", "Session", "Security", "HTTPWire", "TLS", "EventLoop", "TestAuthority"]),
+        tests(
+            "Proxy",
+            ["Configuration", "Session", "Security", "HTTPWire", "TLS", "Reachability", "EventLoop", "TestAuthority"]),
         .testTarget(
             name: "CommandTests", dependencies: ["pinproxy", "Proxy", "Session", "Configuration", "Security", "TLS", "TestAuthority"],
             swiftSettings: settings),

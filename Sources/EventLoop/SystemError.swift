@@ -20,6 +20,9 @@ package struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The process, or the whole machine, has no file descriptor left (EMFILE, ENFILE).
     package var isLackOfDescriptors: Bool { code == EMFILE || code == ENFILE }
 
+    /// The system has no route to the address (ENETUNREACH).
+    package var isLackOfRoute: Bool { code == ENETUNREACH }
+
     /// What the code alone means: `Connection refused`.
     package var reason: String {
         // strerror_r instead of strerror: several loops may describe errors at once.

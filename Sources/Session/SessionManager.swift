@@ -40,6 +40,17 @@ package final class SessionManager {
         headScratch.reserveCapacity(4096)
     }
 
+    /// Takes note of what the system says of the network.
+    /// - Parameter isAnother: names are forgotten, and connections made before are not used again. TLS sessions are, since what was verified
+    ///   doesn't depend on the way.
+    /// - Throws: if the system's name servers can't be read again; then those known before are asked.
+    package func replaceOutlook(_ outlook: NetworkOutlook, isAnother: Bool) throws(ResolutionError) {
+        connector.network.outlook = outlook
+        guard isAnother else { return }
+        pool.changeNetwork()
+        try connector.resolver.reload()
+    }
+
     package func unixTime() -> Int64 { connector.unixTime() }
 
     /// Which manager of `count` gave a task its number; nil if none did.

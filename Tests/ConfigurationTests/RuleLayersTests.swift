@@ -20,6 +20,19 @@ import Testing
         return layers.keys(choice).map { "\($0.name): \($0.value) (\($0.source), \($0.place.line ?? 0))" }
     }
 
+    @Test func knowsWhetherAnyRequestMayUseWWAN() throws {
+        for (pins, allows) in [
+            ("hosts: [{match: a.test, session: {timeout: 5s}}]\n", true),
+            ("hosts: [{match: a.test, session: {allow_wwan: false}}]\n", false),
+            ("hosts: [{match: a.test, rules: [{path: /a, session: {allow_wwan: false}}]}]\n", true),
+            ("hosts: [{match: a.test, session: {allow_wwan: false}, rules: [{path: /a, session: {allow_wwan: true}}]}]\n", true),
+            ("defaults: {session: {allow_wwan: false}}\nhosts: [{match: a.test, session: {allow_wwan: true}}]\n", true),
+        ] {
+            let layers = try layers(pins)
+            #expect(layers.mayAllowWWAN == allows, "\(pins)")
+        }
+    }
+
     @Test func theMoreSpecificIsLaidOverTheMoreGeneral() throws {
         let layers = try layers(
             """

@@ -1,6 +1,7 @@
 import EventLoop
 import Foundation
 import HTTPWire
+import Reachability
 import Session
 import Testing
 
@@ -109,6 +110,8 @@ private struct Answer {
         let cases: [(UpstreamFailure, Int, String)] = [
             (.unresolved(.notFound("a.test")), 502, "dns_error"),
             (.unresolved(.timedOut("a.test")), 504, "dns_timeout"),
+            (.noNetwork(.noLink), 503, "destination_unavailable"),
+            (.cellularForbidden(link: "wwan0"), 503, "http_request_denied"),
             (.blocked(address, .blocked(.kind(.metadata))), 403, "destination_ip_prohibited"),
             (.blocked(address, .loopbackFromElsewhere), 403, "destination_ip_prohibited"),
             (.itself(SocketAddress(ip: address, port: 7467), asParent: false), 508, "proxy_loop_detected"),

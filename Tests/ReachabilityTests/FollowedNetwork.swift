@@ -97,10 +97,21 @@ final class FollowedNetwork: Sendable {
 }
 
 extension NetworkNamespace {
-    /// `up0` with the given number is a link to elsewhere: a pair of interfaces, both of them up.
+    /// `up0` with the given number is a link to elsewhere: a pair of interfaces, both of them up. Returns when they carry,
+    /// which the kernel says a moment later.
     func addUplink(_ number: Int = 0) throws {
         try ip(batch: [
             "link add up\(number) type veth peer name far\(number)", "link set far\(number) up", "link set up\(number) up",
         ])
+        let carries = try perform {
+            let kernel = try KernelNetwork(marksReader: LinkMarksReader(folder: "/nonexistent"))
+            for _ in 0..<10_000 {
+                let links = try kernel.state(routesTo: []).links.values
+                if links.contains(where: { $0.name == "up\(number)" && $0.isUsable }) { return true }
+                usleep(1000)
+            }
+            return false
+        }
+        guard carries else { throw Failure(description: "up\(number) doesn't carry") }
     }
 }

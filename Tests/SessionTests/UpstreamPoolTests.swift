@@ -256,6 +256,30 @@ import Transport
         for end in [retired, restored] { close(end) }
     }
 
+    @Test func `connections of an earlier network are not used again`() throws {
+        let resting = try park(key())
+        let origin = bench.pool.origin(for: key())
+        /// The network changes while it is used.
+        func used() throws -> CInt {
+            let (connection, end) = try connection(to: key())
+            #expect(!origin.hasRetired(connection))
+            bench.pool.changeNetwork()
+            #expect(origin.hasRetired(connection))
+            bench.pool.giveBack(connection, idleNanoseconds: minute)
+            return end
+        }
+        let end = try used()
+        #expect(isClosed(resting))
+        #expect(isClosed(end))
+        #expect(bench.pool.idleCount == 0)
+        // What is made from now on is kept, by the same origin.
+        let fresh = try park(key())
+        #expect(!isClosed(fresh))
+        #expect(bench.pool.idleCount == 1)
+        bench.pool.close()
+        for end in [resting, end, fresh] { close(end) }
+    }
+
     @Test func `a closed pool closes what is given back`() throws {
         bench.pool.close()
         let end = try park(key())

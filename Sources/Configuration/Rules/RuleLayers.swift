@@ -37,6 +37,8 @@ package final class RuleLayers: Sendable {
     package let entry: RuleBlock
     /// For each rule of the defaults, or none, those for each rule of the entry, or none.
     private let laid: [ExchangeRules]
+    /// Some request to the host may go over a cellular link.
+    package let mayAllowWWAN: Bool
 
     /// Nil if nothing is written at all.
     package init?(defaults: RuleBlock?, entry: RuleBlock?) {
@@ -44,13 +46,15 @@ package final class RuleLayers: Sendable {
         self.entry = entry ?? RuleBlock(own: RuleLayer(RuleSource(.entry)), rules: [])
         guard !self.defaults.isEmpty || !self.entry.isEmpty else { return nil }
         let blocks = (self.defaults, self.entry)
-        laid = Self.choices(blocks.0, blocks.1).map { choice in
+        let laid = Self.choices(blocks.0, blocks.1).map { choice in
             let laid = Laid(Self.layers(choice, blocks.0, blocks.1))
             let sources = laid.keys.map { ($0.name, "\($0.source), \($0.place)") }
             return ExchangeRules(
                 session: laid.session.rules, request: laid.request.rules, response: laid.response.rules,
                 sources: Dictionary(sources) { first, _ in first })
         }
+        self.laid = laid
+        mayAllowWWAN = laid.contains { $0.session.allowWWAN }
     }
 
     /// The rules that match a request.

@@ -223,7 +223,7 @@ final class ClientConnection {
     func takeKept(for route: Route) -> UpstreamConnection? {
         guard let kept else { return nil }
         self.kept = nil
-        if !kept.isOver, !kept.origin.isRetired, kept.validUntil > worker.unixTime(), kept.origin.key == route.target.key {
+        if !kept.isOver, !kept.origin.hasRetired(kept), kept.validUntil > worker.unixTime(), kept.origin.key == route.target.key {
             return kept
         }
         kept.close()
@@ -302,14 +302,14 @@ final class ClientConnection {
 
     /// Keeps a connection for the next request, if the configuration in force would have made it.
     func hold(_ upstream: UpstreamConnection) {
-        if upstream.origin.isRetired { return upstream.close() }
+        if upstream.origin.hasRetired(upstream) { return upstream.close() }
         kept = upstream
         upstream.hold()
     }
 
     /// The configuration has changed: what is kept of an older one goes.
     func dropRetired() {
-        guard let kept, kept.origin.isRetired else { return }
+        guard let kept, kept.origin.hasRetired(kept) else { return }
         self.kept = nil
         kept.close()
     }

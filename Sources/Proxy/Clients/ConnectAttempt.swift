@@ -24,10 +24,25 @@ final class ConnectAttempt {
     }
 
     func start() {
+        if let rules = rulesForAll,
+            let refusal = worker.session.connector.network.outlook.refusal(by: rules, to: route.target)
+        {
+            return end(.failure(refusal))
+        }
         if case .tls = route.target.layer, let idle = route.origin.takeIdle(at: worker.unixTime()) {
             return end(.success(idle))
         }
         dial()
+    }
+
+    /// The rules of the connection: a tunnel's, or where requests are seen those of all of them, if they agree about
+    /// cellular links. Otherwise each request is asked about.
+    private var rulesForAll: ExchangeRules? {
+        guard let rules = route.rules else { return nil }
+        return switch route.target.layer {
+        case .tunnel, .verifiedTunnel: rules.rules(.none)
+        case .plain, .tls: rules.mayAllowWWAN ? nil : rules.rules(.none)
+        }
     }
 
     func cancel() {

@@ -49,10 +49,25 @@ extension UpstreamFailure {
                 status: 502, reasonPhrase: refusal.title, proxyStatusError: "tls_certificate_error",
                 details: Self.summary(of: refusal), title: refusal.title, body: [refusal.details], host: host,
                 presentedPins: refusal.presentedPins, configuredPins: refusal.configuredPins)
+        case .noNetwork(let reason):
+            var report = RefusalReport.origin(
+                503, "No network to reach \(host)", "destination_unavailable", "the network can't be reached: \(reason)", host)
+            report.extraFields = [("Retry-After", "\(Self.retrySeconds)")]
+            return report
+        case .cellularForbidden(let link):
+            var report = RefusalReport.origin(
+                503, "\(host) is not used over WWAN", "http_request_denied",
+                "the network is cellular (\(link)), and session.allow_wwan is false"
+                    + " (\(source?.location ?? "defaults"))", host)
+            report.extraFields = [("Retry-After", "\(Self.retrySeconds)")]
+            return report
         case .local(let cause):
             return RefusalReport.origin(502, "Internal error for \(host)", "proxy_internal_error", cause, host)
         }
     }
+
+    /// What a client should wait for the network to return.
+    private static let retrySeconds = 5
 
     /// One line with the pins that were seen: it goes into Proxy-Status, and most clients show a
     /// refused CONNECT's fields, but not its body.

@@ -115,6 +115,18 @@ final class Worker {
         context.loop.afterThisTurn { [weak self] in self?.reviewRelays(rest) }
     }
 
+    /// Takes note of what the system says of the network.
+    /// - Parameter isAnother: what was made over the one before is given up: connections that rest, and names.
+    func replaceOutlook(_ outlook: NetworkOutlook, isAnother: Bool) {
+        do throws(ResolutionError) {
+            try context.session.replaceOutlook(outlook, isAnother: isAnother)
+        } catch {
+            context.log(.error, "resolver.reload", ["cause": "\(error)"])
+        }
+        guard isAnother else { return }
+        for client in clients.values { client.dropRetired() }
+    }
+
     // MARK: The end
 
     /// Lets what is under way finish, and gives up what rests.

@@ -10,6 +10,14 @@ package final class Origin {
     fileprivate(set) var idle: [UpstreamConnection] = []
     /// The configuration in force would not have made the connections to it: they are not used again.
     package fileprivate(set) var isRetired = false
+    /// The configuration, or the network, in force would not have made the connection.
+    package func hasRetired(_ connection: UpstreamConnection) -> Bool {
+        isRetired || connection.network != pool.network
+    }
+
+    /// Which network connections are made over: they are numbered.
+    var network: UInt64 { pool.network }
+
     /// Held, so that an origin may outlive its worker's end; the pool doesn't hold its origins.
     private let pool: UpstreamPool
 
@@ -79,6 +87,7 @@ package final class UpstreamPool {
 
     private var origins: [OriginKey: Known] = [:]
     private(set) package var idleCount = 0
+    fileprivate private(set) var network: UInt64 = 0
     private var isClosed = false
 
     package init(capacity: Int = UpstreamPool.largestCapacity) {
@@ -106,7 +115,7 @@ package final class UpstreamPool {
     package func giveBack(_ connection: UpstreamConnection, idleNanoseconds nanoseconds: UInt64) {
         let origin = connection.origin
         // What holds bytes, or the peer's end, after its response is not idle.
-        guard !isClosed, origin.key.layer.isShared, !origin.isRetired, !connection.isPersonal,
+        guard !isClosed, origin.key.layer.isShared, !origin.hasRetired(connection), !connection.isPersonal,
             !connection.stream.holdsBytes, connection.responses.unread.isEmpty
         else { return connection.close() }
         if idleCount >= capacity, let longestIdle { longestIdle.origin.drop(longestIdle) }
@@ -136,12 +145,24 @@ package final class UpstreamPool {
         var count = 0
         for origin in origins.values.map(\.origin) {
             origin.isRetired = isRetired(origin.key)
-            guard origin.isRetired else { continue }
-            while let connection = origin.idle.popLast() {
-                left(connection)
-                connection.close()
-                count += 1
-            }
+            if origin.isRetired { count += closeIdle(of: origin) }
+        }
+        return count
+    }
+
+    /// Another network is there: closes all idle connections, and those in use when they are given back.
+    package func changeNetwork() {
+        network += 1
+        for origin in origins.values.map(\.origin) { _ = closeIdle(of: origin) }
+    }
+
+    /// Returns how many were closed.
+    private func closeIdle(of origin: Origin) -> Int {
+        var count = 0
+        while let connection = origin.idle.popLast() {
+            left(connection)
+            connection.close()
+            count += 1
         }
         return count
     }

@@ -1,4 +1,5 @@
 package import EventLoop
+import Reachability
 import Security
 import TLS
 package import Transport
@@ -14,8 +15,10 @@ package final class UpstreamAttempt: ByteStreamOwner {
 
     private var step = UpstreamFailure.Step.nameLookup
     private lazy var deadline = Deadline(loop: connector.loop) { [unowned self] in
-        fail(.timedOut(step))
+        if let isolation, step == .nameLookup { fail(.noNetwork(isolation)) } else { fail(.timedOut(step)) }
     }
+    /// Why nothing but this machine's own addresses can be dialled; nil: others can.
+    private var isolation: UnreachableReason?
     private var resolution: Resolution?
     private var dialer: Dialer?
     /// Why the first address that was left out was.
@@ -60,8 +63,11 @@ package final class UpstreamAttempt: ByteStreamOwner {
 
     func start() {
         guard completion != nil else { return }
-        deadline.set(afterNanoseconds: timeouts.connect.nanoseconds)
         let parent = target.key.parent
+        isolation = connector.network.outlook.obstacle(to: target.dialledHost)
+        let patience = timeouts.connect.nanoseconds
+        deadline.set(
+            afterNanoseconds: isolation == nil ? patience : min(patience, Self.isolatedLookUpNanoseconds))
         if parent != nil { judgeDestination() }
         guard completion != nil else { return }
         if let fixedAddress { return found([fixedAddress.ip], port: fixedAddress.port, moreToCome: false) }
@@ -79,6 +85,9 @@ package final class UpstreamAttempt: ByteStreamOwner {
         }
     }
 
+    /// How long is waited without a network for the name servers: one on this machine may know the name as one of its own.
+    private static let isolatedLookUpNanoseconds: UInt64 = 500_000_000
+
     /// Dials the addresses that may be dialled. Called again when more of them have come.
     private func found(_ addresses: [IPAddress], port: UInt16, moreToCome: Bool) {
         guard completion != nil else { return }
@@ -94,6 +103,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
         }
         metrics.nameLookup = lap()
         step = .connect
+        if isolation != nil { deadline.set(afterNanoseconds: timeouts.connect.nanoseconds) }
         let dialer = Dialer(loop: connector.loop, addresses: allowed, moreToCome: moreToCome) { [weak self] result in
             guard let self else { return }
             self.dialer = nil
@@ -114,6 +124,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
     /// Why the address is not dialled. The parent proxy's may be any, but for the proxy's own.
     private func obstacle(to address: SocketAddress) -> UpstreamFailure? {
         let isParent = target.key.parent != nil
+        if let isolation, !Socket.isLocal(address.ip) { return .noNetwork(isolation) }
         if connector.listeners.contains(address) { return .itself(address, asParent: isParent) }
         return isParent ? nil : objection(to: address.ip)
     }
@@ -279,7 +290,17 @@ package final class UpstreamAttempt: ByteStreamOwner {
         guard let completion else { return }
         self.completion = nil
         release()
-        completion(.failure(failure))
+        completion(.failure(explained(failure)))
+    }
+
+    /// While the internet can't be reached that is the reason, and not what it makes fail.
+    private func explained(_ failure: UpstreamFailure) -> UpstreamFailure {
+        guard let reason = isolation ?? connector.network.outlook.cutOff else { return failure }
+        switch failure {
+        case .unresolved(.timedOut), .unresolved(.serverFailure), .timedOut(.nameLookup): return .noNetwork(reason)
+        case .unreachable(let error) where error.isLackOfRoutes: return .noNetwork(reason)
+        default: return failure
+        }
     }
 
     private func release() {

@@ -33,6 +33,8 @@ package final class UpstreamConnection: ByteStreamOwner {
     package let parentHop: ParentHop?
     /// Responses on their way from this origin.
     package var responses: MessagePipe
+    /// ``Origin/network`` when it was made.
+    let network: UInt64
     /// A client's credentials may be bound to it: it is not shared with others.
     @exclusivity(unchecked) package var isPersonal = false
     /// Exchanges begun on it; beyond one it is reused.
@@ -72,6 +74,7 @@ package final class UpstreamConnection: ByteStreamOwner {
         self.metrics = metrics
         self.address = address
         self.parentHop = parentHop
+        network = origin.network
         responses = MessagePipe(received: received)
         self.loop = loop
     }

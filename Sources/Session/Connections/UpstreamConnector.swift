@@ -11,6 +11,7 @@ package struct UpstreamConnector {
     let sessions: UpstreamSessionCache
     let probes: ProbeCache
     let listeners: OwnListeners
+    package let network: NetworkView
     let tls: TLSClientContext
     /// The wall clock, in Unix seconds; given, so that certificates can be judged at any time.
     let unixTime: @Sendable () -> Int64
@@ -19,7 +20,7 @@ package struct UpstreamConnector {
     package init(
         loop: EventLoop, resolver: Resolver, slabs: SlabPool, pool: UpstreamPool,
         sessions: UpstreamSessionCache, probes: ProbeCache = ProbeCache(),
-        listeners: OwnListeners = OwnListeners(), tls: TLSClientContext,
+        listeners: OwnListeners = OwnListeners(), network: NetworkView = NetworkView(), tls: TLSClientContext,
         unixTime: @escaping @Sendable () -> Int64
     ) {
         self.loop = loop
@@ -29,6 +30,7 @@ package struct UpstreamConnector {
         self.sessions = sessions
         self.probes = probes
         self.listeners = listeners
+        self.network = network
         self.tls = tls
         self.unixTime = unixTime
     }

@@ -1,4 +1,5 @@
 package import EventLoop
+package import Reachability
 package import Security
 package import TLS
 package import Transport
@@ -30,6 +31,10 @@ package enum UpstreamFailure: Error, Sendable {
     /// The security policy refused the chain; the verdict says why. Indirect, so that what may hold a failure
     /// isn't as large as a verdict.
     indirect case refused(Verdict)
+    /// The system says that there is no way to the host.
+    case noNetwork(UnreachableReason)
+    /// A rule keeps the request off cellular links (`session.allow_wwan`), and it would go over this one.
+    case cellularForbidden(link: String)
     /// The process has no file descriptor left.
     case noDescriptors
     /// Something else of this machine failed.

@@ -62,5 +62,7 @@ package struct UpstreamTarget: Sendable {
     }
 
     package var host: String { key.host }
+    /// Whose addresses are dialled: the parent proxy's, or the host's own.
+    package var dialledHost: String { key.parent?.host ?? key.host }
     package var port: UInt16 { key.port }
 }
