@@ -9,7 +9,7 @@ extension ClientConnection {
     /// What can be told of it now; nil if there is none.
     var task: TaskSummary? {
         switch state {
-        case .open, .inside: return server.exchange.summary ?? endingTask
+        case .open, .inside: return server.exchange.summary ?? heldTask ?? endingTask
         case .authenticating: return summary("comparing credentials")
         case .connecting: return summary("connecting")
         case .promised: return summary("answering CONNECT")
@@ -21,6 +21,15 @@ extension ClientConnection {
                 "relaying", isSuspended: relay.isSuspended, up: record.bytesUp + relay.bytesUp,
                 down: record.bytesDown + relay.bytesDown)
         case .closed: return nil
+        }
+    }
+
+    /// A request whose body the rules have written anew, before it is passed on.
+    private var heldTask: TaskSummary? {
+        switch server.phase {
+        case .gathering: summary("receiving the request's body")
+        case .held: summary("converting the request's body")
+        default: nil
         }
     }
 
@@ -55,7 +64,11 @@ extension ClientConnection {
     func suspendTask(_ cause: String) {
         guard task?.state == .running else { return }
         switch state {
-        case .open, .inside: return server.exchange.suspend(cause)
+        case .open, .inside:
+            if server.exchange.isUnderWay { return server.exchange.suspend(cause) }
+            suspension = .suspended
+            server.stream.wantsRead = false
+            server.clearDeadline()
         case .relaying(let relay, _): relay.suspend()
         case .verifying(let tunnel):
             suspension = .suspended
@@ -73,8 +86,7 @@ extension ClientConnection {
     /// - Parameter cause: who wants it.
     func resumeTask(_ cause: String) {
         guard task?.state == .suspended else { return }
-        if case .open = state { return server.exchange.resume(cause) }
-        if case .inside = state { return server.exchange.resume(cause) }
+        if server.exchange.isUnderWay { return server.exchange.resume(cause) }
         worker.session.hooks.resumed?(record, cause)
         let before = suspension
         suspension = .none
@@ -90,7 +102,8 @@ extension ClientConnection {
             server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
             server.stream.wantsRead = true
         case .connecting: server.stream.wantsRead = true
-        case .open, .inside, .closed: break
+        case .open, .inside: server.resumeGathering()
+        case .closed: break
         }
         if case .holding(let work) = before { work() }
     }
@@ -101,7 +114,10 @@ extension ClientConnection {
         guard let task, task.state != .canceling else { return }
         worker.log(.info, "task.cancel", ["task": .stringConvertible(task.id), "host": "\(task.host)", "cause": "\(cause)"])
         switch state {
-        case .open, .inside: server.exchange.cancel(cause, isTold: true)
+        case .open, .inside:
+            if server.exchange.isUnderWay { return server.exchange.cancel(cause, isTold: true) }
+            suspension = .none
+            server.refuseRequest(.cancelled(by: cause, host: task.host))
         case .authenticating, .connecting:
             if case .connecting(let attempt) = state { attempt.cancel() }
             state = .open

@@ -97,18 +97,26 @@ extension ClientConnection {
                 try conversion.convert(body, contentType: type, limit: limit)
             }
         } answer: { [weak self] result in
-            guard let self, server.isHeld else { return }
-            server.clearDeadline()
-            switch result {
-            case .success(let converted):
-                write(route, rules, body: converted, inPlaceOf: taken) { (request: OwnedRequest) throws(WireError) in
-                    try request.rewritten(contentType: conversion.to.contentType, bodyLength: converted.count)
-                }
-            case .failure(let error):
-                server.refuseRequest(.unserializable(error, host: route.authority.host, entry: route.entry?.location))
-            }
+            self?.converted(result, taken: taken, route, rules, conversion)
         }
         if !isUnderWay { server.refuseRequest(.notJudged(host: route.authority.host)) }
+    }
+
+    private func converted(
+        _ result: Result<[UInt8], RequestSerializationError>, taken: Int, _ route: Route, _ rules: ExchangeRules,
+        _ conversion: BodyConversion
+    ) {
+        guard server.isHeld else { return }
+        if holdsBack({ [unowned self] in converted(result, taken: taken, route, rules, conversion) }) { return }
+        server.clearDeadline()
+        switch result {
+        case .success(let body):
+            write(route, rules, body: body, inPlaceOf: taken) { (request: OwnedRequest) throws(WireError) in
+                try request.rewritten(contentType: conversion.to.contentType, bodyLength: body.count)
+            }
+        case .failure(let error):
+            server.refuseRequest(.unserializable(error, host: route.authority.host, entry: route.entry?.location))
+        }
     }
 
     /// Sends a form in parts, from its files as they are read.

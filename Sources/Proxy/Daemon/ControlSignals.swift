@@ -1,4 +1,3 @@
-import EventLoop
 import Foundation
 
 /// The signals that steer the daemon, taken by a thread of their own, so that no handler interrupts
@@ -18,21 +17,13 @@ struct ControlSignals {
         return ControlSignals(set: set)
     }
 
-    func watch(reporting daemon: LoopBound<ProxyDaemon>, on handle: EventLoop.Handle) {
+    /// - Parameter received: called for each signal, on a thread of its own.
+    func watch(_ received: @escaping @Sendable (CInt) -> Void) {
         let set = set
         let thread = Thread {
             var set = set
-            var received: CInt = 0
-            while sigwait(&set, &received) == 0 {
-                let signal = received
-                handle.post { loop in
-                    let daemon = daemon.value(on: loop)
-                    switch signal {
-                    case SIGHUP: _ = daemon.reload()
-                    default: daemon.stop()
-                    }
-                }
-            }
+            var signal: CInt = 0
+            while sigwait(&set, &signal) == 0 { received(signal) }
         }
         thread.name = "signals"
         thread.stackSize = 128 << 10

@@ -81,7 +81,12 @@ package final class ProxyDaemon {
     package func run() throws {
         let signals = ControlSignals.block()
         try start()
-        signals.watch(reporting: LoopBound(self, on: loop), on: loop.handle)
+        let (daemon, handle) = (LoopBound(self, on: loop), loop.handle)
+        signals.watch { signal in
+            handle.post { loop in
+                if signal == SIGHUP { _ = daemon.value(on: loop).reload() } else { daemon.value(on: loop).stop() }
+            }
+        }
         loop.run()
         logger.notice("proxy.stop")
     }

@@ -49,6 +49,13 @@ extension HTTP1Server {
         }
     }
 
+    /// Goes on after reading was stopped.
+    func resumeGathering() {
+        guard case .gathering = phase else { return }
+        stream.wantsRead = true
+        gather()
+    }
+
     private func endGathering(_ progress: BodyCollector.Progress) {
         guard let done = gathering?.done else { return }
         gathering = nil

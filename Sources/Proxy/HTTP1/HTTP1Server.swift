@@ -136,16 +136,17 @@ final class HTTP1Server: ByteStreamOwner {
     var isAwaitingRequest: Bool { if case .awaitingRequest = phase { true } else { false } }
     var isClosed: Bool { if case .closed = phase { true } else { false } }
 
-    /// The upload that the exchange under way gets its request from.
-    private var upload: FormUpload?
+    /// What the exchange under way gets its request from, in the place of the client.
+    private var upload: (any Downstream)?
 
-    /// Passes on a form in the place of the request in hand, which has no body.
+    /// Passes on another request in the place of the one in hand, which has no body.
+    /// - Parameter made: tells ``uploadEnded(_:)`` of its end.
     func begin(
-        _ form: FormUpload, to destination: Destination, by rules: ExchangeRules, over leased: UpstreamConnection?
+        _ made: any Downstream, to destination: Destination, by rules: ExchangeRules, over leased: UpstreamConnection?
     ) {
         dropHead()
-        upload = form
-        exchange.downstream = form
+        upload = made
+        exchange.downstream = made
         begin(to: destination, by: rules, over: leased)
     }
 

@@ -94,7 +94,7 @@ package final class Exchange: UpstreamReceiver {
         happened(event)
     }
 
-    private func happened(_ event: ExchangeState.Event, cause: String) {
+    func happened(_ event: ExchangeState.Event, cause: String) {
         self.cause = cause
         happened(event)
     }
@@ -155,11 +155,7 @@ package final class Exchange: UpstreamReceiver {
         guard let upstream, let destination else { return }
         session.headScratch.removeAll(keepingCapacity: true)
         downstream.withRequest { upstream.writeHead(of: $0, to: destination, by: rules, into: &session.headScratch) }
-        if let rule = rules?.request.throttle {
-            throttle = RequestThrottle(rule, sink: upstream.sink, headLength: session.headScratch.count, loop: session.loop) {
-                [unowned self] in passRequest(readable: false)
-            }
-        }
+        if rules != nil { slowDown(upstream, headLength: session.headScratch.count) }
         downstream.beginRequest(
             head: &session.headScratch, replayable: upstream.isReused && downstream.request.method.isIdempotent)
         upstream.wantsRead(true)
@@ -168,13 +164,18 @@ package final class Exchange: UpstreamReceiver {
 
     private func resend() {
         downstream.rewindRequest()
-        if let rule = rules?.request.throttle, let upstream {
-            throttle = RequestThrottle(rule, sink: upstream.sink, headLength: 0, loop: session.loop) { [unowned self] in
+        if rules != nil, let upstream { slowDown(upstream, headLength: 0) }
+        upstream?.wantsRead(true)
+        passRequest(readable: false)
+    }
+
+    /// Holds the request back as a rule wants (`throttle`).
+    private func slowDown(_ upstream: any Upstream, headLength: Int) {
+        throttle = rules?.request.throttle.map { rule in
+            RequestThrottle(rule, sink: upstream.sink, headLength: headLength, loop: session.loop) { [unowned self] in
                 passRequest(readable: false)
             }
         }
-        upstream?.wantsRead(true)
-        passRequest(readable: false)
     }
 
     private func passRequest(readable: Bool) {
@@ -195,97 +196,6 @@ package final class Exchange: UpstreamReceiver {
 
     func downstreamIsGone(_ why: String) {
         happened(.downstreamGone, cause: "client: \(why)")
-    }
-
-    // MARK: The response
-
-    private func receiveHead() {
-        guard let upstream, let destination else { return }
-        let method = downstream.request.method
-        repeat {
-            var progress = upstream.receiveHead(of: method, limit: destination.limits.responseHead) {
-                record.firstByte(at: session.loop.now)
-                downstream.forgetReplay()
-                happened(.responseBegan)
-            }
-            while found(progress), state.phase == .awaiting { progress = upstream.nextHead(of: method) }
-        } while state.phase == .awaiting && self.upstream === upstream && upstream.holdsBytes
-    }
-
-    /// - Returns: whether a head was found, so that another may follow it.
-    private func found(_ progress: ResponseHeadProgress) -> Bool {
-        switch progress {
-        case .incomplete: return false
-        case .complete(let response):
-            if response.isInterim {
-                happened(.head(.interim(isContinue: response.status == 100)))
-            } else if response.isUpgrade {
-                happened(.head(.upgrade(isWanted: downstream.request.wantsUpgrade)), because: .unaskedUpgrade)
-            } else {
-                record.began(response)
-                if rules == nil { happened(.head(.final)) } else { happened(.head(judgeHead())) }
-            }
-            return true
-        case .ended(let cause):
-            if let refusal = upstream?.certificateRefusal(at: session.unixTime()) {
-                // In TLS 1.3 this is when an origin says what it thinks of a client certificate.
-                happened(.upstreamEnded(resendable: false), because: .unreachable(.clientCertificate(refusal)))
-            } else {
-                happened(.upstreamEnded(resendable: downstream.canResendRequest), because: .upstreamClosed(cause))
-            }
-        case .malformed(let error): happened(.head(.malformed), because: .badResponse(error))
-        case .tooManyFields: happened(.head(.malformed), because: .tooManyResponseFields)
-        case .tooLarge:
-            happened(.head(.tooLarge), because: .responseHeadTooLarge(destination?.limits.responseHead ?? 0))
-        }
-        return false
-    }
-
-    private func forwardInterim() {
-        guard downstream.request.takesInterim else {
-            upstream?.dropHead()
-            return happened(.responseEnded)
-        }
-        forward(.interim)
-    }
-
-    private func forward(_ kind: ResponseKind) {
-        guard let upstream, let destination else { return }
-        session.headScratch.removeAll(keepingCapacity: true)
-        var coding = ResponseCoding.asReceived
-        upstream.withResponse {
-            coding = downstream.writeHead(
-                of: $0, kind, requestSent: state.request == .sent, to: destination, into: &session.headScratch)
-            if verdict != nil { inspect($0, coding, headLength: session.headScratch.count) }
-        }
-        upstream.beginResponse(head: &session.headScratch, kind, coding: coding)
-        passResponse(readable: false)
-    }
-
-    func passResponse(readable: Bool) {
-        guard let upstream else { return }
-        let outcome: MessagePipe.Outcome
-        if let inspection {
-            guard let inspected = passResponse(of: upstream, through: inspection, readable: readable) else { return }
-            outcome = inspected
-        } else {
-            outcome = upstream.passResponse(to: downstream.sink, readable: readable)
-        }
-        switch outcome {
-        case .waiting, .blocked: happened(.responseMoved)
-        case .ended: happened(.responseEnded)
-        case .truncated: broke("the origin ended in the middle of the response")
-        case .sourceFailed(let error): broke(error.description)
-        case .malformed(let error):
-            failure = .badResponse(error)
-            broke("the origin's body is malformed: \(error.message)", begun: upstream.responseCarried > 0)
-        case .sinkFailed(let error): downstreamIsGone(error.description)
-        }
-    }
-
-    func broke(_ cause: String, begun: Bool = true) {
-        if state.phase == .holding, failure == nil { failure = .bodyBroke(cause) }
-        happened(.responseBroke(begun: begun), cause: cause)
     }
 
     // MARK: Events
@@ -311,13 +221,6 @@ package final class Exchange: UpstreamReceiver {
         case .responding, .switching: passResponse(readable: false)
         case .idle, .connecting, .awaiting, .holding, .judging: break
         }
-    }
-
-    private func lookForNextHead() {
-        guard let upstream else { return }
-        let method = downstream.request.method
-        while state.phase == .awaiting, found(upstream.nextHead(of: method)) {}
-        if state.phase == .awaiting, upstream.holdsBytes { receiveHead() }
     }
 
     package func upstreamIsReadable() {

@@ -1,0 +1,104 @@
+import EventLoop
+import HTTPWire
+import Transport
+
+/// A response on its way from the upstream to the one who asked.
+extension Exchange {
+    func receiveHead() {
+        guard let upstream, let destination else { return }
+        let method = downstream.request.method
+        repeat {
+            var progress = upstream.receiveHead(of: method, limit: destination.limits.responseHead) {
+                record.firstByte(at: session.loop.now)
+                downstream.forgetReplay()
+                happened(.responseBegan)
+            }
+            while found(progress), state.phase == .awaiting { progress = upstream.nextHead(of: method) }
+        } while state.phase == .awaiting && self.upstream === upstream && upstream.holdsBytes
+    }
+
+    /// - Returns: whether a head was found, so that another may follow it.
+    func found(_ progress: ResponseHeadProgress) -> Bool {
+        switch progress {
+        case .incomplete: return false
+        case .complete(let response):
+            if response.isInterim {
+                happened(.head(.interim(isContinue: response.status == 100)))
+            } else if response.isUpgrade {
+                happened(.head(.upgrade(isWanted: downstream.request.wantsUpgrade)), because: .unaskedUpgrade)
+            } else {
+                record.began(response)
+                if rules == nil { happened(.head(.final)) } else { happened(.head(judgeHead())) }
+            }
+            return true
+        case .ended(let cause):
+            if let refusal = upstream?.certificateRefusal(at: session.unixTime()) {
+                // In TLS 1.3 this is when an origin says what it thinks of a client certificate.
+                happened(.upstreamEnded(resendable: false), because: .unreachable(.clientCertificate(refusal)))
+            } else {
+                happened(.upstreamEnded(resendable: downstream.canResendRequest), because: .upstreamClosed(cause))
+            }
+        case .malformed(let error): happened(.head(.malformed), because: .badResponse(error))
+        case .tooManyFields: happened(.head(.malformed), because: .tooManyResponseFields)
+        case .tooLarge:
+            happened(.head(.tooLarge), because: .responseHeadTooLarge(destination?.limits.responseHead ?? 0))
+        }
+        return false
+    }
+
+    func forwardInterim() {
+        guard downstream.request.takesInterim else {
+            upstream?.dropHead()
+            return happened(.responseEnded)
+        }
+        forward(.interim)
+    }
+
+    func forward(_ kind: ResponseKind) {
+        guard let upstream, let destination else { return }
+        session.headScratch.removeAll(keepingCapacity: true)
+        var coding = ResponseCoding.asReceived
+        upstream.withResponse {
+            coding = downstream.writeHead(
+                of: $0, kind, requestSent: state.request == .sent, to: destination, into: &session.headScratch)
+            if verdict != nil { inspect($0, coding, headLength: session.headScratch.count) }
+        }
+        upstream.beginResponse(head: &session.headScratch, kind, coding: coding)
+        passResponse(readable: false)
+    }
+
+    func passResponse(readable: Bool) {
+        guard let upstream else { return }
+        let outcome: MessagePipe.Outcome
+        if let inspection {
+            guard let inspected = passResponse(of: upstream, through: inspection, readable: readable) else { return }
+            outcome = inspected
+        } else {
+            outcome = upstream.passResponse(to: downstream.sink, readable: readable)
+        }
+        switch outcome {
+        case .waiting, .blocked: happened(.responseMoved)
+        case .ended: happened(.responseEnded)
+        case .truncated: broke("the origin ended in the middle of the response")
+        case .sourceFailed(let error): broke(error.description)
+        case .malformed(let error):
+            broke(
+                "the origin's body is malformed: \(error.message)", begun: upstream.responseCarried > 0,
+                because: .badResponse(error))
+        case .sinkFailed(let error): downstreamIsGone(error.description)
+        }
+    }
+
+    /// - Parameter failure: what the client is told, where nothing was passed on.
+    func broke(_ cause: String, begun: Bool = true, because failure: ExchangeFailure? = nil) {
+        self.failure = failure ?? .bodyBroke(cause)
+        happened(.responseBroke(begun: begun), cause: cause)
+    }
+
+    func lookForNextHead() {
+        guard let upstream else { return }
+        let method = downstream.request.method
+        while state.phase == .awaiting, found(upstream.nextHead(of: method)) {}
+        if state.phase == .awaiting, upstream.holdsBytes { receiveHead() }
+    }
+}
