@@ -1,0 +1,50 @@
+import Foundation
+import Testing
+
+/// `make install`, of a build that is there already: the tree that a package would hold.
+@Suite(.timeLimit(.minutes(1)))
+struct InstallTests {
+    private func install(_ bed: TestBed) async throws -> Run {
+        try await bed.run([
+            "make", "-C", Documentation.repository, "-o", "release", "install", "RELEASE=\(ProxyProcess.executable)",
+            "DESTDIR=\(bed.path("root"))", "PREFIX=/opt/proxy", "SYSCONFDIR=/opt/etc",
+        ])
+    }
+
+    @Test func theTreeIsWholeAndItsUnitsAreRight() async throws {
+        try await withTestBed { bed in
+            let run = try await install(bed)
+            #expect(run.succeeded, "\(run)")
+            let version = try await bed.run([bed.path("root/opt/proxy/bin/pinproxy"), "--version"])
+            #expect(version.succeeded, "\(version)")
+            let check = try await bed.run([
+                bed.path("root/opt/proxy/bin/pinproxy"), "check", "--config", bed.path("root/opt/etc/pinproxy/pinproxy.yaml"),
+            ])
+            #expect(check.succeeded, "\(check)")
+            let unit = try bed.contents("root/opt/proxy/lib/systemd/system/pinproxy.service")
+            #expect(unit.contains("ExecStart=/opt/proxy/bin/pinproxy run --config /opt/etc/pinproxy/pinproxy.yaml\n"), "\(unit)")
+            #expect(!unit.contains("=/usr/bin") && !unit.contains("=/etc/"))
+            _ = try bed.contents("root/opt/proxy/lib/systemd/system/pinproxy.socket")
+            _ = try bed.contents("root/opt/proxy/lib/sysusers.d/pinproxy.conf")
+        }
+    }
+
+    @Test func whatSomebodyHasWrittenStays() async throws {
+        try await withTestBed { bed in
+            try bed.file("root/opt/etc/pinproxy/pins.yaml", "hosts: []\n")
+            #expect(try await install(bed).succeeded)
+            #expect(try bed.contents("root/opt/etc/pinproxy/pins.yaml") == "hosts: []\n")
+        }
+    }
+
+    /// How much of the machine the service may touch; 0 is nothing (systemd-analyze(1)).
+    @Test func theServiceIsConfined() async throws {
+        try await withTestBed { bed in
+            let run = try await bed.run([
+                "systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=15",
+                "\(Documentation.repository)/systemd/pinproxy.service",
+            ])
+            #expect(run.succeeded, "\(run)")
+        }
+    }
+}
