@@ -5,7 +5,6 @@ enum UnsupportedKeys {
         "admin",
         "clients",
         "limits.replay_body",
-        "reachability",
 
         "session.timeout",
         "session.redirects",
@@ -15,7 +14,6 @@ enum UnsupportedKeys {
         "session.coalesce",
         "session.max_active",
         "session.order",
-        "session.allow_wwan",
         "session.base_url",
 
 

@@ -51,6 +51,7 @@ import Testing
     }
 
     @Test func theDefaultsOfWhatIsNotSupportedYetMayBeWritten() throws {
+        #expect(try load("reachability: [a.test, any]\n").reachability == [.host("a.test"), .any])
         let snapshot = try load("reachability: [any]\nlimits: {inspected_body: 8MiB, replay_body: 1024KiB}\nadmin: null\n")
         #expect(snapshot.reachability == [.any])
         #expect(snapshot.limits == .init())
@@ -165,7 +166,6 @@ import Testing
         ("limits: {inspected_body: 8MB}\n", "1:26: error: inspected_body: \"MB\" is not a unit of size; write 8MiB"),
         ("limits: {replay_body: 2MiB}\n", "1:23: error: limits.replay_body: not supported yet by this version; leave the line out"),
         ("limits: {replay_body: 2GiB}\n", "1:23: error: replay_body: 2GiB is out of range; write a size from 0B to 1GiB"),
-        ("reachability: [a.test, any]\n", "1:15: error: reachability: not supported yet by this version; leave the line out"),
         ("reachability: [any, \"a.test:80\"]\n", "1:21: error: reachability: \"a.test:80\": a port can't be watched; leave it out"),
         ("reachability: []\n", "1:15: error: reachability: the list is empty; write any, addresses or host names"),
         ("admin: {listen: 7468}\n", "1:17: error: listen: \"7468\" has no address; write e.g. 127.0.0.1:7468"),

@@ -205,7 +205,8 @@ struct NetworkMonitorTests {
         // Each has held for 200 ms, and no two that follow each other are alike.
         #expect(changes.count <= 1 + Int(duration / .milliseconds(200)))
         for (one, next) in zip(changes, changes.dropFirst()) {
-            #expect(one.to == next.from)
+            // The reason may have become another one meanwhile, which is no change.
+            #expect(one.to.covers(next.from))
             #expect(!one.to.covers(next.to))
         }
         try namespace.ip("link set up0 down")

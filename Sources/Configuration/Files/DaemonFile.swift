@@ -110,9 +110,7 @@ struct DaemonFileReader {
         }
         let read = list.map { root.scalar($0, "reachability", Form(read: ReachabilityTarget.parse)) }
         guard !read.contains(nil) else { return usual }
-        let targets = read.compactMap(\.self)
-        if targets != usual { root.refuseUnsupported("reachability", value) }
-        return targets
+        return read.compactMap(\.self)
     }
 
     /// Whatever its address, a port that doesn't answer is no default.

@@ -29,6 +29,9 @@ extension ClientConnection {
         if case .plain = route.target.layer, rules.sendsSecret {
             return server.refuseRequest(.secretInTheClear(host: place.host, entry: place.entry))
         }
+        if let refusal = worker.session.connector.network.outlook.refusal(by: rules, to: route.target) {
+            return server.refuseRequest(.upstream(refusal, route.authority, route.destination.source))
+        }
         guard rules.writesRequests else { return begin(route, rules) }
         let outline = server.readRequest { RequestOutline($0) }
         do throws(RequestSerializationError) {

@@ -52,6 +52,7 @@ package final class ProxyDaemon {
     var addresses: [String] { listening.map(\.address.description) }
     /// `accepted` or `refused`; nil: there was none.
     var lastReload: String?
+    private var network: NetworkWatch?
     private var workersUnderWay = 0
     private(set) var isStopping = false
     private var drainTimer: Timer?
@@ -125,6 +126,13 @@ package final class ProxyDaemon {
         upkeep.start()
         self.upkeep = upkeep
         control = openControl(context, upkeep)
+        let network = try NetworkWatch(
+            loop: loop, names: context.names, targets: snapshot.reachability, logger: logger
+        ) { [unowned self] outlook, isAnother in
+            for worker in workers { worker.perform { $0.replaceOutlook(outlook, isAnother: isAnother) } }
+        }
+        network.start()
+        self.network = network
         try accept(from: listening, vacancy)
         startHeartbeat()
     }
@@ -279,6 +287,7 @@ package final class ProxyDaemon {
     private func putIntoForce(_ configuration: ActiveConfiguration) {
         snapshot = configuration.snapshot
         upkeep?.replace(with: configuration)
+        network?.follow(snapshot.reachability)
         for worker in workers { worker.perform { $0.replace(with: configuration) } }
     }
 
@@ -354,6 +363,7 @@ package final class ProxyDaemon {
         drainTimer = nil
         control?.stop()
         upkeep?.stop()
+        network?.stop()
         for worker in workers { worker.stop() }
         acceptor?.stop()
         loop.stop()

@@ -8,10 +8,11 @@ struct PythonPeer: Sendable {
     let events: EventLog
 
     init(
-        in bed: TestBed, script: String, _ arguments: [String] = [], interpreter: String = python
+        in bed: TestBed, script: String, _ arguments: [String] = [], interpreter: String = python,
+        launcher: [String] = []
     ) async throws {
         process = try await bed.start(
-            [interpreter, "-u", Self.path(script)] + arguments, mergingErrors: true)
+            launcher + [interpreter, "-u", Self.path(script)] + arguments, mergingErrors: true)
         events = EventLog(lines: process.output)
         guard let port = try await events.first("ready")["port"].flatMap({ UInt16($0) }) else {
             throw TestBedError("\(script) names no port")
@@ -21,13 +22,16 @@ struct PythonPeer: Sendable {
 
     /// `Peers/origin.py`: an origin whose paths are behaviours.
     static func origin(
-        in bed: TestBed, name: String = "origin", chain: ServedChain?, _ arguments: [String] = []
+        in bed: TestBed, name: String = "origin", chain: ServedChain?, _ arguments: [String] = [],
+        launcher: [String] = []
     ) async throws -> PythonPeer {
-        guard let chain else { return try await PythonPeer(in: bed, script: "origin.py", ["--plain"] + arguments) }
+        guard let chain else {
+            return try await PythonPeer(in: bed, script: "origin.py", ["--plain"] + arguments, launcher: launcher)
+        }
         let certificate = try bed.file("\(name).pem", chain.pem)
         let key = try bed.file("\(name).key", chain.keyPEM)
         return try await PythonPeer(
-            in: bed, script: "origin.py", ["--certificate", certificate, "--key", key] + arguments)
+            in: bed, script: "origin.py", ["--certificate", certificate, "--key", key] + arguments, launcher: launcher)
     }
 
     /// The system's interpreter: the peers use the standard library only.

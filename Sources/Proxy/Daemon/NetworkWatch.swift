@@ -1,0 +1,113 @@
+import Configuration
+import EventLoop
+import Logging
+import Reachability
+import Session
+
+/// Follows the network on the daemon's main loop: what is configured is logged, and the workers are told.
+///
+/// The machine as a whole is always followed, since requests are refused while it has no network.
+final class NetworkWatch {
+    private typealias Target = Reachability.ReachabilityTarget
+
+    private let loop: EventLoop
+    private let logger: Logger
+    private let resolver: Resolver
+    private let tell: (NetworkOutlook, _ isAnotherNetwork: Bool) -> Void
+    private var logged: Set<Target>
+    private lazy var monitor = NetworkMonitor(
+        loop: loop, targets: [], listener: listener, lookUp: NetworkMonitor.lookUp(by: resolver))
+
+    /// - Parameters:
+    ///   - names: what the workers know of names; forgotten when the network changes.
+    ///   - tell: given what has changed. If it is another network, connections and names from before are of no use.
+    init(
+        loop: EventLoop, names: ResolverCache, targets: [Configuration.ReachabilityTarget], logger: Logger,
+        tell: @escaping (NetworkOutlook, _ isAnotherNetwork: Bool) -> Void
+    ) throws {
+        self.loop = loop
+        self.logger = logger
+        self.tell = tell
+        resolver = try Resolver(loop: loop, cache: names)
+        logged = Set(targets.map(\.watched))
+        monitor.follow(Self.followed(targets))
+    }
+
+    /// Begins; the first statuses are told before this returns. Without rtnetlink nothing is known, and nothing refused.
+    func start() {
+        do throws(SystemError) {
+            try monitor.start()
+        } catch {
+            failed(error)
+        }
+    }
+
+    func follow(_ targets: [Configuration.ReachabilityTarget]) {
+        logged = Set(targets.map(\.watched))
+        monitor.follow(Self.followed(targets))
+        tell(NetworkOutlook(monitor.statuses), false)
+    }
+
+    func stop() { monitor.stop() }
+
+    private static func followed(_ targets: [Configuration.ReachabilityTarget]) -> [Target] {
+        var followed = [Target.any]
+        for target in targets.map(\.watched) where !followed.contains(target) { followed.append(target) }
+        return followed
+    }
+
+    private var listener: NetworkMonitor.Listener {
+        var listener = NetworkMonitor.Listener()
+        listener.updated = { [unowned self] in tell(NetworkOutlook(monitor.statuses), false) }
+        listener.changed = { [unowned self] in changed($0) }
+        listener.failed = { [unowned self] in failed($0) }
+        return listener
+    }
+
+    private func changed(_ change: ReachabilityChange) {
+        if logged.contains(change.target) { log(change) }
+        guard change.from != .unknown else { return }
+        // The new network may have brought other name servers.
+        do throws(ResolutionError) {
+            try resolver.reload()
+        } catch {
+            logger.error("resolver.reload", metadata: ["cause": "\(error)"])
+        }
+        tell(NetworkOutlook(monitor.statuses), true)
+        if change.target == .any { monitor.lookUpNames() }
+    }
+
+    private func log(_ change: ReachabilityChange) {
+        var fields: Logger.Metadata = [
+            "target": "\(change.target)", "from": "\(change.from)", "to": "\(change.to)", "reason": "\(change.to.reason)",
+        ]
+        // Of the link that was lost, where there is none now.
+        if let link = (change.to.path ?? change.from.path)?.link {
+            fields["link"] = "\(link.name)"
+            fields["kind"] = "\(link.kind.rawValue)"
+        }
+        if change.to.isReachable {
+            logger.notice("reachability.change", metadata: fields)
+        } else {
+            logger.warning("reachability.change", metadata: fields)
+        }
+    }
+
+    private func failed(_ error: SystemError) {
+        logger.warning(
+            "reachability.failed",
+            metadata: [
+                "cause": "the kernel can't be asked about the network by rtnetlink: \(error)",
+                "effect": "what was known before holds; if nothing was, no request is refused for want of a network",
+            ])
+    }
+}
+
+extension Configuration.ReachabilityTarget {
+    fileprivate var watched: Reachability.ReachabilityTarget {
+        switch self {
+        case .any: .any
+        case .address(let text), .host(let text): .host(text)
+        }
+    }
+}
