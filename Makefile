@@ -76,7 +76,9 @@ test: $(PYTHON)/installed
 bench: release
 	@.ci/install-packages $(TO_BENCH)
 	python3 Benchmarks/bench.py --pinproxy $(RELEASE)
+	python3 Benchmarks/rules.py --pinproxy $(RELEASE)
 	swift run -c release $(STATIC) $(RELEASE_FLAGS) HostBenchmark
+	swift run -c release $(STATIC) $(RELEASE_FLAGS) JudgingBenchmark
 
 # The packages from PyPI that the tests use as clients, in a folder of their own.
 $(PYTHON)/installed: $(REQUIREMENTS)

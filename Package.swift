@@ -94,6 +94,9 @@ let package = Package(
             name: "HostBenchmark", dependencies: ["Configuration", "Security"], path: "Benchmarks/Hosts",
             swiftSettings: settings),
 
+        .executableTarget(
+            name: "JudgingBenchmark", dependencies: ["Serialization"], path: "Benchmarks/Judging", swiftSettings: settings),
+
         // Chains for the tests are minted here, by code that the product does not contain.
         .target(
             name: "TestAuthority", dependencies: ["COpenSSL", "CShims"], path: "Tests/TestAuthority",

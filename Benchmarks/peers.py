@@ -244,7 +244,7 @@ class Pinproxy(Server):
     way = "connect"
     executable = None
 
-    def __init__(self, bench, origin, name="pinproxy", wrapper=(), patience=20):
+    def __init__(self, bench, origin, name="pinproxy", wrapper=(), patience=20, rules=""):
         port = free_port()
         home = bench.path(name)
         home.mkdir()
@@ -253,7 +253,7 @@ hosts:
   - match: {HOST}
     pinning: public-key
     pins: [sha256/{bench.pin()}]
-""")
+{rules.lstrip(chr(10))}""")
         configuration = bench.write(f"{name}/pinproxy.yaml", f"""
 proxy: {{listen: "127.0.0.1:{port}", workers: 1}}
 upstream: {{trust: [{bench.path('ca.pem')}]}}
