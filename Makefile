@@ -78,7 +78,7 @@ bench: release
 	python3 Benchmarks/bench.py --pinproxy $(RELEASE)
 	python3 Benchmarks/rules.py --pinproxy $(RELEASE)
 	swift run -c release $(STATIC) $(RELEASE_FLAGS) HostBenchmark
-	swift run -c release $(STATIC) $(RELEASE_FLAGS) JudgingBenchmark
+	swift run -c release $(STATIC) $(RELEASE_FLAGS) SerializationBenchmark
 
 # The packages from PyPI that the tests use as clients, in a folder of their own.
 $(PYTHON)/installed: $(REQUIREMENTS)

@@ -95,7 +95,7 @@ let package = Package(
             swiftSettings: settings),
 
         .executableTarget(
-            name: "JudgingBenchmark", dependencies: ["Serialization"], path: "Benchmarks/Judging", swiftSettings: settings),
+            name: "SerializationBenchmark", dependencies: ["Serialization"], path: "Benchmarks/Serialization", swiftSettings: settings),
 
         // Chains for the tests are minted here, by code that the product does not contain.
         .target(

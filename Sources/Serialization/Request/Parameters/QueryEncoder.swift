@@ -17,6 +17,8 @@ public enum QueryEncoder {
     /// The names and values, joined by `&`; empty if there are none.
     public static func encode(_ parameters: [ParameterValue.Pair]) -> [UInt8] {
         var query: [UInt8] = []
+        // Room for short names and values: many of them would make the array grow, and be copied, often.
+        query.reserveCapacity(parameters.reduce(0) { $0 + $1.value.count } * 32)
         ParameterLeaves(spell: append).forEach(of: parameters) { name, text in
             if !query.isEmpty { query.append(UInt8(ascii: "&")) }
             query += name
@@ -84,5 +86,17 @@ public enum QueryEncoder {
 
     private static func hexadecimal(_ digit: UInt8) -> UInt8 {
         digit + (digit < 10 ? UInt8(ascii: "0") : UInt8(ascii: "A") - 10)
+    }
+}
+
+extension ParameterValue {
+    /// How many values it has at its top.
+    fileprivate var count: Int {
+        switch self {
+        case .dictionary(let pairs): pairs.count
+        case .array(let values): values.count
+        case .set(let values): values.count
+        case .string, .number, .bool, .null: 1
+        }
     }
 }

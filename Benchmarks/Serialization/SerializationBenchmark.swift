@@ -1,13 +1,19 @@
-// What it takes to judge 1 MiB of JSON, beside what Foundation's parser takes for it. See ../README.md.
+// What the serializers cost: 1 MiB of JSON that is judged, beside what Foundation's parser takes for it, and queries
+// that are encoded. See ../README.md.
 
 import Foundation
 import Glibc
 import Serialization
 
-@main struct JudgingBenchmark {
+@main struct SerializationBenchmark {
     private static let rounds = 15
 
     static func main() throws {
+        try judge()
+        encode()
+    }
+
+    private static func judge() throws {
         let body = document(bytes: 1 << 20)
         var rules = ResponseRules()
         rules.serializers = [.json]
@@ -28,6 +34,24 @@ import Serialization
         print(
             "1 MiB of JSON: judged in \(median(ours)) ms, parsed by Foundation in \(median(foundations)) ms; "
                 + "median ratio \(median(ratios))")
+    }
+
+    private static func encode() {
+        let text = String(repeating: "the quick brown fox ", count: 50_000)
+        let small = (0..<100_000).map { ParameterValue.Pair(key: "key\($0)", value: .string("a value of \($0)")) }
+        let works: [(String, [ParameterValue.Pair])] = [
+            ("one text of 1 MB", [.init(key: "text", value: .string(text))]),
+            ("100,000 pairs", small),
+            ("a list of 100,000", [.init(key: "list", value: .array(small.map(\.value)))]),
+        ]
+        for (name, parameters) in works {
+            var nanoseconds: [Double] = []
+            var count = 0
+            for _ in 0..<rounds {
+                nanoseconds.append(processorMilliseconds { count = QueryEncoder.encode(parameters).count } * 1e6 / Double(count))
+            }
+            print("query of \(name): \(median(nanoseconds)) ns a byte of \(count)")
+        }
     }
 
     /// An array of records, as services answer with.
