@@ -1,6 +1,7 @@
 # make run    the proxy in the foreground, with config/pinproxy.yaml
 # make install  the release, its configuration and its systemd units below $(DESTDIR)$(PREFIX), /usr if nothing
 #             else is said, and $(DESTDIR)$(SYSCONFDIR), /etc
+# make deb    the Debian package, in .build/deb
 # make test   every test; with SANITIZE=address under the address sanitizer (docs/testing.md)
 # make bench  processor time per request, beside nginx, HAProxy and Squid, and of the table of hosts
 #             (see Benchmarks/README.md)
@@ -18,17 +19,24 @@ TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev 
 TO_RUN := ca-certificates publicsuffix
 TO_TEST := nginx openssl curl wget python3 python3-venv nodejs dnsmasq-base patch ca-certificates \
 	publicsuffix iproute2
+TO_PACKAGE := dpkg-dev debhelper lintian
 TO_BENCH := nginx openssl haproxy squid-openssl wrk proxychains4 python3
 
 # The rooms call each other for every request: without this, generic code isn't specialised across
 # them, which costs 6 % more processor time a request (measured, keep-alive).
 RELEASE_FLAGS := -Xswiftc -cross-module-optimization
+# What the loader fills in is read-only from then on.
+RELEASE_FLAGS += -Xlinker -z -Xlinker now
 # The Swift runtime and its libraries go into the program: it runs on machines that have none.
 STATIC := --static-swift-stdlib
 RELEASE := .build/release/pinproxy
+MANUAL := .build/manual
 PREFIX ?= /usr
 SYSCONFDIR ?= /etc
 UNITDIR ?= $(PREFIX)/lib/systemd/system
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 PYTHON := .build/python
 REQUIREMENTS := Tests/IntegrationTests/Peers/requirements.txt
 
@@ -45,7 +53,7 @@ export ASAN_OPTIONS ?= detect_leaks=0:detect_stack_use_after_return=1:strict_str
 export LSAN_OPTIONS ?= suppressions=$(CURDIR)/Tests/leaks.txt:print_suppressions=0
 endif
 
-.PHONY: run release install test bench
+.PHONY: run release install manual deb test bench
 
 run: release
 	@.ci/first-steps
@@ -67,6 +75,33 @@ install: release
 		[ ! -e $$unit ] || sed -e 's,/usr/bin/pinproxy,$(PREFIX)/bin/pinproxy,' -e 's,/etc/pinproxy,$(SYSCONFDIR)/pinproxy,' \
 		$$unit > $(DESTDIR)$(UNITDIR)/$${unit##*/}; done
 	install -D -m 644 systemd/pinproxy.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/pinproxy.conf
+	install -d $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR) $(DESTDIR)$(FISHDIR)
+	$(RELEASE) --generate-completion-script bash | sed 1d > $(DESTDIR)$(BASHDIR)/pinproxy
+	$(RELEASE) --generate-completion-script zsh > $(DESTDIR)$(ZSHDIR)/_pinproxy
+	$(RELEASE) --generate-completion-script fish > $(DESTDIR)$(FISHDIR)/pinproxy.fish
+
+# The man pages, one for each command, from what --help is made of.
+manual: release
+	swift build --package-path .build/checkouts/swift-argument-parser --scratch-path .build/generate-manual \
+		--product generate-manual
+	rm -rf $(MANUAL)
+	mkdir -p $(MANUAL)/pages
+	.build/generate-manual/debug/generate-manual $(RELEASE) --multi-page --output-directory $(MANUAL)
+	@# The pages of subcommands are named as git's are: pinproxy-ca(1), which "man pinproxy ca" shows too.
+	for page in $(MANUAL)/*.1; do name=$$(basename $$page .1); \
+		sed -e 's/^$$/.Pp/' -e 's/^[.]Nd "\(.*\)"$$/.Nd \1/' -e "/^.Sh SYNOPSIS/,/^.Sh DESC/s/^[.]Nm$$/.Nm \"$${name//./ }\"/" \
+			-e "/^.Sh NAME/,/^.Nd/s/^[.]Nm .*/.Nm $${name//./-}/" -e '/^[.]\(Dt\|Xr\) /s/[.]/-/2g' \
+			$$page > $(MANUAL)/pages/$${name//./-}.1; done
+
+# The package. An error or a warning of lintian that debian/pinproxy.lintian-overrides doesn't explain is a failure.
+deb: release
+	@.ci/install-packages $(TO_PACKAGE)
+	rm -rf .build/deb
+	mkdir -p .build/deb
+	dpkg-buildpackage --build=binary --no-sign --no-pre-clean --post-clean \
+		--buildinfo-file=.build/deb/pinproxy.buildinfo --buildinfo-option=-u.build/deb \
+		--changes-file=.build/deb/pinproxy.changes --changes-option=-u.build/deb
+	lintian --fail-on error,warning --no-cfg --display-info --allow-root .build/deb/pinproxy_*.deb
 
 test: $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST)
