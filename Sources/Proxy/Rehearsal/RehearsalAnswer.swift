@@ -1,4 +1,5 @@
 package import Configuration
+package import Serialization
 package import Session
 
 extension Rehearsal {
@@ -20,6 +21,24 @@ extension Rehearsal {
         /// - Parameter entry: where that is written; nil: in the defaults.
         package init(deniedBy entry: String?, for host: Host) {
             self.init(ProxyError.denied(host: host.description, entry: entry).report)
+        }
+
+        /// The answer in the place of a response that the rules refuse.
+        /// - Parameters:
+        ///   - source: the rule that decided, and where it is written.
+        ///   - entry: the entry that decides; nil: the defaults do.
+        package init(_ error: ResponseSerializationError, by source: String?, for host: Host, entry: HostEntry?) {
+            self.init(ProxyError.unacceptable(error, source: source, host: host.name, entry?.source).report)
+        }
+
+        /// The answer to a request that the rules can't write.
+        package init(_ error: RequestSerializationError, for host: Host, entry: HostEntry?) {
+            self.init(ProxyError.unserializable(error, host: host.name, entry: entry?.location).report)
+        }
+
+        /// The answer to a request whose path leads to different rules, by the ways to read it.
+        package init(ambiguousPathFor host: Host, entry: HostEntry?) {
+            self.init(ProxyError.ambiguousPath(host: host.name, entry: entry?.location).report)
         }
 
         /// For a terminal: the text, which begins with the title where it is long.

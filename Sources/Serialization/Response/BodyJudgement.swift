@@ -76,5 +76,6 @@ extension ResponseRules.Serializer {
     }
 
     var contentTypes: [MediaRange]? { responseSerializer.acceptableContentTypes }
-    var format: String { responseSerializer.format }
+    /// For people: `JSON`.
+    package var format: String { responseSerializer.format }
 }

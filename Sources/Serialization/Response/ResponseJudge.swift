@@ -9,10 +9,10 @@
 /// - `serializer: http` accepts every status unless `status` is written; the others accept 200–299 then.
 package struct ResponseJudge: Sendable {
     /// Nil: any.
-    private let statuses: [StatusRange]?
+    package let statuses: [StatusRange]?
     private let serializers: [ResponseRules.Serializer]
     /// Of all serializers; nil if one of them accepts any.
-    private let contentTypes: [MediaRange]?
+    package let contentTypes: [MediaRange]?
     private let rules: ResponseRules
 
     /// What fails is refused, and not only told.

@@ -13,6 +13,8 @@ package final class ExchangeRules: Sendable {
     package let sendsSecret: Bool
     /// They may write a request's target or body anew.
     package let writesRequests: Bool
+    /// Something about a request may be changed.
+    package let changesRequests: Bool
     /// What the response rules ask for; nil: nothing.
     package let judge: ResponseJudge?
     /// Who wrote a key, by its name (`response.status`), for people.
@@ -38,6 +40,7 @@ package final class ExchangeRules: Sendable {
         self.edits = edits
         sendsSecret = written.contains(where: \.isSecret)
         writesRequests = !request.parameters.isEmpty || !request.parts.isEmpty || request.convertBody != nil
+        changesRequests = writesRequests || !written.isEmpty || request.upgradeInsecure
         judge = ResponseJudge(response)
     }
 

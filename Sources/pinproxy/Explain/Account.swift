@@ -13,6 +13,8 @@ struct Account {
         case tried(Rehearsal.Ending)
         /// By a chain on disk; nil where the action looks at none.
         case given(Explanation?, file: String)
+        /// Neither was asked for.
+        case untried
     }
 
     let decision: Rehearsal.Decision
@@ -27,6 +29,8 @@ struct Account {
     let explanation: Explanation?
     /// What a client is told; nil if the host is let through.
     let answer: Rehearsal.Answer?
+    /// A connection, a chain or the policy said whether the host is let through.
+    let isTried: Bool
 
     init(
         _ decision: Rehearsal.Decision, _ ending: Ending, others: [HostEntry], rules: RuleAccount, anchors: TrustAnchors,
@@ -37,6 +41,7 @@ struct Account {
         self.rules = rules
         self.now = now
         self.isClockSet = isClockSet
+        isTried = if case .untried = ending { false } else { true }
         switch ending {
         case .denied:
             (file, connection, explanation, answer) = (nil, nil, nil, decision.denial)
@@ -48,6 +53,7 @@ struct Account {
                 : given.flatMap {
                     $0.verdict.isAccepted ? nil : Rehearsal.Answer(.refused($0.verdict), for: decision.host)
                 }
+        case .untried: (file, connection, explanation, answer) = (nil, nil, nil, nil)
         case .tried(.success(let connection)):
             (file, self.connection, answer) = (nil, connection, nil)
             explanation = connection.verdict.flatMap {

@@ -21,8 +21,17 @@ extension Account {
                     Report.Check(name: $0.name.rawValue, outcome: $0.outcome.rawValue, lines: $0.lines)
                 },
                 matchedPin: verdict?.matchedPin?.description, matchedDepth: verdict?.matchedDepth,
-                letThrough: isLetThrough, reported: verdict?.report != nil,
-                refusal: answer.map { Report.Refusal(status: $0.status, title: $0.title, details: $0.text) }))
+                letThrough: isTried ? isLetThrough : nil, reported: verdict?.report != nil,
+                refusal: answer.map(Refusal.init), expected: rules.expected, response: rules.response))
+    }
+
+    /// What a client is told.
+    struct Refusal: Encodable {
+        let status: Int
+        let title: String
+        let details: String
+
+        init(_ answer: Rehearsal.Answer) { (status, title, details) = (answer.status, answer.title, answer.text) }
     }
 
     private struct Report: Encodable {
@@ -49,12 +58,6 @@ extension Account {
             let outcome: String
             let lines: [String]
         }
-        struct Refusal: Encodable {
-            let status: Int
-            let title: String
-            let details: String
-        }
-
         let host: String
         let port: UInt16
         let at: String
@@ -73,8 +76,10 @@ extension Account {
         let checks: [Check]
         let matchedPin: String?
         let matchedDepth: Int?
-        let letThrough: Bool
+        let letThrough: Bool?
         let reported: Bool
         let refusal: Refusal?
+        let expected: ExpectedResponse.Report?
+        let response: ResponseJudgement.Report?
     }
 }

@@ -18,9 +18,10 @@ extension Account {
             lines.append(row("connected", connection.address + (tls.isEmpty ? "" : ", \(tls)")))
         }
         if let request = connection?.certificateRequest { lines.append(row("client", asked(request))) }
+        if !isTried { lines.append(row("chain", "not judged: no connection is made with --response")) }
         if let file { lines.append(row("chain", "of \(file.printable); no connection was made")) }
         if isClockSet { lines.append(row("date", "\(CalendarDate(now)), as asked for by --at")) }
-        lines += rules.lines + chainLines + checkLines(palette) + outcome(palette)
+        lines += rules.lines(palette) + chainLines + checkLines(palette) + outcome(palette) + rules.judgementLines(palette)
         return lines.joined(separator: "\n") + "\n"
     }
 
@@ -76,6 +77,7 @@ extension Account {
             let refused = palette.paint("Refused", .failed)
             return ["", "\(refused): a client is told \(answer.status) \(answer.title.printable)", ""] + answer.text.printableLines
         }
+        guard isTried, rules.refusal == nil else { return [] }
         guard let report = explanation?.verdict.report else { return ["", palette.paint("Let through", .passed)] }
         return ["", palette.paint("Let through", .reported) + ", and reported:", ""]
             + (report.details.hasSuffix("\n") ? String(report.details.dropLast()) : report.details).printableLines

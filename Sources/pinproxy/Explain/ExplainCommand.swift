@@ -15,7 +15,7 @@ struct ExplainCommand: ParsableCommand {
             Connects as the proxy would and prints the entry and the line that decide, the chain, each \
             check with what was compared, each pin and where it matches, and, for a refusal, the text \
             that the proxy answers with. Exits 0 if a request would \
-            be let through, 1 if not.
+            be let through, 1 if not (with --response: if the response would be passed on).
 
             A rotation can be rehearsed: --chain evaluates a chain on disk in place of the one the \
             host presents (no connection is made), --at another day. The evidence that only a handshake \
@@ -24,16 +24,25 @@ struct ExplainCommand: ParsableCommand {
 
             Session, request and response rules that are written for the host are shown with who wrote \
             each: the defaults, the entry, or one of their rules for some paths and methods. --path \
-            shows those that hold for one request.
+            shows those that hold for one request, the request as it would be sent (secrets masked), and \
+            what the response must be.
+
+            --response judges a stored response to that request, head and body as curl -i writes them: \
+            whether it would be passed on, rewritten or refused, and why. No connection is made, and the \
+            chain is judged only with --chain. Of several heads (redirects, 100 Continue) the last one counts.
 
             --json prints one object: host, port, at; entry (pattern, file, line; null: the defaults); \
             also_matching, a list of entries; action; where there are any: rules, a list with key, value, \
             source, file, line; path_rules, a list with source, path, methods, file, line; with --path: \
-            request (method, path, ambiguous, and matching as in path_rules); address, tls_version, cipher; \
+            request (method, path, ambiguous, matching as in path_rules, sent: method, target, headers, body, \
+            convert_body, upgrade_insecure; refusal if the rules refuse it); expected, where responses are judged \
+            (status, content_types, serializers, remove_null_values, max_body, oversize, enforcement); with \
+            --response: response (file, status, outcome: passed, rewritten, refused, reported or unjudged; reason, \
+            finding, refusal, remark); address, tls_version, cipher; \
             client_certificate (acceptable_issuers, shown, not_after; left out if the host asks for none); \
             verified; chain \
             (as pinproxy pin --json has it); checks, a list with name, outcome (passed, failed, \
-            reported, skipped) and lines; matched_pin, matched_depth; let_through; reported; refusal \
+            reported, skipped) and lines; matched_pin, matched_depth; let_through (left out if no chain was judged); reported; refusal \
             (status, title, details; null if let through).
 
             Examples:
@@ -41,6 +50,7 @@ struct ExplainCommand: ParsableCommand {
               pinproxy explain api.example.com --chain new.pem --at 2027-06-30
               pinproxy explain api.example.com:8443 --json
               pinproxy explain api.example.com --path '/v2/users?page=1' --method POST
+              pinproxy explain api.example.com --path /v2/users --response answer.txt
             """)
 
     @OptionGroup var options: ConfigurationOptions
@@ -63,6 +73,11 @@ struct ExplainCommand: ParsableCommand {
     @Option(help: ArgumentHelp("The method of that request; GET if none is given.", valueName: "method"))
     var method: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Judge the response of a file, stored with curl -i, to that request, and don't connect.", valueName: "file"))
+    var response: String?
+
     @Flag(help: "Print JSON.") var json = false
 
     func validate() throws {
@@ -73,6 +88,9 @@ struct ExplainCommand: ParsableCommand {
     private func request() throws -> RuleAccount.Request? {
         guard let path else {
             if method != nil { throw ValidationError("--method needs --path, the path of the request") }
+            if response != nil {
+                throw ValidationError("--response needs --path, the path of the request that was answered, e.g. --path /")
+            }
             return nil
         }
         guard path.hasPrefix("/") else {
@@ -87,6 +105,7 @@ struct ExplainCommand: ParsableCommand {
 
     func run() throws {
         let snapshot = try options.load()
+        let stored = try response.map { file throws(CommandFailure) in try StoredResponse(file: file) }
         let instant = at?.time
         let host = try Rehearsal.Host(argument: host)
         let decision = Rehearsal.Decision(host, in: snapshot)
@@ -97,16 +116,16 @@ struct ExplainCommand: ParsableCommand {
             let presented = try PresentedChain(file: chain)
             ending = .given(decision.explain(presented, anchors: rehearsal.upstream.anchors, at: now), file: chain)
         } else if let act = decision.act {
-            ending = .tried(try rehearsal.play(host, act))
+            ending = stored != nil ? .untried : .tried(try rehearsal.play(host, act))
         } else {
             ending = .denied
         }
         let account = Account(
             decision, ending, others: snapshot.hosts.others(matching: host, than: decision.entry),
-            rules: RuleAccount(decision, in: snapshot, request: try request()), anchors: rehearsal.upstream.anchors,
+            rules: RuleAccount(decision, in: snapshot, request: try request(), response: stored), anchors: rehearsal.upstream.anchors,
             at: now, isClockSet: instant != nil)
         Standard.output(json ? account.json : account.text(Palette.standardOutput))
-        if !account.isLetThrough { throw CommandFailure(code: 1) }
+        if !account.isLetThrough || account.rules.isRefused { throw CommandFailure(code: 1) }
     }
 }
 

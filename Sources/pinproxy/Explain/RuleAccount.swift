@@ -1,6 +1,8 @@
 internal import Configuration
 internal import Foundation
 internal import Proxy
+internal import Security
+internal import Session
 
 /// The session, request and response rules of a host, and which of them hold for a request.
 struct RuleAccount {
@@ -16,8 +18,16 @@ struct RuleAccount {
     private let request: Request?
     /// Nil where no request was asked about.
     private let outcome: RuleLayers.Outcome?
+    /// Nil where none was asked about, or none of its rules holds.
+    private let sent: SentRequest?
+    private let expected: ExpectedResponse?
+    /// What became of the response that was stored, if one was.
+    private let judgement: ResponseJudgement?
+    /// The proxy refuses the request, whatever the host presents.
+    let refusal: Rehearsal.Answer?
 
-    init(_ decision: Rehearsal.Decision, in snapshot: Snapshot, request: Request?) {
+    /// - Parameter response: an answer to the request.
+    init(_ decision: Rehearsal.Decision, in snapshot: Snapshot, request: Request?, response: StoredResponse? = nil) {
         action = decision.action
         let layers: RuleLayers? =
             switch action {
@@ -26,8 +36,45 @@ struct RuleAccount {
             }
         self.layers = layers
         self.request = request
-        outcome = request.flatMap { layers?.choose(path: $0.path, method: $0.method) }
+        let outcome = request.flatMap { layers?.choose(path: $0.path, method: $0.method) }
+        self.outcome = outcome
+        guard action == .intercept else {
+            (sent, expected, refusal) = (nil, nil, nil)
+            judgement = response.map {
+                ResponseJudgement($0, unjudged: "the proxy sees no responses with action: \(decision.action.rawValue)")
+            }
+            return
+        }
+        if case .ambiguous? = outcome {
+            (sent, expected) = (nil, nil)
+            refusal = Rehearsal.Answer(ambiguousPathFor: decision.host, entry: decision.entry)
+            judgement = response.map { ResponseJudgement($0, unjudged: Self.noRequest) }
+            return
+        }
+        let choice = if case .decided(let choice)? = outcome { choice } else { RuleLayers.Choice.none }
+        let rules = layers?.rules(choice)
+        let inspectedBody = snapshot.limits.inspectedBody
+        expected = rules.flatMap { ExpectedResponse($0, inspectedBody: inspectedBody) }
+        sent = rules.flatMap { rules in
+            request.flatMap { request in
+                rules.changesRequests
+                    ? SentRequest(request.method, request.path, by: rules.request, for: decision) : nil
+            }
+        }
+        let refusal = sent?.refusal
+        self.refusal = refusal
+        judgement = response.map { response in
+            refusal == nil
+                ? ResponseJudgement(
+                    response, by: rules, method: request?.method ?? "GET", for: decision, inspectedBody: inspectedBody)
+                : ResponseJudgement(response, unjudged: Self.noRequest)
+        }
     }
+
+    private static let noRequest = "the request would be refused"
+
+    /// The request, or the stored response, would be refused.
+    var isRefused: Bool { refusal != nil || judgement?.isRefused == true }
 
     /// Requests are looked at.
     private var seesRequests: Bool { action == .intercept }
@@ -62,7 +109,7 @@ struct RuleAccount {
         case .decided(let choice)?: return names(choice)
         case .ambiguous(let one, let other)?:
             return "ambiguous: servers read the path in different ways, by one of which \(names(one)), "
-                + "by another \(names(other))"
+                + "by another \(names(other)): refused"
         }
     }
 
@@ -72,7 +119,7 @@ struct RuleAccount {
         return chosen.joined(separator: ", ")
     }
 
-    var lines: [String] {
+    func lines(_ palette: Palette) -> [String] {
         var lines: [String] = []
         if !keys.isEmpty {
             lines += ["", "Rules:"]
@@ -82,8 +129,17 @@ struct RuleAccount {
             lines += ["", "Rules for some requests, the first of each list that matches (see --path):"]
             lines += pathRules.map { "  \($0.requests.printable): \($0.layer.source), \($0.place.short)" }
         }
-        return lines
+        return lines + requestLines(palette) + (expected?.lines ?? [])
     }
+
+    private func requestLines(_ palette: Palette) -> [String] {
+        guard let refusal else { return sent?.lines ?? [] }
+        let refused = palette.paint("Refused", .failed)
+        return ["", "\(refused): a client is told \(refusal.status) \(refusal.title.printable)", ""] + refusal.text.printableLines
+    }
+
+    /// What became of the stored response.
+    func judgementLines(_ palette: Palette) -> [String] { judgement?.lines(palette) ?? [] }
 
     // MARK: For programs
 
@@ -114,11 +170,15 @@ struct RuleAccount {
             let path: String
             let ambiguous: Bool
             let matching: [Rule]
+            let sent: SentRequest.Report?
+            let refusal: Account.Refusal?
         }
 
         let rules: [Key]?
         let pathRules: [Rule]?
         let request: Request?
+        let expected: ExpectedResponse.Report?
+        let response: ResponseJudgement.Report?
     }
 
     var report: Report {
@@ -136,8 +196,9 @@ struct RuleAccount {
             rules: keys.isEmpty ? nil : keys, pathRules: pathRules.isEmpty ? nil : pathRules.map(Report.Rule.init),
             request: request.map {
                 Report.Request(
-                    method: $0.method, path: $0.path, ambiguous: isAmbiguous, matching: matching.map(Report.Rule.init))
-            })
+                    method: $0.method, path: $0.path, ambiguous: isAmbiguous, matching: matching.map(Report.Rule.init),
+                    sent: refusal == nil ? sent?.report : nil, refusal: refusal.map(Account.Refusal.init))
+            }, expected: expected?.report, response: judgement?.report)
     }
 }
 

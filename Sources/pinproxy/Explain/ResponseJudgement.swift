@@ -1,0 +1,139 @@
+internal import Configuration
+internal import Proxy
+internal import Security
+internal import Serialization
+internal import Session
+
+/// What the proxy would make of a stored response.
+struct ResponseJudgement {
+    enum Outcome {
+        /// No rule judges it, for that reason.
+        case unjudged(String)
+        case passed
+        /// Another body goes on, of so many bytes.
+        case rewritten(Int)
+        case refused(Rehearsal.Answer)
+        /// It goes on, and is told in the log.
+        case reported(Rehearsal.Answer)
+    }
+
+    let response: StoredResponse
+    let outcome: Outcome
+    let error: ResponseSerializationError?
+    /// What makes the stored response another than the one that was sent.
+    let remark: String?
+
+    var isRefused: Bool { if case .refused = outcome { true } else { false } }
+
+    private init(
+        _ response: StoredResponse, _ outcome: Outcome, _ error: ResponseSerializationError? = nil, remark: String? = nil
+    ) {
+        (self.response, self.outcome, self.error, self.remark) = (response, outcome, error, remark)
+    }
+
+    /// Of a response that is not judged, for that reason.
+    init(_ response: StoredResponse, unjudged reason: String) { self.init(response, .unjudged(reason)) }
+
+    /// - Parameter inspectedBody: `limits.inspected_body`.
+    init(
+        _ response: StoredResponse, by rules: ExchangeRules?, method: String, for decision: Rehearsal.Decision, inspectedBody: Int
+    ) {
+        guard let rules, let judge = rules.judge else {
+            self.init(response, unjudged: "no rule says what it must be")
+            return
+        }
+        let isAnswerToHEAD = method == "HEAD"
+        let head = response.head(isAnswerToHEAD: isAnswerToHEAD)
+        let remark = response.remark(isAnswerToHEAD: isAnswerToHEAD)
+        switch Self.verdict(judge.verdict(on: head, inspectedBody: inspectedBody), on: response.body) {
+        case .pass: self.init(response, .passed, remark: remark)
+        case .rewrite(let body): self.init(response, .rewritten(body.count), remark: remark)
+        case .refuse(let error):
+            let answer = Rehearsal.Answer(error, by: rules.source(of: error), for: decision.host, entry: decision.entry)
+            let isCoding = if case .undecodable = error.reason { true } else { false }
+            self.init(
+                response, judge.isEnforced ? .refused(answer) : .reported(answer), error,
+                remark: remark ?? (isCoding ? Self.decodedByCurl : nil))
+        }
+    }
+
+    private static let decodedByCurl =
+        "curl --compressed stores a decoded body with the head of a coded one; store it without that option"
+
+    /// As an exchange goes on after the head's verdict.
+    private static func verdict(_ head: HeadVerdict, on body: [UInt8]) -> BodyVerdict {
+        switch head {
+        case .refuse(let error): .refuse(error)
+        case .refuseUnlessEmpty(let error): body.isEmpty ? .pass : .refuse(error)
+        case .pass(let limit):
+            limit.flatMap { body.count > $0 ? .refuse(.tooLong(limit: $0)) : nil } ?? .pass
+        case .hold(let judgement, _): judgement.verdict(on: body)
+        }
+    }
+
+    // MARK: For people
+
+    func lines(_ palette: Palette) -> [String] {
+        let bytes = Count(response.body.count, "byte")
+        let what = "The response of \(response.file.printable) (status \(response.status), \(bytes) of body)"
+        return ["", "\(what):"] + outcomeLines(palette) + (remark.map { ["  Note: \($0)"] } ?? [])
+    }
+
+    private func outcomeLines(_ palette: Palette) -> [String] {
+        switch outcome {
+        case .unjudged(let reason): return ["  Not judged: \(reason)"]
+        case .passed: return ["  \(palette.paint("Passed", .passed)) as it is"]
+        case .rewritten(let length):
+            return ["  \(palette.paint("Rewritten", .passed)): null values are removed, which leaves \(Count(length, "byte"))"]
+        case .refused(let answer):
+            let refused = palette.paint("Refused", .failed)
+            return ["  \(refused): a client is told \(answer.status) \(answer.title.printable(longest: 1000))", ""]
+                + answer.text.printableLines
+        case .reported(let answer):
+            let reported = palette.paint("Passed, and reported", .reported)
+            return [
+                "  \(reported) (enforcement: report); enforced, a client would be told \(answer.status) "
+                    + answer.title.printable(longest: 1000), "",
+            ] + answer.text.printableLines
+        }
+    }
+
+    // MARK: For programs
+
+    struct Report: Encodable {
+        struct Finding: Encodable {
+            let code: Int
+            let cause: String
+            let expected: String
+            let received: String
+            let line: Int?
+            let column: Int?
+
+            init(_ error: ResponseSerializationError) {
+                (code, cause, expected, received) = (error.code.rawValue, "\(error)", error.expected, error.received)
+                (line, column) = (error.place?.line, error.place?.column)
+            }
+        }
+        let file: String
+        let status: Int
+        let outcome: String
+        let reason: String?
+        let finding: Finding?
+        let refusal: Account.Refusal?
+        let remark: String?
+    }
+
+    var report: Report {
+        var (name, reason, refusal) = ("passed", String?.none, Account.Refusal?.none)
+        switch outcome {
+        case .unjudged(let why): (name, reason) = ("unjudged", why)
+        case .passed: break
+        case .rewritten: name = "rewritten"
+        case .refused(let answer): (name, refusal) = ("refused", Account.Refusal(answer))
+        case .reported(let answer): (name, refusal) = ("reported", Account.Refusal(answer))
+        }
+        return Report(
+            file: response.file, status: response.status, outcome: name, reason: reason, finding: error.map(Report.Finding.init),
+            refusal: refusal, remark: remark)
+    }
+}

@@ -1,0 +1,167 @@
+internal import Security
+internal import Serialization
+
+/// A response in a file, as `curl -i` writes it: heads, and after the last of them the body.
+///
+/// Several heads stand there after `100 Continue`, CONNECT, a redirect (`-L`) and a challenge (`--digest`); the last one
+/// counts. curl has undone chunks, so Transfer-Encoding says nothing of the body. Version and reason phrase are
+/// not looked at (`HTTP/2 200`).
+struct StoredResponse {
+    let file: String
+    let status: Int
+    /// Names in lower case.
+    private let fields: [(name: String, value: [UInt8])]
+    let body: [UInt8]
+
+    /// What can be read, in bytes: more than any `limits.inspected_body` that a machine should have.
+    private static let limit = 1 << 30
+    private static let advice = "store one with curl -i, e.g. curl -si URL > FILE"
+
+    init(file: String) throws(CommandFailure) {
+        let bytes: [UInt8]
+        do throws(FileProblem) {
+            bytes = try SmallFile.read(file, limit: Self.limit).bytes
+        } catch {
+            throw CommandFailure("\(file): the response can't be read: \(error)")
+        }
+        try self.init(bytes, file: file)
+    }
+
+    init(_ bytes: [UInt8], file: String) throws(CommandFailure) {
+        guard !bytes.isEmpty else { throw CommandFailure("\(file): the file is empty; \(Self.advice)") }
+        var reader = Reader(bytes)
+        do throws(Defect) {
+            var head = try reader.head()
+            while head.precedesAnother {
+                var ahead = reader
+                guard let next = try? ahead.head() else { break }
+                (head, reader) = (next, ahead)
+            }
+            (status, fields) = (head.status, head.fields)
+        } catch {
+            throw CommandFailure("\(file): line \(error.line): \(error.explanation); \(Self.advice)")
+        }
+        body = Array(reader.rest)
+        self.file = file
+    }
+
+    /// What response rules look at.
+    /// - Parameter isAnswerToHEAD: the request's method is HEAD.
+    func head(isAnswerToHEAD: Bool) -> Serialization.ResponseHead {
+        // A field that came twice counts as the list that both make (RFC 9110 section 5.3).
+        func list(_ name: String) -> [UInt8]? {
+            let values = fields.filter { $0.name == name }.map(\.value)
+            return values.isEmpty ? nil : Array(values.joined(separator: Array(", ".utf8)))
+        }
+        return Serialization.ResponseHead(
+            status: status, isAnswerToHEAD: isAnswerToHEAD, contentType: list("content-type").map { ContentType($0.span) },
+            contentEncoding: list("content-encoding").map { String(decoding: $0, as: UTF8.self) },
+            contentLength: isComplete ? declaredLength : body.count)
+    }
+
+    /// Nil: not declared, or in a way that says nothing of the file's body.
+    private var declaredLength: Int? {
+        guard !fields.contains(where: { $0.name == "transfer-encoding" }) else { return nil }
+        return fields.first { $0.name == "content-length" }.flatMap { Int(String(decoding: $0.value, as: UTF8.self)) }
+    }
+
+    private var isComplete: Bool { declaredLength.map { $0 == body.count } ?? true }
+
+    /// What makes the stored response another than the one that was sent; nil: nothing that shows.
+    /// - Parameter isAnswerToHEAD: the request's method is HEAD.
+    func remark(isAnswerToHEAD: Bool) -> String? {
+        let mayHaveBody = !isAnswerToHEAD && ![204, 205, 304].contains(status)
+        guard mayHaveBody, !isComplete, let declaredLength else { return nil }
+        return "Content-Length is \(declaredLength), and the file has \(body.count) bytes of body, which are judged: "
+            + "curl -I stores no body, and --compressed stores a decoded one"
+    }
+}
+
+extension StoredResponse {
+    private struct Head {
+        let status: Int
+        let fields: [(name: String, value: [UInt8])]
+
+        /// Another head may follow it in the place of a body.
+        var precedesAnother: Bool {
+            switch status {
+            case 100..<200, 300..<400, 401, 407: true
+            // The answer to CONNECT.
+            case 200..<300:
+                !fields.contains { ["content-type", "content-length", "transfer-encoding"].contains($0.name) }
+            default: false
+            }
+        }
+    }
+
+    private struct Defect: Error {
+        let line: Int
+        let explanation: String
+    }
+
+    private struct Reader {
+        private let bytes: [UInt8]
+        private var at = 0
+        private var line = 0
+
+        init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+        var rest: ArraySlice<UInt8> { bytes[at...] }
+
+        /// Up to the empty line.
+        mutating func head() throws(Defect) -> Head {
+            let first = try nextLine()
+            guard let status = Self.status(first) else {
+                throw Defect(line: line, explanation: "\(Self.shown(first)) is not a status line, as HTTP/1.1 200 OK is")
+            }
+            var fields: [(name: String, value: [UInt8])] = []
+            while true {
+                let text = try nextLine()
+                if text.isEmpty { return Head(status: status, fields: fields) }
+                if let blank = text.first, blank == 0x20 || blank == 0x09, !fields.isEmpty {
+                    // A folded line (RFC 9112 section 5.2).
+                    fields[fields.count - 1].value += [0x20] + Self.trimmed(text)
+                    continue
+                }
+                guard let colon = text.firstIndex(of: UInt8(ascii: ":")), colon > text.startIndex else {
+                    throw Defect(
+                        line: line, explanation: "\(Self.shown(text)) is not a header field; an empty line ends the head")
+                }
+                let name = String(decoding: text[..<colon], as: UTF8.self).lowercased()
+                fields.append((name, Self.trimmed(text[(colon + 1)...])))
+            }
+        }
+
+        private mutating func nextLine() throws(Defect) -> ArraySlice<UInt8> {
+            guard let end = bytes[at...].firstIndex(of: 0x0A) else {
+                let explanation =
+                    line == 0 ? "\(Self.shown(bytes[at...])) is not a status line, as HTTP/1.1 200 OK is"
+                    : "the file ends within the head, before its empty line"
+                throw Defect(line: line + 1, explanation: explanation)
+            }
+            defer { at = end + 1 }
+            line += 1
+            let text = bytes[at..<end]
+            return text.last == 0x0D ? text.dropLast() : text
+        }
+
+        /// `HTTP/2 200`, `HTTP/1.1 200 OK`.
+        private static func status(_ line: ArraySlice<UInt8>) -> Int? {
+            let words = line.split(separator: 0x20, maxSplits: 2, omittingEmptySubsequences: false)
+            guard words.count >= 2, words[0].starts(with: "HTTP/".utf8), words[0].count <= 8, words[1].count == 3,
+                let status = Int(String(decoding: words[1], as: UTF8.self)), (100...599).contains(status)
+            else { return nil }
+            return status
+        }
+
+        private static func trimmed(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+            func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+            let start = bytes.drop(while: isBlank)
+            return Array(start.prefix(upTo: (start.lastIndex { !isBlank($0) } ?? start.startIndex - 1) + 1))
+        }
+
+        private static func shown(_ bytes: ArraySlice<UInt8>) -> String {
+            "\"\(String(decoding: bytes.prefix(64), as: UTF8.self).printable(longest: 40))\""
+        }
+    }
+}
