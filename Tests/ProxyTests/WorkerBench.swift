@@ -37,7 +37,7 @@ final class WorkerBench {
             loop: EventLoop(), configuration: configuration, listeners: listeners, logger: logger, unixTime: time,
             listsChanged: {})
         let context = try ProxyContext(
-            authority: authority, leafLifetime: .seconds(86_400), pins: upkeep.watch, listeners: listeners,
+            authority: authority, leafLifetime: .seconds(86_400), pins: upkeep.watch, rules: upkeep.rules, listeners: listeners,
             logger: logger, logOutput: output, freeMemory: FreeMemory(), idleUpstreams: 10, sessionCount: 3,
             unixTime: time)
         self.output = output

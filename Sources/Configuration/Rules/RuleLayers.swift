@@ -96,6 +96,24 @@ package final class RuleLayers: Sendable {
         laid[((choice.ofDefaults ?? -1) + 1) * (entry.rules.count + 1) + (choice.ofEntry ?? -1) + 1]
     }
 
+    /// What can be chosen: the layers of it, the most general first, and what they come to.
+    package struct Combination: Sendable {
+        package let layers: [RuleLayer]
+        package let keys: [LaidKey]
+        package let rules: ExchangeRules
+    }
+
+    package var combinations: [Combination] {
+        Self.choices(defaults, entry).map { choice in
+            Combination(layers: Self.layers(choice, defaults, entry), keys: keys(choice), rules: rules(choice))
+        }
+    }
+
+    /// The item of `rules` that is meant; nil: what holds for all paths.
+    package func rule(_ source: RuleSource) -> PathRule? {
+        source.rule.map { (source.writer == .defaults ? defaults : entry).rules[$0 - 1] }
+    }
+
     /// The keys that are written, with who wrote each: all others have their defaults.
     package func keys(_ choice: Choice) -> [LaidKey] { laid(choice).keys }
 

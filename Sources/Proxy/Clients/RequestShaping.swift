@@ -26,6 +26,7 @@ extension ClientConnection {
         guard case .success(let rules) = server.readRequest({ worker.rules(of: layers, for: $0) }) else {
             return server.refuseRequest(.ambiguousPath(host: place.host, entry: place.entry))
         }
+        rules.counts.countExchange()
         if case .plain = route.target.layer, rules.sendsSecret {
             return server.refuseRequest(.secretInTheClear(host: place.host, entry: place.entry))
         }

@@ -108,7 +108,7 @@ package final class ProxyDaemon {
             listsChanged: { [unowned self] in reloadRevocationLists() })
         let workerCount = snapshot.proxy.workers ?? Self.availableProcessors
         let context = try ProxyContext(
-            authority: authority, leafLifetime: snapshot.authority.leafLifetime, pins: upkeep.watch,
+            authority: authority, leafLifetime: snapshot.authority.leafLifetime, pins: upkeep.watch, rules: upkeep.rules,
             listeners: listeners, logger: logger, logOutput: output, freeMemory: freeMemory,
             idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount),
             sessionCount: workerCount + 1, unixTime: unixTime)

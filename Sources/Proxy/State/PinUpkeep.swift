@@ -5,7 +5,7 @@ import Security
 import Session
 import TLS
 
-/// What the daemon does about pins by itself, on its main loop: reports are sent, counts are written,
+/// What the daemon does about pins and rules by itself, on its main loop: reports are sent, counts are written,
 /// what no longer counts is forgotten, and what ends soon is said.
 final class PinUpkeep {
     private static let minute: UInt64 = 60_000_000_000
@@ -13,6 +13,7 @@ final class PinUpkeep {
 
     /// What the workers are given.
     let watch: PinWatch
+    let rules: RuleLedger
     private let loop: EventLoop
     private let logger: Logger
     private let unixTime: @Sendable () -> UnixTime
@@ -36,6 +37,7 @@ final class PinUpkeep {
         lists = RevocationListWatch(loop: loop, changed: listsChanged)
         delivery = try ReportDelivery(
             loop: loop, upstream: configuration.upstream, listeners: listeners, logger: logger, unixTime: unixTime)
+        rules = RuleLedger(directory: snapshot.stateDirectory, logger: logger)
         watch = PinWatch(
             ledger: PinLedger(directory: snapshot.stateDirectory, logger: logger),
             chains: ChainRecorder(directory: snapshot.stateDirectory, logger: logger),
@@ -77,6 +79,7 @@ final class PinUpkeep {
     func save() {
         watch.ledger.save()
         watch.chains.save()
+        rules.save(at: unixTime())
     }
 
     func stop() {
@@ -90,6 +93,7 @@ final class PinUpkeep {
     private func review() {
         let now = unixTime()
         watch.ledger.settle(snapshot, at: now)
+        rules.settle(snapshot, at: now)
         warnOfExpiry(at: now)
     }
 

@@ -18,6 +18,7 @@ final class ProxyContext: Sendable {
     let clientTLS: TLSClientContext
     let serverTLS: TLSServerContext
     let pins: PinWatch
+    let rules: RuleLedger
     let logger: Logger
     let logOutput: LogOutput
     let freeMemory: FreeMemory
@@ -29,7 +30,7 @@ final class ProxyContext: Sendable {
     let unixTime: @Sendable () -> Int64
 
     init(
-        authority: LocalAuthority, leafLifetime: Duration, pins: PinWatch, listeners: OwnListeners, logger: Logger,
+        authority: LocalAuthority, leafLifetime: Duration, pins: PinWatch, rules: RuleLedger, listeners: OwnListeners, logger: Logger,
         logOutput: LogOutput, freeMemory: FreeMemory, idleUpstreams: Int, sessionCount: Int,
         unixTime: @escaping @Sendable () -> Int64
     ) throws {
@@ -42,6 +43,7 @@ final class ProxyContext: Sendable {
         clientTLS = try TLSClientContext(options: .init(for: TrustRequirements()))
         serverTLS = try TLSServerContext()
         self.pins = pins
+        self.rules = rules
         self.listeners = listeners
         self.logger = logger
         self.logOutput = logOutput

@@ -43,7 +43,10 @@ final class WorkerContext {
         events = TaskEvents(accessLog: accessLog, logger: shared.logger, loop: loop)
         var hooks = events.hooks
         let findings = ResponseEvents(accessLog: accessLog, logger: shared.logger)
-        hooks.judged = { findings.tell($0, $1) }
+        hooks.judged = { [shared] finding, error in
+            findings.tell(finding, error)
+            shared.rules.count(finding, error, at: shared.unixTime())
+        }
         session = SessionManager(
             loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: hooks, parsing: shared.parsing, index: number,
             of: shared.sessionCount)

@@ -1,13 +1,13 @@
-import TLS
+package import TLS
 
 /// What counts and dates of a history may be when it is read from a file: whatever somebody wrote there,
 /// counting on and subtracting must stay within 64 bits.
-enum HistoryBounds {
+package enum HistoryBounds {
     private static let counts = 0...(1 << 53)
     /// Some thirty thousand years around 1970; the year 9999 is the last that a certificate can name.
     private static let dates: ClosedRange<UnixTime> = -(1 << 40)...(1 << 40)
 
-    static func admit(counts: Int...) -> Bool { counts.allSatisfy(Self.counts.contains) }
+    package static func admit(counts: Int...) -> Bool { counts.allSatisfy(Self.counts.contains) }
 
-    static func admit(dates: UnixTime?...) -> Bool { dates.allSatisfy { $0.map(Self.dates.contains) ?? true } }
+    package static func admit(dates: UnixTime?...) -> Bool { dates.allSatisfy { $0.map(Self.dates.contains) ?? true } }
 }

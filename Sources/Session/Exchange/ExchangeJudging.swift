@@ -9,6 +9,7 @@ extension Exchange {
     /// What the rules say of the final head that was found.
     func judgeHead() -> ExchangeState.Head {
         guard let judge = rules?.judge, let upstream, let destination else { return .final }
+        rules?.counts.countResponse()
         let isHEAD = downstream.request.method == .head
         var verdict = HeadVerdict.pass(limit: nil)
         upstream.withResponse {

@@ -17,6 +17,8 @@ package final class ExchangeRules: Sendable {
     package let changesRequests: Bool
     /// What the response rules ask for; nil: nothing.
     package let judge: ResponseJudge?
+    /// Of the exchanges that they hold for, and the responses that they judge.
+    package let counts = RuleCounts()
     /// Who wrote a key, by its name (`response.status`), for people.
     private let sources: [String: String]
 
@@ -46,6 +48,11 @@ package final class ExchangeRules: Sendable {
 
     /// Which key decided that a response is wrong, and where it is written; nil if nobody wrote one.
     package func source(of error: ResponseSerializationError) -> String? {
+        key(of: error).flatMap { key in sources[key].map { "\(key), \($0)" } }
+    }
+
+    /// The name of that key (`response.status`).
+    package func key(of error: ResponseSerializationError) -> String? {
         let keys: [ResponseRules.Key] =
             switch error.reason {
             case .unacceptableStatus: [.status, .serializer]
@@ -53,8 +60,6 @@ package final class ExchangeRules: Sendable {
             case .malformedBody, .undecodable, .tooLongToJudge: [.serializer]
             case .tooLong: [.maxBody]
             }
-        return keys.lazy.compactMap { key in
-            self.sources["response.\(key.rawValue)"].map { "response.\(key.rawValue), \($0)" }
-        }.first
+        return keys.lazy.map { "response.\($0.rawValue)" }.first { sources[$0] != nil }
     }
 }

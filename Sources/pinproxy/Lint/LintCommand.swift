@@ -10,7 +10,7 @@ struct LintCommand: ParsableCommand {
         commandName: "lint",
         abstract: "Warn of what will hurt later.",
         discussion: """
-            Reads the configuration and the running proxy's counts (pins.json in the state directory), \
+            Reads the configuration and the running proxy's counts (pins.json and rules.json in the state directory), \
             connects to the host of each entry (of a wildcard to hosts that the proxy has recorded, \
             see pinproxy learn), and prints each finding with its place, its rule and a fix: \
             FILE:LINE:COLUMN: warning: … [rule]. A note may be exactly what you intend. Exits 0, with \
@@ -34,8 +34,13 @@ struct LintCommand: ParsableCommand {
                                    (note, where crl_files covers other issuers)
               dead-pin             no match in 30 days while others matched
               misses               a report-only entry that has missed
+              unused-rule          a rule that was applied to no request in 7 days or
+                                   more (note)
+              refused-responses    a rule that refused responses in the last 7 days, or
+                                   would have if it were enforced
               can-be-enforced      a report-only entry with 100 matches in a row over
-                                   7 days or more (note)
+                                   7 days or more, or such a rule with 100 responses,
+                                   none of them reported (note)
               not-checked          a host that could not be checked (note)
               history              counts that can't be read (note)
 
@@ -76,15 +81,25 @@ struct LintCommand: ParsableCommand {
     }
 
     private func history(_ snapshot: Snapshot, _ now: UnixTime) -> [LintFinding] {
-        let file = StateFile<PinHistory>(PinHistory.fileName, in: snapshot.stateDirectory)
+        counted("pins", PinHistory.fileName, in: snapshot) {
+            LintHistory(snapshot: snapshot, history: $0, now: now).findings()
+        }
+            + counted("rules", RuleHistory.fileName, in: snapshot) {
+                LintRules(snapshot: snapshot, history: $0, now: now).findings()
+            }
+    }
+
+    private func counted<History: Codable & Sendable>(
+        _ what: String, _ name: String, in snapshot: Snapshot, _ findings: (History) -> [LintFinding]
+    ) -> [LintFinding] {
         do throws(StateFileProblem) {
-            guard let history = try file.read() else { return [] }
-            return LintHistory(snapshot: snapshot, history: history, now: now).findings()
+            guard let history = try StateFile<History>(name, in: snapshot.stateDirectory).read() else { return [] }
+            return findings(history)
         } catch {
             return [
                 LintFinding(
                     .history, .note, at: Place(file: error.path),
-                    "the counts of the pins can't be read: \(error.cause)",
+                    "the counts of the \(what) can't be read: \(error.cause)",
                     fix: "run lint as the user who runs the proxy, which puts a broken file aside at its next start")
             ]
         }

@@ -19,6 +19,8 @@ struct LintFinding: Hashable {
         case noRevocationList = "no-revocation-list"
         case deadPin = "dead-pin"
         case misses
+        case unusedRule = "unused-rule"
+        case refusedResponses = "refused-responses"
         case canBeEnforced = "can-be-enforced"
         case notChecked = "not-checked"
         case history

@@ -1,0 +1,105 @@
+internal import Configuration
+internal import Proxy
+internal import Security
+internal import Serialization
+internal import Session
+internal import TLS
+
+/// What the running proxy's counts say of the request and response rules (``RuleHistory``).
+struct LintRules {
+    let snapshot: Snapshot
+    let history: RuleHistory
+    let now: UnixTime
+
+    /// How long a rule must have been counted before anything is said of its use: as long as pins.
+    static let timeToApply = LintHistory.promotionTime
+
+    func findings() -> [LintFinding] {
+        let entries = snapshot.hosts.entries.lazy.map(\.value).filter { $0.action == .intercept }
+        let defaults = snapshot.defaultRules ?? entries.compactMap(\.rules).first
+        return (defaults.map { findings($0.defaults, entry: nil) } ?? [])
+            + entries.flatMap { entry in entry.rules.map { findings($0.entry, entry: entry.pattern) } ?? [] }
+    }
+
+    private func findings(_ block: RuleBlock, entry: String?) -> [LintFinding] {
+        let own = Rule(
+            name: RuleHistory.Name(entry: entry, requests: nil), layer: block.own, place: block.own.firstPlace,
+            title: entry ?? "defaults")
+        let others = block.rules.map { rule in
+            Rule(
+                name: RuleHistory.Name(entry: entry, requests: rule.requests), layer: rule.layer, place: rule.place,
+                title: "\(entry ?? "defaults"), \(rule.layer.source) (\(rule.requests))")
+        }
+        return ([own] + others).flatMap(findings)
+    }
+
+    private struct Rule {
+        let name: RuleHistory.Name
+        let layer: RuleLayer
+        let place: Place?
+        let title: String
+    }
+
+    private func findings(_ rule: Rule) -> [LintFinding] {
+        guard let place = rule.place, let record = history.records[rule.name], record.removed == nil else { return [] }
+        func finding(
+            _ kind: LintFinding.Rule, _ severity: LintFinding.Severity, _ message: String, fix: String
+        ) -> LintFinding {
+            LintFinding(kind, severity, at: place, entry: rule.name.entry, "\(rule.title): \(message)", fix: fix)
+        }
+        var found: [LintFinding] = []
+        if record.applied == 0, now - record.since >= Self.timeToApply {
+            found.append(
+                finding(
+                    .unusedRule, .note, "the rules were applied to no request since \(CalendarDate(record.since))",
+                    fix: "compare them with a request that is meant (pinproxy explain HOST --path PATH --method METHOD), or "
+                        + "remove them"))
+        }
+        let refusals = record.refusals.lately(at: now)
+        if refusals > 0 {
+            found.append(
+                finding(
+                    .refusedResponses, .warning,
+                    "\(Count(refusals, "response")) \(refusals == 1 ? "was" : "were") refused in the last 7 days"
+                        + last(record.refusals),
+                    fix: "if they are right as they are, change the rule (serializer.mismatch in the log names each)"))
+        }
+        guard rule.layer.isReportOnly else { return found }
+        let reports = record.reports.lately(at: now)
+        if reports > 0 {
+            found.append(
+                finding(
+                    .refusedResponses, .warning,
+                    "\(Count(reports, "response")) of the last 7 days would be refused with enforcement: enforce"
+                        + last(record.reports),
+                    fix: "see which (serializer.report in the log), and change the rule if they are right as they are"))
+        } else if let began = record.reportOnlySince.map({ max($0, record.reports.last ?? $0) }),
+            record.rightSinceReport >= LintHistory.promotionMatches, now - began >= LintHistory.promotionTime
+        {
+            found.append(
+                finding(
+                    .canBeEnforced, .note,
+                    "\(Count(record.rightSinceReport, "response")) were judged and none was reported since "
+                        + "\(CalendarDate(began)): it is ready to enforce",
+                    fix: "write enforcement: enforce, then: pinproxy reload"))
+        }
+        return found
+    }
+
+    private func last(_ findings: RuleHistory.Findings) -> String {
+        guard let time = findings.last, let cause = findings.cause else { return "" }
+        return ", the last one \(CalendarDate(time)): \(cause)"
+    }
+}
+
+extension RuleLayer {
+    /// Of its keys about requests and responses.
+    fileprivate var firstPlace: Place? {
+        (Array(request.places.values) + Array(response.places.values)).min { ($0.line ?? 0, $0.column ?? 0) < ($1.line ?? 0, $1.column ?? 0) }
+    }
+
+    /// It says so itself.
+    fileprivate var isReportOnly: Bool {
+        response.places[.enforcement] != nil && response.values.enforcement == .report
+    }
+}
