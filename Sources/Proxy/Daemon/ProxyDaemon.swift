@@ -140,7 +140,13 @@ package final class ProxyDaemon {
     /// A client that came to one of these would wait for ever.
     private func refuse(_ unwanted: [InheritedSocket]) {
         for socket in unwanted {
-            let address = Socket.localAddress(socket.raw).map(\.description) ?? "an unknown address"
+            let local = Socket.localAddress(socket.raw)
+            // Both from pinproxy.socket and as the process before has left it: it is one socket.
+            if let local, listening.contains(where: { $0.serves(local) }) {
+                close(socket.raw)
+                continue
+            }
+            let address = local.map(\.description) ?? "an unknown address"
             logger.warning(
                 "config.warning",
                 metadata: [
@@ -338,18 +344,31 @@ package final class ProxyDaemon {
         }
         isStopping = true
         notices.stopping()
-        acceptor?.perform { $0.stop() }
         workersUnderWay = workers.count
+        let daemon = LoopBound(self, on: loop)
+        let handle = loop.handle
+        if let acceptor {
+            // Whoever it has accepted must reach a worker before that is told to drain: later, they would be reset.
+            acceptor.perform { acceptor in
+                acceptor.stop()
+                handle.post { loop in daemon.value(on: loop).drainWorkers() }
+            }
+        } else {
+            drainWorkers()
+        }
+        drainTimer = Timer(loop: loop, afterNanoseconds: snapshot.timeouts.drain.nanoseconds) { [unowned self] in
+            logger.warning("proxy.stop", metadata: ["cause": "timeouts.drain is over: cutting what is still under way"])
+            endAtOnce()
+        }
+    }
+
+    private func drainWorkers() {
         let daemon = LoopBound(self, on: loop)
         let handle = loop.handle
         for worker in workers {
             worker.perform { worker in
                 worker.drain { handle.post { loop in daemon.value(on: loop).workerEnded() } }
             }
-        }
-        drainTimer = Timer(loop: loop, afterNanoseconds: snapshot.timeouts.drain.nanoseconds) { [unowned self] in
-            logger.warning("proxy.stop", metadata: ["cause": "timeouts.drain is over: cutting what is still under way"])
-            endAtOnce()
         }
     }
 
