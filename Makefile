@@ -3,6 +3,7 @@
 #             else is said, and $(DESTDIR)$(SYSCONFDIR), /etc
 # make deb    the Debian package, in .build/deb
 # make test   every test; with SANITIZE=address under the address sanitizer (docs/testing.md)
+# make test-system  the Debian package, installed, used, upgraded and purged on a booted Debian 12 (docs/testing.md)
 # make bench  processor time per request, beside nginx, HAProxy and Squid, and of the table of hosts
 #             (see Benchmarks/README.md)
 #
@@ -53,7 +54,7 @@ export ASAN_OPTIONS ?= detect_leaks=0:detect_stack_use_after_return=1:strict_str
 export LSAN_OPTIONS ?= suppressions=$(CURDIR)/Tests/leaks.txt:print_suppressions=0
 endif
 
-.PHONY: run release install manual deb test bench
+.PHONY: run release install manual deb test test-system bench
 
 run: release
 	@.ci/first-steps
@@ -113,7 +114,12 @@ bench: release
 	python3 Benchmarks/bench.py --pinproxy $(RELEASE)
 	python3 Benchmarks/rules.py --pinproxy $(RELEASE)
 	swift run -c release $(STATIC) $(RELEASE_FLAGS) HostBenchmark
-	swift run -c release $(STATIC) $(RELEASE_FLAGS) SerializationBenchmark
+	swift run -c release $(STATIC) $(RELEASE_FLAGS) JudgingBenchmark
+
+# The package, installed on a Debian 12 that is booted for it. Needs root; says so and does nothing without.
+test-system: deb
+	@.ci/install-packages debootstrap systemd-container python3
+	python3 Tests/System/run.py .build/deb/pinproxy_*.deb
 
 # The packages from PyPI that the tests use as clients, in a folder of their own.
 $(PYTHON)/installed: $(REQUIREMENTS)

@@ -1,0 +1,152 @@
+"""A Debian 12 that boots: bootstrapped once into a cache, then an overlay of it for each run."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import time
+
+SUITE = "bookworm"
+MIRROR = os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org/debian")
+TOOLS = ["debootstrap", "systemd-nspawn", "nsenter", "apt-config"]
+PACKAGES = ["systemd-sysv", "ca-certificates", "curl", "iproute2", "python3-minimal", "libpython3-stdlib", "openssl"]
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "pinproxy"
+
+
+def missing():
+    """Why no machine can be booted here, or None."""
+    if os.geteuid() != 0:
+        return "needs root"
+    absent = [tool for tool in TOOLS if not shutil.which(tool)]
+    return f"not installed: {', '.join(absent)}" if absent else None
+
+
+def bootstrapped():
+    """The folder of the base system; a bootstrap that was broken off is begun again."""
+    base = CACHE / SUITE
+    if base.exists():
+        return base
+    CACHE.mkdir(parents=True, exist_ok=True)
+    new = pathlib.Path(tempfile.mkdtemp(prefix=f"{SUITE}.", dir=CACHE))
+    try:
+        command = ["debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, str(new), MIRROR]
+        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if run.returncode != 0:
+            raise SystemExit(f"{' '.join(command)} failed:\n{run.stdout[-2000:]}")
+        new.chmod(0o755)
+        new.rename(base)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+    return base
+
+
+class Machine:
+    """Has a network of its own, with a way out that leads nowhere."""
+
+    def __init__(self, root, folder):
+        self.root = root
+        self.folder = folder
+        self.leader = None
+
+    # apt's lists and packages are the cache's: after the first run nothing is fetched.
+    def binds(self):
+        for name in ["archives", "archives/partial", "lists", "lists/partial"]:
+            (CACHE / name).mkdir(parents=True, exist_ok=True)
+        return [f"--bind={CACHE}/archives:/var/cache/apt/archives", f"--bind={CACHE}/lists:/var/lib/apt/lists"]
+
+    def fetch_dependencies(self, package):
+        """Of a package file on this machine; it is at /root/pinproxy.deb from then on."""
+        shutil.copy(package, self.root / "root/pinproxy.deb")
+        # Whatever this machine needs to reach the registry, that one does too; and the cache is root's.
+        settings = subprocess.run(["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=True).stdout
+        (self.root / "etc/apt/apt.conf.d/90host").write_text(settings + 'APT::Sandbox::User "root";\n')
+        install = "apt-get install --yes --quiet --no-install-recommends --download-only"
+        script = f"{install} --no-download /root/pinproxy.deb || {{ apt-get update && {install} /root/pinproxy.deb; }}"
+        run = subprocess.run(
+            ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--console=pipe", "-D", str(self.root)]
+            + self.binds() + ["/bin/sh", "-c", script],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if run.returncode != 0:
+            raise SystemExit(f"the package's dependencies can't be fetched:\n{run.stdout[-2000:]}")
+
+    @contextlib.contextmanager
+    def booted(self):
+        console = open(self.folder / "console", "w")
+        container = subprocess.Popen(
+            ["systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", "--console=pipe", "--private-network",
+             f"--machine=pinproxy-{os.getpid()}", "-D", str(self.root)] + self.binds(),
+            stdin=subprocess.DEVNULL, stdout=console, stderr=console)
+        try:
+            until("the machine has booted", 120, lambda: self.is_up(container))
+            self("ip link add out0 type veth peer name out1 && ip link set out1 up && ip address add 192.0.2.2/24 dev out0 && ip link set out0 up"
+                 " && ip route add default via 192.0.2.1", check=True)
+            yield self
+        finally:
+            container.terminate()
+            try:
+                container.wait(60)
+            except subprocess.TimeoutExpired:
+                container.kill()
+                container.wait()
+            console.close()
+
+    def is_up(self, container):
+        if container.poll() is not None:
+            raise SystemExit(f"systemd-nspawn ended:\n{(self.folder / 'console').read_text()[-2000:]}")
+        children = pathlib.Path(f"/proc/{container.pid}/task/{container.pid}/children").read_text().split()
+        if not children:
+            return False
+        self.leader = children[0]
+        # Its first process is systemd only from some moment on.
+        state = self("systemctl is-system-running --wait").stdout.strip()
+        return state in ("running", "degraded")
+
+    def command(self, script):
+        return ["nsenter", "--target", self.leader, "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--",
+                "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8",
+                "DEBIAN_FRONTEND=noninteractive", "/bin/sh", "-c", script]
+
+    def __call__(self, script, check=False, timeout=120):
+        run = subprocess.run(
+            self.command(script), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            timeout=timeout)
+        if check and run.returncode != 0:
+            raise AssertionError(f"{script}\nexit {run.returncode}: {run.stdout[-1500:]}")
+        return run
+
+    def start(self, script):
+        return subprocess.Popen(
+            self.command(script), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def until(what, seconds, condition):
+    """Polls, since most of what is awaited here is another program's state."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def machine(package):
+    base = bootstrapped()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="pinproxy-system."))
+    root = folder / "root"
+    for name in ["root", "changes", "work"]:
+        (folder / name).mkdir()
+    # The overlay's root takes the mode of this one.
+    (folder / "changes").chmod(0o755)
+    subprocess.run(
+        ["mount", "-t", "overlay", "overlay", "-o",
+         f"lowerdir={base},upperdir={folder}/changes,workdir={folder}/work", str(root)], check=True)
+    try:
+        machine = Machine(root, folder)
+        machine.fetch_dependencies(package)
+        with machine.booted():
+            yield machine
+    finally:
+        subprocess.run(["umount", str(root)], check=True)
+        shutil.rmtree(folder)
