@@ -43,7 +43,8 @@ package struct OwnedRequest: Sendable {
 }
 
 extension OwnedRequest {
-    /// The same request with another target, body, or both.
+    /// The same request with another target, body, or both. With another body go the fields that speak of the old one's
+    /// framing and digest.
     /// - Parameters:
     ///   - target: nil: the same.
     ///   - contentType: nil: the request's own stays.
@@ -58,6 +59,9 @@ extension OwnedRequest {
                 if bodyLength != nil { continue }
             case .contentType:
                 if contentType != nil { continue }
+            case .other:
+                let name = field.name.text(in: bytes.span).lowercased()
+                if bodyLength != nil, Self.digests.contains(name) { continue }
             default: break
             }
             out += bytes[field.line.offsets]
@@ -67,6 +71,8 @@ extension OwnedRequest {
         out += "\r\n".utf8
         return try OwnedRequest(Array(out))
     }
+
+    private static let digests: Set = ["content-md5", "content-digest", "repr-digest", "digest"]
 
     /// The head as it is written.
     package var message: [UInt8] { bytes }

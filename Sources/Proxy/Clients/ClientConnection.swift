@@ -351,7 +351,9 @@ extension ClientConnection: HTTP1ServerOwner {
 
     func clientHasGone(_ why: String) {
         let isAuthenticating = if case .authenticating = state { true } else { false }
-        record.failed("client: \(why), while its \(isAuthenticating ? "password was compared" : "origin was connected to")")
+        let isGathering = if case .gathering = server.phase { true } else { false }
+        let what = isAuthenticating ? "password was compared" : isGathering ? "body was received" : "origin was connected to"
+        record.failed("client: \(why), while its \(what)")
         server.abort()
     }
 

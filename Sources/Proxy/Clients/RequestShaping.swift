@@ -73,7 +73,7 @@ extension ClientConnection {
 
     /// Writes the request's body in the format that the rules want, if it is in the one that they convert from.
     private func convertBody(_ route: Route, _ rules: ExchangeRules) {
-        guard let conversion = rules.request.convertBody,
+        guard let conversion = rules.request.convertBody, server.readRequest({ RequestOutline($0).hasBody }),
             let type = server.readRequest({ view in view.head.first(.contentType).map { $0.text(in: view.bytes) } }),
             conversion.applies(to: type)
         else { return begin(route, rules) }
@@ -103,7 +103,7 @@ extension ClientConnection {
         } answer: { [weak self] result in
             self?.converted(result, taken: taken, route, rules, conversion)
         }
-        if !isUnderWay { server.refuseRequest(.notJudged(host: route.authority.host)) }
+        if !isUnderWay { server.refuseRequest(.notConverted(host: route.authority.host)) }
     }
 
     private func converted(

@@ -4,7 +4,9 @@ import HTTPWire
 struct BodyCollector {
     enum Progress {
         /// More must come.
-        case incomplete
+        /// - Parameter spent: so many of the bytes aren't needed any more, and are not to be shown again. Chunks have
+        ///   lines of their own, which no limit of the body bounds.
+        case incomplete(spent: Int)
         /// The body, without its chunks, and how many of the bytes it took.
         case complete([UInt8], taken: Int)
         case malformed(WireError)
@@ -17,11 +19,10 @@ struct BodyCollector {
     }
 
     private var framing: Framing
-    private let limit: Int
+    /// Bytes of the body that are gathered at most.
+    let limit: Int
     private var body: [UInt8] = []
-    private var taken = 0
 
-    /// - Parameter limit: bytes of the body that are gathered at most.
     /// - Returns: nil for a request without a body.
     init?(_ framing: BodyFraming, limit: Int) {
         switch framing {
@@ -32,25 +33,24 @@ struct BodyCollector {
         self.limit = limit
     }
 
-    /// - Parameter received: all that follows the head so far.
+    /// - Parameter received: all that follows the head so far, without what was spent.
     mutating func look(at received: UnsafeRawBufferPointer) -> Progress {
         switch framing {
         case .length(let length):
             if length > limit { return .tooLong }
-            guard received.count >= length else { return .incomplete }
+            guard received.count >= length else { return .incomplete(spent: 0) }
             return .complete(Array(received[..<length]), taken: length)
         case .chunks(var decoder):
-            var fresh = Array(received[taken...])
+            var fresh = Array(received)
             var span = fresh.mutableSpan
             let progress = decoder.decode(inPlace: &span)
             framing = .chunks(decoder)
             switch progress {
             case .malformed(let error, _, _): return .malformed(error)
             case .passed(let kept, let consumed, let ended):
+                if body.count + kept > limit { return .tooLong }
                 body += fresh[..<kept]
-                taken += consumed
-                if body.count > limit { return .tooLong }
-                return ended ? .complete(body, taken: taken) : .incomplete
+                return ended ? .complete(body, taken: consumed) : .incomplete(spent: consumed)
             }
         }
     }

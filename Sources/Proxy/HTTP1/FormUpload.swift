@@ -46,6 +46,8 @@ final class FormUpload: Downstream {
     }
 
     func passRequest(to sink: any ByteSink, readable: Bool) -> MessagePipe.Outcome {
+        // What the client sends meanwhile waits; that it has gone is noticed.
+        if readable, let error = server.receiveAhead() { return .sourceFailed(error) }
         let before = outgoing.count
         let outcome = outgoing.isEmpty ? .done : sink.write(outgoing.count, from: &outgoing)
         requestCarried += UInt64(before - outgoing.count)

@@ -15,11 +15,12 @@ extension HTTP1Server {
         gathering = (collector, done)
         phase = .gathering
         stream.wantsRead = true
-        if head.expectsContinue, requests.unread.count == headLength {
+        gather()
+        // Not for a body that is too long already.
+        if case .gathering = phase, head.expectsContinue, requests.unread.count == headLength {
             Self.continuation.withUnsafeBytes { answer.append(copying: $0) }
             writeContinue()
         }
-        gather()
     }
 
     private static let continuation = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
@@ -37,9 +38,10 @@ extension HTTP1Server {
         while case .gathering = phase {
             deadline.set(afterNanoseconds: settings.idleNanoseconds)
             let received = UnsafeRawBufferPointer(rebasing: requests.unread[headLength...])
-            guard let progress = gathering?.collector.look(at: received) else { return }
-            guard case .incomplete = progress else { return endGathering(progress) }
-            switch requests.receive(from: stream, limit: .max) {
+            guard let progress = gathering?.collector.look(at: received), let limit = gathering?.collector.limit else { return }
+            guard case .incomplete(let spent) = progress else { return endGathering(progress) }
+            requests.remove(spent, at: headLength)
+            switch requests.receive(from: stream, limit: headLength + limit + SlabPool.slabSize) {
             case .received?: continue
             case .blocked?: return
             case .ended?: return owner.clientHasGone("the client ended in the middle of the request")
@@ -59,6 +61,8 @@ extension HTTP1Server {
     private func endGathering(_ progress: BodyCollector.Progress) {
         guard let done = gathering?.done else { return }
         gathering = nil
+        // A client that sends its body and takes not even `100 Continue`: its answer would come after a part of that.
+        guard answer.isEmpty else { return abort() }
         phase = .held
         deadline.clear()
         done(progress)

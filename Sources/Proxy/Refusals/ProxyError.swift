@@ -47,6 +47,8 @@ enum ProxyError {
     case notJudged(host: String)
     /// The rules can't write the request as they should.
     indirect case unserializable(RequestSerializationError, host: String, entry: String?)
+    /// Too many bodies wait to be converted or judged.
+    case notConverted(host: String)
     case codedBody(host: String)
     case bodyTooLong(limit: Int, host: String)
     /// Readings of the path lead to different rules.
@@ -191,6 +193,7 @@ enum ProxyError {
             error.report(of: host, by: source, policy)
         case .notJudged(let host): Self.notJudged(host)
         case .unserializable(let error, let host, let entry): error.report(of: host, entry: entry)
+        case .notConverted(let host): Self.notConverted(host)
         case .codedBody(let host):
             Self.clientError(
                 415, "Request body for \(host) can't be converted", "http_request_error",
@@ -232,6 +235,14 @@ enum ProxyError {
         var report = clientError(
             503, "Too many passwords are being checked", "proxy_internal_response",
             "\(limit) passwords are waiting to be compared, and no more can wait; ask again in a moment")
+        report.extraFields = [("Retry-After", "\(retrySeconds)")]
+        return report
+    }
+
+    private static func notConverted(_ host: String) -> RefusalReport {
+        var report = clientError(
+            503, "Request body for \(host) not converted", "proxy_internal_response",
+            "too many bodies wait to be converted or judged by the rules; ask again in a moment")
         report.extraFields = [("Retry-After", "\(retrySeconds)")]
         return report
     }

@@ -33,6 +33,13 @@ extension Exchange {
         }
     }
 
+    /// Whether the rules refuse `101 Switching Protocols`, the failure being set: what follows it they can't judge.
+    func refusesUpgrade(_ response: ResponseTraits) -> Bool {
+        guard rules?.judge != nil else { return false }
+        record.began(response)
+        return judgeHead() == .unacceptable
+    }
+
     /// Tells of what the rules find wrong.
     /// - Returns: whether the client is to be refused, the failure being set.
     private func refuses(_ error: ResponseSerializationError) -> Bool {
@@ -89,9 +96,16 @@ extension Exchange {
             accept()
             return nil
         case .refused(let error):
-            guard refuses(error) else { break }
-            if state.phase == .responding { broke(error.description) } else { happened(.judged(isAccepted: false)) }
-            return nil
+            if refuses(error) {
+                let begun = upstream.responseCarried > 0
+                if state.phase == .responding { broke(error.description, begun: begun) } else { happened(.judged(isAccepted: false)) }
+                return nil
+            }
+            // What was held back goes on as it came.
+            guard state.phase == .responding else {
+                accept()
+                return nil
+            }
         }
         // Nobody waits for the judgement of what has been forwarded.
         if case .ended = outcome, state.phase == .responding { judgeForwarded(inspection) }

@@ -25,7 +25,11 @@ extension Exchange {
             if response.isInterim {
                 happened(.head(.interim(isContinue: response.status == 100)))
             } else if response.isUpgrade {
-                happened(.head(.upgrade(isWanted: downstream.request.wantsUpgrade)), because: .unaskedUpgrade)
+                if rules != nil, refusesUpgrade(response) {
+                    happened(.head(.unacceptable))
+                } else {
+                    happened(.head(.upgrade(isWanted: downstream.request.wantsUpgrade)), because: .unaskedUpgrade)
+                }
             } else {
                 record.began(response)
                 if rules == nil { happened(.head(.final)) } else { happened(.head(judgeHead())) }

@@ -5,7 +5,7 @@ struct KeptResponse {
     /// The head's, and then the body's in the framing in which it is forwarded.
     private(set) var bytes: [UInt8] = []
     let headLength: Int
-    private let isChunked: Bool
+    let isChunked: Bool
 
     /// - Parameters:
     ///   - headLength: bytes of the head.
@@ -22,11 +22,10 @@ struct KeptResponse {
     }
 
     mutating func append(_ more: UnsafeRawBufferPointer) { bytes.append(contentsOf: more) }
-    mutating func removeLast(_ count: Int) { bytes.removeLast(count) }
     mutating func clear() { bytes = [] }
 
-    /// Bytes of the body so far, the chunks' own counted.
-    var bodyLength: Int { max(0, bytes.count - headLength) }
+    /// Bytes of the body so far, those of its framing counted.
+    var transferredLength: Int { max(0, bytes.count - headLength) }
 
     /// The body so far, without its chunks.
     var body: [UInt8] {

@@ -47,10 +47,18 @@ final class ResponseInspection: ByteSink {
     private var kept: KeptResponse
     private var stage: Stage
     private var finding: Finding?
+    /// The question has its answer already.
+    private var isTold = false
     /// What is forwarded is kept too.
     private var keepsCopy: Bool
     /// Bytes of the message that were taken.
     private var taken = 0
+    /// Bytes of the message that were looked at. Those that were not taken come again.
+    private var seen = 0
+    /// Of these, bytes of the body without its chunks.
+    private var bodyLength = 0
+    private var chunks: ChunkedDecoder?
+    private let headLength: Int
     /// What the client has not taken of what was kept.
     private var backlog: ByteBuffer
 
@@ -67,11 +75,13 @@ final class ResponseInspection: ByteSink {
         self.original = original
         self.question = question
         self.kept = kept
+        headLength = kept.headLength
+        chunks = kept.isChunked ? ChunkedDecoder() : nil
         self.limit = limit
         self.inspectedBody = inspectedBody
         self.client = client
         stage = isForwarded ? .passing : .keeping
-        if case .length = question { keepsCopy = false } else { keepsCopy = isForwarded }
+        if case .judgement = question { keepsCopy = isForwarded } else { keepsCopy = false }
         backlog = ByteBuffer(slabs: slabs)
     }
 
@@ -82,15 +92,26 @@ final class ResponseInspection: ByteSink {
     }
 
     /// The whole body, without its chunks; nil if it was too long to be kept.
-    var body: [UInt8]? { kept.bodyLength <= inspectedBody ? kept.body : nil }
+    var body: [UInt8]? { isTold || isTooLongToKeep ? nil : kept.body }
+
+    /// The lines of chunks take memory too, as much as the body again.
+    private var isTooLongToKeep: Bool {
+        bodyLength > inspectedBody || kept.transferredLength > 2 * inspectedBody + Self.framingAllowance
+    }
+
+    /// Bytes of the chunks' lines and of trailers that the smallest limit allows.
+    private static let framingAllowance = 64 << 10
 
     // MARK: Bytes
 
     func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
         switch stage {
         case .keeping:
-            take(UnsafeRawBufferPointer(rebasing: buffer.unread[..<count]))
+            let bytes = UnsafeRawBufferPointer(rebasing: buffer.unread[..<count])
+            kept.append(bytes)
+            look(at: bytes)
             buffer.consume(count)
+            taken += count
             return finding == nil ? .done : .blocked
         case .releasing:
             let outcome = release()
@@ -101,42 +122,49 @@ final class ResponseInspection: ByteSink {
     }
 
     private func pass(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
-        if let limit, taken + count > kept.headLength + limit {
-            finding = .refused(.tooLong(limit: limit))
-            if isEnforced { return .blocked }
-            // Told once.
-            self.limit = nil
-        }
-        if keepsCopy, kept.bodyLength <= inspectedBody {
-            kept.append(UnsafeRawBufferPointer(rebasing: buffer.unread[..<count]))
-        }
+        let fresh = UnsafeRawBufferPointer(rebasing: buffer.unread[..<count].dropFirst(seen - taken))
+        if keepsCopy { kept.append(fresh) }
+        look(at: fresh)
+        if case .refused? = finding, isEnforced { return .blocked }
         let before = buffer.count
         let outcome = client.write(count, from: &buffer)
-        let written = before - buffer.count
-        taken += written
-        // What the client didn't take comes again.
-        if keepsCopy { kept.removeLast(min(count - written, kept.bytes.count)) }
-        if case .emptiness(let error) = question, keepsCopy, finding == nil, !kept.body.isEmpty {
-            finding = .refused(error)
-            keepsCopy = false
-        }
+        taken += before - buffer.count
         return outcome
     }
 
-    private func take(_ bytes: UnsafeRawBufferPointer) {
-        kept.append(bytes)
-        taken += bytes.count
-        if let limit, kept.bodyLength > limit { return finding = .refused(.tooLong(limit: limit)) }
+    /// Looks at bytes of the message that come for the first time.
+    private func look(at fresh: UnsafeRawBufferPointer) {
+        let body = UnsafeRawBufferPointer(rebasing: fresh.dropFirst(headLength - min(headLength, seen)))
+        seen += fresh.count
+        bodyLength += chunks.takeBody(of: body)
+        if let limit, bodyLength > limit {
+            // Told once.
+            self.limit = nil
+            return finding = .refused(.tooLong(limit: limit))
+        }
         switch question {
         case .length: break
-        case .emptiness(let error): if kept.bodyLength > 0, !kept.body.isEmpty { finding = .refused(error) }
+        case .emptiness(let error):
+            guard bodyLength > 0, !isTold else { return }
+            isTold = true
+            finding = .refused(error)
         case .judgement(let judgement):
-            guard kept.bodyLength > inspectedBody else { return }
+            guard isTooLongToKeep, !isTold, keepsCopy || isKeeping else { return }
+            isTold = true
+            let isReported = keepsCopy
+            if isReported { dropCopy() }
             switch judgement.tooLongToJudge {
             case .refuse(let error): finding = .refused(error)
-            case .pass, .rewrite: finding = .unjudged
+            case .pass, .rewrite: if !isReported { finding = .unjudged }
             }
         }
+    }
+
+    private var isKeeping: Bool { if case .keeping = stage { true } else { false } }
+
+    private func dropCopy() {
+        keepsCopy = false
+        kept.clear()
     }
 
     // MARK: Release
@@ -171,5 +199,18 @@ final class ResponseInspection: ByteSink {
         kept.clear()
         stage = .passing
         return .done
+    }
+}
+
+extension ChunkedDecoder? {
+    /// Bytes of the body itself in the next bytes of a message.
+    fileprivate mutating func takeBody(of bytes: UnsafeRawBufferPointer) -> Int {
+        guard case .some(var decoder) = self else { return bytes.count }
+        var copy = Array(bytes)
+        var span = copy.mutableSpan
+        defer { self = decoder }
+        switch decoder.decode(inPlace: &span) {
+        case .passed(let length, _, _), .malformed(_, let length, _): return length
+        }
     }
 }

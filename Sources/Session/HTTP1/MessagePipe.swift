@@ -91,6 +91,9 @@ package struct MessagePipe: ~Copyable {
     /// Drops bytes that are of no use, e.g. an interim response that is not passed on.
     package mutating func skip(_ count: Int) { buffer.consume(count) }
 
+    /// Drops bytes after the first `offset`, which stay.
+    package mutating func remove(_ count: Int, at offset: Int) { buffer.remove(count, at: offset) }
+
     /// Gives the memory back while nothing is on its way.
     package mutating func rest() {
         if !keepsReplay { buffer.releaseIfEmpty() }
