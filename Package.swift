@@ -108,7 +108,7 @@ let package = Package(
         tests("Serialization"),
         tests("Reachability", ["EventLoop"]),
         tests("Transport", ["EventLoop", "TLS", "TestAuthority"]),
-        tests("Session", ["Transport", "Security", "HTTPWire", "Reachability", "EventLoop", "TLS", "TestAuthority"]),
+        tests("Session", ["Transport", "Security", "Serialization", "HTTPWire", "Reachability", "EventLoop", "TLS", "TestAuthority"]),
         tests("Configuration", ["Security", "Serialization", "Session", "HTTPWire", "TLS", "TestAuthority"]),
         tests(
             "Proxy",

@@ -119,7 +119,7 @@ extension ClientConnection {
                 try request.rewritten(contentType: conversion.to.contentType, bodyLength: body.count)
             }
         case .failure(let error):
-            server.refuseRequest(.unserializable(error, host: route.authority.host, entry: route.entry?.location))
+            server.refuseRequest(.unconvertible(error, host: route.authority.host, entry: route.entry?.location))
         }
     }
 

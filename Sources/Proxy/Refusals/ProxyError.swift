@@ -47,6 +47,8 @@ enum ProxyError {
     case notJudged(host: String)
     /// The rules can't write the request as they should.
     indirect case unserializable(RequestSerializationError, host: String, entry: String?)
+    /// The client's body can't be written in the format that the rules want.
+    indirect case unconvertible(RequestSerializationError, host: String, entry: String?)
     /// Too many bodies wait to be converted or judged.
     case notConverted(host: String)
     case codedBody(host: String)
@@ -192,7 +194,8 @@ enum ProxyError {
         case .unacceptable(let error, let source, let host, let policy):
             error.report(of: host, by: source, policy)
         case .notJudged(let host): Self.notJudged(host)
-        case .unserializable(let error, let host, let entry): error.report(of: host, entry: entry)
+        case .unserializable(let error, let host, let entry): error.report(of: host, entry: entry, isClients: false)
+        case .unconvertible(let error, let host, let entry): error.report(of: host, entry: entry, isClients: true)
         case .notConverted(let host): Self.notConverted(host)
         case .codedBody(let host):
             Self.clientError(

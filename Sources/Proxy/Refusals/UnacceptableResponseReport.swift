@@ -57,11 +57,12 @@ extension RefusalReport {
 
 extension RequestSerializationError {
     /// What a client is told of a request that the rules can't write as they should.
-    func report(of host: String, entry: String?) -> RefusalReport {
-        let isClients = if case .malformedBody = reason { true } else { false }
+    /// - Parameter isClients: the client's body is at fault, not what the rules write or the files that they name.
+    func report(of host: String, entry: String?, isClients: Bool) -> RefusalReport {
         let title = "Request for \(host) not sent"
+        let isTooLong = if case .tooLong = reason { true } else { false }
         return RefusalReport(
-            status: isClients ? 400 : 500, reasonPhrase: "\(title): \(self)",
+            status: isClients ? (isTooLong ? 413 : 400) : 500, reasonPhrase: "\(title): \(self)",
             proxyStatusError: isClients ? "http_request_error" : "proxy_configuration_error", details: "\(self)", title: title,
             body: ["\(self).", "The request rules of \(entry ?? "the defaults") ask for it."], host: host)
     }

@@ -7,6 +7,8 @@ Prints JSON lines: {"event": "ready", "port": N} first, then each connection, re
 
 import argparse
 import base64
+import email
+import email.policy
 import fcntl
 import hashlib
 import json
@@ -128,6 +130,83 @@ def echo(peer, _, pause=0):
         "length": length, "sha256": digest.hexdigest(), "trailers": peer.trailers,
         "connection": peer.number,
     }), fields="Content-Type: application/json\r\n")
+
+
+def parts(peer, body):
+    """The parts of a form, as Python's email package reads them."""
+    kind = peer.fields.get("content-type", "")
+    if not kind.startswith("multipart/"):
+        return []
+    form = email.message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + body, policy=email.policy.HTTP)
+    result = []
+    for part in form.iter_parts():
+        data = part.get_payload(decode=True)
+        result.append({
+            "name": part.get_param("name", header="content-disposition"), "file": part.get_filename(),
+            "type": part.get_content_type(), "length": len(data), "sha256": hashlib.sha256(data).hexdigest(),
+            "text": data[:200].decode("latin-1")})
+    return result
+
+
+def received(peer, _):
+    """As /echo, with the body itself, and the parts of a form."""
+    body = b"".join(peer.body())
+    peer.answer(json.dumps({
+        "method": peer.method, "target": peer.target, "lines": peer.lines, "body": body[:1_000_000].decode("latin-1"),
+        "length": len(body), "sha256": hashlib.sha256(body).hexdigest(), "parts": parts(peer, body),
+        "connection": peer.number,
+    }), fields="Content-Type: application/json\r\n")
+
+
+def answer(peer, argument):
+    """/answer/NAME/BASE64URL: these very bytes, and the connection goes on."""
+    for _ in peer.body():
+        pass
+    peer.send(base64.urlsafe_b64decode(argument.split("/")[-1]))
+
+
+def held_answer(peer, argument):
+    """/held-answer/NAME/KIND/BASE64URL: these bytes; after /release/NAME the end (KIND close) or a cut (KIND cut)."""
+    name, kind, text = argument.split("/")
+    peer.send(base64.urlsafe_b64decode(text))
+    say("held", name=name, connection=peer.number)
+    release(name).wait(60)
+    if kind == "cut":
+        peer.cut()
+    else:
+        peer.close_notify()
+    raise EOFError
+
+
+def held_gone(peer, name):
+    """/held-gone/NAME: half a JSON body, and says when the other side has gone."""
+    peer.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n[1, ")
+    say("held", name=name, connection=peer.number)
+    while True:
+        peer.fill()
+
+
+def array(peer, argument):
+    """/array/NAME/FRAMING/N: a JSON array of some N bytes, with a length, in chunks of a few bytes or until the end."""
+    _, framing, count = argument.split("/")
+    body = b"[" + b"1," * (int(count) // 2) + b"1]"
+    peer.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
+    if framing == "length":
+        peer.send(f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    elif framing == "chunked":
+        chunks = b"".join(b"%x\r\n%s\r\n" % (len(body[at:at + 7]), body[at:at + 7]) for at in range(0, len(body), 7))
+        peer.send(b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
+    else:
+        peer.send(b"Connection: close\r\n\r\n" + body)
+        peer.close_notify()
+        raise EOFError
+
+
+def endless(peer, _):
+    """JSON without an end."""
+    peer.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n[\r\n")
+    while True:
+        peer.send("1000\r\n" + "1," * 2048 + "\r\n")
 
 
 def slow_echo(peer, _):
@@ -351,7 +430,8 @@ PATHS = {
     "not-modified": not_modified, "head-length": head_length, "close-when-idle": close_when_idle,
     "die": die, "die-when-reused": die_when_reused, "die-and-stall": die_and_stall, "cut-short": cut_short,
     "early-reset": early_reset, "login": login, "raw": raw, "upgrade": upgrade, "hold": hold,
-    "release": release_held, "silent": silent,
+    "release": release_held, "silent": silent, "received": received, "answer": answer, "held-answer": held_answer,
+    "held-gone": held_gone, "endless": endless, "array": array,
 }
 
 
