@@ -269,6 +269,9 @@ final class ClientConnection {
             record.failed(cause)
             worker.session.complete(&record)
             server.abort()
+        case .open, .inside:
+            completeHeld(cause)
+            server.stop(cause)
         default: server.stop(cause)
         }
     }
@@ -286,6 +289,20 @@ final class ClientConnection {
         guard isUnanswered else { return }
         if record.failure == nil { record.failed("the client's connection broke before it was answered") }
         worker.session.complete(&record)
+    }
+
+    /// The same for one whose body the rules write anew: the exchange that would complete its task has not begun.
+    private func completeHeld(_ cause: String) {
+        guard isOpen, heldTask != nil else { return }
+        record.failed(cause)
+        worker.session.complete(&record)
+    }
+
+    private var isOpen: Bool {
+        switch state {
+        case .open, .inside: true
+        default: false
+        }
     }
 
     /// Lets go of what the state holds.
@@ -344,7 +361,8 @@ extension ClientConnection: HTTP1ServerOwner {
         case .awaitingHandshake, .securing:
             record.failed("the client's TLS handshake took longer than \(timeouts.tlsHandshake)")
         case .authenticating: record.failed("its password was not compared within \(timeouts.idleClient)")
-        case .open, .connecting, .promised, .inside, .relaying, .closed: break
+        case .open, .inside: completeHeld("its body was not converted within \(timeouts.idleClient)")
+        case .connecting, .promised, .relaying, .closed: break
         }
         server.abort()
     }
@@ -352,8 +370,11 @@ extension ClientConnection: HTTP1ServerOwner {
     func clientHasGone(_ why: String) {
         let isAuthenticating = if case .authenticating = state { true } else { false }
         let isGathering = if case .gathering = server.phase { true } else { false }
-        let what = isAuthenticating ? "password was compared" : isGathering ? "body was received" : "origin was connected to"
+        let what =
+            isAuthenticating ? "password was compared"
+            : isGathering ? "body was received" : isOpen ? "body was converted" : "origin was connected to"
         record.failed("client: \(why), while its \(what)")
+        completeHeld("client: \(why), while its \(what)")
         server.abort()
     }
 

@@ -25,7 +25,7 @@ extension ClientConnection {
     }
 
     /// A request whose body the rules have written anew, before it is passed on.
-    private var heldTask: TaskSummary? {
+    var heldTask: TaskSummary? {
         switch server.phase {
         case .gathering: summary("receiving the request's body")
         case .held: summary("converting the request's body")

@@ -77,6 +77,8 @@ final class FormUpload: Downstream {
         switch result {
         case .success(let bytes):
             left -= bytes.count
+            // Else it would grow by what has been sent.
+            outgoing.compact()
             bytes.withUnsafeBytes { outgoing.append(copying: $0) }
             server.exchange.downstreamIsReadable()
         case .failure(let error): server.exchange.requestFailed(.requestBroke(error))

@@ -192,6 +192,7 @@ final class ResponseInspection: ByteSink {
             }
             guard next < kept.bytes.count else { break }
             let count = min(SlabPool.slabSize / 2, kept.bytes.count - next)
+            backlog.compact()
             kept.bytes.withUnsafeBytes { backlog.append(copying: UnsafeRawBufferPointer(rebasing: $0[next..<(next + count)])) }
             next += count
         }
