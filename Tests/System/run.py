@@ -59,6 +59,14 @@ def main_process(machine):
     return properties(machine, "MainPID")["MainPID"]
 
 
+RESTARTS = f"""
+    for time in $(seq 10); do
+        systemctl restart pinproxy || exit 1
+        for request in $(seq 30); do {PROXIED} --output /dev/null {URL} || exit 1; done
+    done
+    """
+
+
 def under_load(machine, script):
     """Nobody is refused while it runs."""
     load = machine.start(f"python3 /root/load.py 7467 {URL}")
@@ -171,7 +179,7 @@ def nobody_else_is(machine):
 
 @case
 def a_restart_under_load_refuses_nobody(machine):
-    return under_load(machine, "for time in 1 2 3 4 5; do systemctl restart pinproxy; done")
+    return under_load(machine, RESTARTS)
 
 
 @case
@@ -234,7 +242,7 @@ def the_first_client_starts_it_by_its_socket(machine):
     equal(machine("systemctl is-active pinproxy").stdout, "inactive\n")
     served(machine, URL)
     equal(machine("systemctl is-active pinproxy").stdout, "active\n")
-    said = under_load(machine, "for time in 1 2 3 4 5; do systemctl restart pinproxy; done")
+    said = under_load(machine, RESTARTS)
     warnings = [event["PINPROXY_CAUSE"] for event in events(machine, "config.warning")]
     # It has the socket from systemd twice, from the unit and as the process before has left it.
     equal([warning for warning in warnings if "hands over" in warning], [], "warnings")
