@@ -189,6 +189,9 @@ import Testing
         }
         // An answer to HEAD has no body that could be wrong.
         #expect(try judge("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 9\r\n\r\n", "--method", "HEAD").code == 0)
+        let trailers = try judge(Self.json + "Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n{}X-Sum: 1\r\n")
+        #expect(trailers.code == 1)
+        #expect(trailers.output.contains("  Note: the response has trailers, which curl -i writes after the body"))
         let short = try judge(Self.json + "Content-Length: 9\r\n\r\n{}")
         #expect(short.code == 0)
         #expect(short.output.contains("  Note: Content-Length is 9, and the file has 2 bytes of body"), "\(short.output)")
@@ -200,6 +203,7 @@ import Testing
         ("\u{0}\u{1}\u{2}\n", "line 1: \"\\u{0}\\u{1}\\u{2}\" is not a status line"),
         ("HTTP/1.1 999 No\r\n\r\n", "line 1: \"HTTP/1.1 999 No\" is not a status line"),
         ("HTTP/1.1 200 OK\r\nDate: x\r\n", "line 3: the file ends within the head, before its empty line"),
+        ("HTTP/1.1 100 Continue\r\n\r\n", "line 1: status 100 is interim, and no final response follows it"),
         ("HTTP/1.1 200 OK\r\n{}\r\n\r\n", "line 2: \"{}\" is not a header field"),
     ]) func namesWhatIsWrongWithTheFile(_ text: String, message: String) throws {
         let outcome = try judge(text)

@@ -37,6 +37,9 @@ struct StoredResponse {
                 guard let next = try? ahead.head() else { break }
                 (head, reader) = (next, ahead)
             }
+            guard head.status >= 200 || head.status == 101 else {
+                throw Defect(line: 1, explanation: "status \(head.status) is interim, and no final response follows it")
+            }
             (status, fields) = (head.status, head.fields)
         } catch {
             throw CommandFailure("\(file): line \(error.line): \(error.explanation); \(Self.advice)")
@@ -71,6 +74,9 @@ struct StoredResponse {
     /// - Parameter isAnswerToHEAD: the request's method is HEAD.
     func remark(isAnswerToHEAD: Bool) -> String? {
         let mayHaveBody = !isAnswerToHEAD && ![204, 205, 304].contains(status)
+        if mayHaveBody, fields.contains(where: { $0.name == "trailer" }) {
+            return "the response has trailers, which curl -i writes after the body: they are judged as part of it"
+        }
         guard mayHaveBody, !isComplete, let declaredLength else { return nil }
         return "Content-Length is \(declaredLength), and the file has \(body.count) bytes of body, which are judged: "
             + "curl -I stores no body, and --compressed stores a decoded one"
