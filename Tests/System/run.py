@@ -237,6 +237,42 @@ def a_wrong_configuration_is_78_and_not_tried_again(machine):
 
 
 @case
+def a_port_in_use_is_named_and_waited_for(machine):
+    machine("systemd-run --unit squatter python3 -c 'import socket, time; s = socket.create_server((\"127.0.0.1\", 7467));"
+            " time.sleep(600)'", check=True)
+    machines.until("the port is taken", 20, lambda: machine("ss -Hltn 'sport = 7467'").stdout != "")
+    equal(machine("systemctl start pinproxy").returncode, 1)
+    machine("journalctl --sync", check=True)
+    contains(machine("journalctl --unit pinproxy --no-pager -n 20").stdout, "127.0.0.1:7467 is already in use")
+    # More often than systemd allows by default.
+    machines.until("it has tried six times", 60, lambda: int(properties(machine, "NRestarts")["NRestarts"]) >= 6)
+    machine("systemctl stop squatter", check=True)
+    machines.until("it is ready", 20, lambda: machine("systemctl is-active pinproxy").stdout == "active\n")
+    served(machine)
+
+
+@case
+def a_state_directory_that_cannot_be_written_is_named_and_waited_for(machine):
+    machine(f"systemctl stop pinproxy && cp -a {STATE} /root/state && mount -t tmpfs -o size=64k tmpfs {STATE}"
+            f" && cp -a /root/state/. {STATE} && rm -f {STATE}/pinproxy.pid", check=True)
+    try:
+        for breaking, reason, repair in [
+            (f"cat /dev/zero > {STATE}/full; true", "No space left on device", f"rm {STATE}/full"),
+            (f"mount -o remount,ro {STATE}", "Read-only file system", f"mount -o remount,rw {STATE}"),
+        ]:
+            machine(breaking, check=True)
+            equal(machine("systemctl start pinproxy").returncode, 1, reason)
+            machine("journalctl --sync", check=True)
+            contains(machine("journalctl --unit pinproxy --no-pager -n 20").stdout, f"{STATE}/pinproxy.pid: {reason}")
+            machine(repair, check=True)
+            machines.until("it is ready", 20, lambda: machine("systemctl is-active pinproxy").stdout == "active\n")
+            served(machine)
+            machine(f"systemctl stop pinproxy && rm -f {STATE}/pinproxy.pid", check=True)
+    finally:
+        machine(f"systemctl stop pinproxy; umount {STATE}; rm -rf /root/state")
+
+
+@case
 def the_first_client_starts_it_by_its_socket(machine):
     machine("systemctl start pinproxy.socket", check=True)
     equal(machine("systemctl is-active pinproxy").stdout, "inactive\n")
@@ -257,8 +293,14 @@ def what_it_may_do_is_confined(machine):
 
 
 @case
+def what_the_system_trusts_outlives_a_fresh_store(machine):
+    machine("pinproxy ca install && update-ca-certificates --fresh", check=True)
+    untold = "curl --silent --show-error --max-time 20 --proxy http://127.0.0.1:7467"
+    equal(machine(f"{untold} {SECURE}", check=True).stdout, "origin\n")
+
+
+@case
 def removal_leaves_the_state(machine):
-    machine("pinproxy ca install", check=True)
     machine("apt-get remove --yes --quiet pinproxy", check=True)
     machine(f"test -e {STATE}/authority.key && test -e /etc/pinproxy/pins.yaml", check=True)
     equal(machine("ss -Hltn 'sport = 7467'").stdout, "", "listeners")
