@@ -72,6 +72,18 @@ struct RuleFormTests {
         }
     }
 
+    /// A pause that the rule asks for doesn't count as an origin's that doesn't answer.
+    @Test func aPauseMayBeLongerThanTheTimeOuts() async throws {
+        try await withTestBed { bed in
+            let shared = try await RuleBed.prepare(
+                bed, rules: ["{path: /received/**, request: {throttle: {packet: 4KiB, delay: 3s}}}"],
+                sections: ["timeouts": ["first_byte: 2s", "idle_client: 2s"]])
+            let run = try await shared.curl(
+                "-H", "Expect:", "--data-binary", String(repeating: "x", count: 6000), shared.url + "/received/slowly")
+            #expect(try ReceivedRequest(run).length == 6000)
+        }
+    }
+
     @Test func formsAreNotForGET() async throws {
         try await withTestBed { bed in
             let shared = try await prepare(bed, path: "\"/received/**\"")

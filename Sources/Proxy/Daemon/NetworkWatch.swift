@@ -81,7 +81,7 @@ final class NetworkWatch {
         var fields: Logger.Metadata = [
             "target": "\(change.target)", "from": "\(change.from)", "to": "\(change.to)", "reason": "\(change.to.reason)",
         ]
-        // Of the link that was lost, where there is none now.
+        // Without a link now, those of the link that was lost.
         if let link = (change.to.path ?? change.from.path)?.link {
             fields["link"] = "\(link.name)"
             fields["kind"] = "\(link.kind.rawValue)"

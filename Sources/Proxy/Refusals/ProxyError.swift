@@ -235,25 +235,31 @@ enum ProxyError {
 
     /// The credentials may be right: it is no 407, after which clients ask for others or give up.
     private static func notCompared(_ limit: Int) -> RefusalReport {
-        var report = clientError(
-            503, "Too many passwords are being checked", "proxy_internal_response",
-            "\(limit) passwords are waiting to be compared, and no more can wait; ask again in a moment")
-        report.extraFields = [("Retry-After", "\(retrySeconds)")]
-        return report
+        later(
+            clientError(
+                503, "Too many passwords are being checked", noRoom,
+                "\(limit) passwords are waiting to be compared, and no more can wait; ask again in a moment"))
     }
 
     private static func notConverted(_ host: String) -> RefusalReport {
-        var report = clientError(
-            503, "Request body for \(host) not converted", "proxy_internal_response",
-            "too many bodies wait to be converted or judged by the rules; ask again in a moment")
-        report.extraFields = [("Retry-After", "\(retrySeconds)")]
-        return report
+        later(
+            clientError(
+                503, "Request body for \(host) not converted", noRoom,
+                "too many bodies wait to be converted or judged by the rules; ask again in a moment"))
     }
 
     private static func notJudged(_ host: String) -> RefusalReport {
-        var report = RefusalReport.origin(
-            503, "Response from \(host) not judged", "proxy_internal_response",
-            "too many responses wait to be judged by the response rules; ask again in a moment", host)
+        later(
+            .origin(
+                503, "Response from \(host) not judged", noRoom,
+                "too many responses wait to be judged by the response rules; ask again in a moment", host))
+    }
+
+    private static let noRoom = "proxy_internal_response"
+
+    /// Of one who found no room: it may ask again.
+    private static func later(_ report: RefusalReport) -> RefusalReport {
+        var report = report
         report.extraFields = [("Retry-After", "\(retrySeconds)")]
         return report
     }

@@ -182,7 +182,10 @@ package final class Exchange: UpstreamReceiver {
         guard let upstream, state.passesRequest else { return }
         switch downstream.passRequest(to: throttle ?? upstream.sink, readable: readable) {
         case .waiting: happened(.requestPaused)
-        case .blocked: happened(.requestStalled)
+        case .blocked:
+            happened(.requestStalled)
+            // A pause that a rule asks for is nobody's delay, however long it is.
+            if let throttle, throttle.isPausing { deadline.clear() }
         case .ended:
             downstream.wantsRead(true)
             record.requestSent(at: session.loop.now)

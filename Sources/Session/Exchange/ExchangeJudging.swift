@@ -128,7 +128,12 @@ extension Exchange {
     private func judged(_ verdict: BodyVerdict) {
         switch verdict {
         case .pass: accept()
-        case .rewrite(let body): accept(rewritten(body))
+        case .rewrite(let body):
+            guard let message = rewritten(body) else {
+                return happened(
+                    .judged(isAccepted: false), because: .bodyBroke("its head can't be written for another body"))
+            }
+            accept(message)
         case .refuse(let error):
             if refuses(error) { happened(.judged(isAccepted: false)) } else { accept() }
         }

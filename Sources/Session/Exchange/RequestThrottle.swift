@@ -25,6 +25,9 @@ final class RequestThrottle: ByteSink {
         }
     }
 
+    /// The next bytes have to wait.
+    var isPausing: Bool { pause.isSet }
+
     func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
         guard !pause.isSet else { return .blocked }
         let before = buffer.count

@@ -32,7 +32,7 @@ public indirect enum ParameterValue: Sendable, Hashable {
     }
 
     /// A word without quotes: a number if JSON has it so, a truth value, else a text. `0755` and `.5` are
-    /// texts: what looks like a number and is none to JSON is more often a code than a quantity.
+    /// texts: what JSON doesn't take for a number, though it looks like one, is more often a code than a quantity.
     public init(word: String) {
         switch word {
         case "true", "True", "TRUE": self = .bool(true)
