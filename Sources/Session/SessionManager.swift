@@ -64,6 +64,9 @@ package final class SessionManager {
         return nextNumber
     }
 
+    /// Tasks that were given a number by this manager.
+    package var taskCount: Int { Int((nextNumber - 1) / numberStride) }
+
     /// A task is known well enough to be told of: told once.
     package func begin(_ record: inout TaskRecord) {
         guard record.announce() else { return }

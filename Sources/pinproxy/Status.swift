@@ -16,7 +16,7 @@ struct Status: ParsableCommand {
             miss, refused or (enforcement: report) let through. pinproxy lint says what the counts mean.
 
             --json prints one object: running, process, state_directory; of a running proxy also configuration, listen, \
-            clients, last_reload (accepted or refused), learning_until; \
+            clients, reachability (a list with target, status, reason, link, kind), last_reload (accepted or refused), learning_until; \
             entries, a list with entry, accepted, misses, last_miss, configured and pins, a list with pin, \
             matches, first, last, configured; times in Unix seconds.
 
@@ -68,6 +68,9 @@ extension StatusReport {
         if let configuration { lines.append("configuration: \(configuration)") }
         if let listen, let clients {
             lines.append("listening on \(listen.joined(separator: ", ")), \(Count(clients, "client"))")
+        }
+        for target in reachability ?? [] {
+            lines.append("\(target.target == "any" ? "network" : target.target): \(target.text)")
         }
         if let lastReload {
             let remark = lastReload == "refused" ? "; pinproxy check says why" : ""

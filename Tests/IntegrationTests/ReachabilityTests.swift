@@ -52,6 +52,40 @@ struct ReachabilityTests {
         }
     }
 
+    @Test func readinessAndStatusTellOfTheNetwork() async throws {
+        try await withTestBed { bed in
+            let network = try await NetworkBed(in: bed)
+            func asked(_ path: String) async throws -> Run {
+                try await bed.run([
+                    "curl", "-sS", "-w", "%{http_code}", "--unix-socket", bed.path("proxy/state/pinproxy/control.sock"),
+                    "http://localhost\(path)",
+                ])
+            }
+            func status() async throws -> String {
+                try await bed.run(
+                    [ProxyProcess.executable, "status", "--config", bed.path("proxy/pinproxy.yaml")],
+                    environment: ProxyProcess.environment(in: bed)
+                ).output
+            }
+            _ = try await network.change(1)
+            let cutOff = try await asked("/readyz")
+            #expect(cutOff.output.contains("this machine has no network: no network link is up"), "\(cutOff)")
+            #expect(cutOff.output.hasSuffix("503"), "\(cutOff)")
+            let told = try await status()
+            #expect(told.contains("\nnetwork: not-reachable (no network link is up)\n"), "\(told)")
+
+            // Without a default route the networks that this machine is in are served.
+            try await network.addUplink()
+            try await eventually("readiness") { try await asked("/readyz").output.hasSuffix("200") }
+            try await network.ip("route add default via 192.0.2.1")
+            _ = try await network.change(2)
+            let found = try await status()
+            #expect(found.contains("\nnetwork: via-wired (up0, route via 192.0.2.1 from 192.0.2.7)\n"), "\(found)")
+            let json = try await asked("/status")
+            #expect(json.output.contains("\"target\":\"any\"") || json.output.contains("\"target\" : \"any\""), "\(json)")
+        }
+    }
+
     /// A machine in a network without a way out of it.
     @Test func withoutADefaultRouteTheOwnNetworkIsReached() async throws {
         try await withTestBed { bed in

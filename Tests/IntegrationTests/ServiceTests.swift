@@ -46,9 +46,15 @@ struct ServiceTests {
             let process = try await process(manager.events, number: 1)
             _ = try await manager.events.first("notify") { $0["READY"] == "1" }
             let alive = try await manager.events.first("notify") { $0["WATCHDOG"] == "1" }
-            #expect(alive["STATUS"] == "Listening on 127.0.0.1:\(manager.port): 0 clients", "\(alive)")
+            let idle = "Listening on 127.0.0.1:\(manager.port); clients: 0; requests: 0; network: "
+            #expect(alive["STATUS"]?.hasPrefix(idle) == true, "\(alive)")
             let client = try RawConnection(port: manager.port)
-            _ = try await manager.events.first("notify") { $0["STATUS"]?.hasSuffix(": 1 client") == true }
+            do {
+                let other = try RawConnection(port: manager.port)
+                try await other.send("CONNECT \"a.test:1\" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+                _ = try await other.response()
+            }
+            _ = try await manager.events.first("notify") { $0["STATUS"]?.contains("; clients: 1; requests: 1;") == true }
             kill(process, SIGHUP)
             let reloading = try await manager.events.first("notify") { $0["RELOADING"] == "1" }
             #expect(reloading["MONOTONIC_USEC"].flatMap { Int($0) } ?? 0 > 0, "\(reloading)")

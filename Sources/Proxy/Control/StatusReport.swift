@@ -28,6 +28,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     /// Where clients are accepted.
     package var listen: [String]?
     package var clients: Int?
+    /// Of the machine and of each target of `reachability`.
+    package var reachability: [TargetStatus]?
     /// `accepted` or `refused`.
     package var lastReload: String?
     /// Until when every host's chains are recorded, if they are.

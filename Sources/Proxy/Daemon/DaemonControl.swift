@@ -11,7 +11,7 @@ extension ProxyDaemon {
     func openControl(_ context: ProxyContext, _ upkeep: PinUpkeep) -> ControlSocket? {
         let path = ControlSocket.path(in: snapshot.stateDirectory)
         let daemon = ControlResources.Daemon(
-            unreadiness: { [unowned self] in isStopping ? "the proxy is stopping" : nil },
+            unreadiness: { [unowned self] in unreadiness },
             status: { [unowned self] in status(upkeep) },
             reload: { [unowned self] in reload() },
             learn: { upkeep.obey($0) })
@@ -34,11 +34,18 @@ extension ProxyDaemon {
         }
     }
 
+    /// Why it can't serve at the moment; nil if it can.
+    private var unreadiness: String? {
+        if isStopping { return "the proxy is stopping" }
+        return network?.isolation.map { "this machine has no network: \($0)" }
+    }
+
     private func status(_ upkeep: PinUpkeep) -> StatusReport {
         var report = StatusReport(process: getpid(), directory: snapshot.stateDirectory, history: upkeep.pinHistory)
         report.configuration = configuration
         report.listen = addresses
         report.clients = workers.reduce(0) { $0 + $1.load.count }
+        report.reachability = network?.targets
         report.lastReload = lastReload
         report.learningUntil = upkeep.learnsUntil
         return report

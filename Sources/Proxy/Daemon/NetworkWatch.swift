@@ -50,6 +50,16 @@ final class NetworkWatch {
 
     func stop() { monitor.stop() }
 
+    /// What is followed and how it is reached now; the machine as a whole first.
+    var targets: [TargetStatus] { monitor.statuses.map { TargetStatus($0.target, $0.status) } }
+
+    /// Why nothing outside of this machine can be reached; nil: something can, or that isn't known.
+    var isolation: String? {
+        guard case .notReachable(let reason)? = monitor.statuses.first(where: { $0.target == .any })?.status, reason.isIsolation
+        else { return nil }
+        return "\(reason)"
+    }
+
     private static func followed(_ targets: [Configuration.ReachabilityTarget]) -> [Target] {
         var followed = [Target.any]
         for target in targets.map(\.watched) where !followed.contains(target) { followed.append(target) }

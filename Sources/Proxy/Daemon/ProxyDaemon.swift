@@ -52,7 +52,7 @@ package final class ProxyDaemon {
     var addresses: [String] { listening.map(\.address.description) }
     /// `accepted` or `refused`; nil: there was none.
     var lastReload: String?
-    private var network: NetworkWatch?
+    private(set) var network: NetworkWatch?
     private var workersUnderWay = 0
     private(set) var isStopping = false
     private var drainTimer: Timer?
@@ -161,7 +161,14 @@ package final class ProxyDaemon {
     }
 
     private func startHeartbeat() {
-        var threads: [Heartbeat.Ask] = workers.map { worker in { answer in worker.perform { _ in answer() } } }
+        var threads: [Heartbeat.Ask] = workers.map { worker in
+            { answer in
+                worker.perform { worker in
+                    worker.tellLoad()
+                    answer()
+                }
+            }
+        }
         if let acceptor { threads.append { answer in acceptor.perform { _ in answer() } } }
         let heartbeat = Heartbeat(loop: loop, intervalNanoseconds: notices.aliveNanoseconds, threads: threads) {
             [unowned self] in notices.alive(summary)
@@ -172,8 +179,10 @@ package final class ProxyDaemon {
 
     private var summary: String {
         let clients = workers.reduce(0) { $0 + $1.load.count }
+        let requests = workers.reduce(0) { $0 + $1.load.requests }
         let state = isStopping ? "Stopping" : "Listening on \(addresses.joined(separator: ", "))"
-        return "\(state): \(clients) \(clients == 1 ? "client" : "clients")"
+        let network = network?.targets.first.map { "; network: \($0.status)" } ?? ""
+        return "\(state); clients: \(clients); requests: \(requests)\(network)"
     }
 
     private func say(_ provenance: AuthorityFiles.Provenance, _ files: AuthorityFiles) {

@@ -80,6 +80,9 @@ final class Worker {
         finishDraining()
     }
 
+    /// For the others who ask, from time to time: a request pays nothing for it.
+    func tellLoad() { load.tell(requests: context.session.taskCount) }
+
     var everyClient: some Collection<ClientConnection> { clients.values }
 
     // MARK: Memory

@@ -1,9 +1,10 @@
 import Synchronization
 
-/// How many clients a worker has, as seen by the one who hands them out.
+/// How much a worker has to do, as seen by other threads.
 final class WorkerLoad: Sendable {
     private let clients = Atomic<Int>(0)
     private let waiting = Atomic<Int>(0)
+    private let taken = Atomic<Int>(0)
     private let vacancy: Vacancy
 
     init(_ vacancy: Vacancy) {
@@ -14,6 +15,11 @@ final class WorkerLoad: Sendable {
     var count: Int { clients.load(ordering: .sequentiallyConsistent) }
     /// Those of them that the worker hasn't taken yet: of one that stalls there are some, always.
     var waitingCount: Int { waiting.load(ordering: .relaxed) }
+
+    /// Requests that it has begun, as it last told.
+    var requests: Int { taken.load(ordering: .relaxed) }
+
+    func tell(requests: Int) { taken.store(requests, ordering: .relaxed) }
 
     func handedOver() {
         clients.add(1, ordering: .relaxed)
