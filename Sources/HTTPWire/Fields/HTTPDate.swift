@@ -1,0 +1,69 @@
+/// The time of a Date or Last-Modified field (RFC 9110 section 5.6.7), in all three forms that a recipient must know:
+/// `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
+package enum HTTPDate {
+    /// Seconds since 1970; nil if it isn't a date. A year of two digits is one from 1970 to 2069. The day of the
+    /// week isn't compared with the date.
+    package static func parse(_ value: Span<UInt8>) -> Int64? {
+        var reader = DecimalReader(ByteRange(0, value.count), in: value)
+        let weekday = reader.word()
+        guard weekday.count >= 3 else { return nil }
+        if reader.take(UInt8(ascii: ",")) { return weekday.count == 3 ? current(&reader) : rfc850(&reader) }
+        return asctime(&reader)
+    }
+
+    private static func current(_ reader: inout DecimalReader) -> Int64? {
+        guard reader.take(.space), let day = reader.digits(2), reader.take(.space), let month = month(&reader),
+            reader.take(.space), let year = reader.digits(4), reader.take(.space), let time = time(&reader),
+            isGMT(&reader)
+        else { return nil }
+        return seconds(year, month, day, time)
+    }
+
+    private static func rfc850(_ reader: inout DecimalReader) -> Int64? {
+        let dash = UInt8(ascii: "-")
+        guard reader.take(.space), let day = reader.digits(2), reader.take(dash), let month = month(&reader),
+            reader.take(dash), let year = reader.digits(2), reader.take(.space), let time = time(&reader),
+            isGMT(&reader)
+        else { return nil }
+        return seconds(year + (year < 70 ? 2000 : 1900), month, day, time)
+    }
+
+    private static func asctime(_ reader: inout DecimalReader) -> Int64? {
+        guard reader.take(.space), let month = month(&reader), reader.take(.space) else { return nil }
+        let isShort = reader.take(.space)
+        guard let day = reader.digits(isShort ? 1 : 2), reader.take(.space), let time = time(&reader),
+            reader.take(.space), let year = reader.digits(4), reader.isAtEnd
+        else { return nil }
+        return seconds(year, month, day, time)
+    }
+
+    private static let months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+
+    private static func month(_ reader: inout DecimalReader) -> Int? {
+        months.firstIndex(of: reader.word()).map { $0 + 1 }
+    }
+
+    private static func time(_ reader: inout DecimalReader) -> Int? {
+        let colon = UInt8(ascii: ":")
+        // 60: a leap second.
+        guard let hour = reader.digits(2), hour < 24, reader.take(colon), let minute = reader.digits(2), minute < 60,
+            reader.take(colon), let second = reader.digits(2), second <= 60
+        else { return nil }
+        return hour * 3600 + minute * 60 + second
+    }
+
+    private static func isGMT(_ reader: inout DecimalReader) -> Bool {
+        reader.take(.space) && reader.word() == "gmt" && reader.isAtEnd
+    }
+
+    /// The days from 1970 by the Gregorian calendar, with years that begin in March, so that the leap day is the last.
+    private static func seconds(_ year: Int, _ month: Int, _ day: Int, _ time: Int) -> Int64? {
+        let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+        let lengths = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+        guard 1...lengths[month - 1] ~= day else { return nil }
+        let marchYear = month > 2 ? year : year - 1
+        let leapDays = marchYear / 4 - marchYear / 100 + marchYear / 400
+        let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
+        return Int64(marchYear * 365 + leapDays + dayOfYear - 719_468) * 86400 + Int64(time)
+    }
+}

@@ -1,0 +1,223 @@
+/// Where a request goes: an http or https URL, in the parts that are needed to send it. Without fragment, which is
+/// never sent, and without user information, which isn't accepted.
+package struct RequestURL: Sendable, Hashable, CustomStringConvertible {
+    /// What the scheme, host and port of a URL say together (RFC 6454): who may see what is meant for one of them.
+    package struct Origin: Sendable, Hashable, CustomStringConvertible {
+        /// https.
+        package let isSecure: Bool
+        package let authority: Authority
+
+        package init(isSecure: Bool, authority: Authority) {
+            self.isSecure = isSecure
+            self.authority = authority
+        }
+
+        package var defaultPort: UInt16 { isSecure ? 443 : 80 }
+
+        /// For a Host field: without the port where it is the scheme's.
+        package var host: String {
+            guard authority.port == defaultPort else { return authority.description }
+            return authority.isIPv6 ? "[\(authority.host)]" : authority.host
+        }
+
+        package var description: String { "\(isSecure ? "https" : "http")://\(host)" }
+    }
+
+    /// Bytes of a Location field, and of the target that comes of it.
+    package static let longest = 8192
+
+    package let origin: Origin
+    /// Path and query as they are sent in origin form: begins with a slash.
+    package let target: [UInt8]
+
+    package var isSecure: Bool { origin.isSecure }
+    package var authority: Authority { origin.authority }
+
+    /// - Parameter target: of a request. A query alone gets a slash in front; anything else but a path (`*`, nothing)
+    ///   becomes one.
+    package init(isSecure: Bool, authority: Authority, target: [UInt8]) {
+        origin = Origin(isSecure: isSecure, authority: authority)
+        let slash = UInt8(ascii: "/")
+        self.target =
+            switch target.first {
+            case slash: target
+            case UInt8(ascii: "?"): [slash] + target
+            default: [slash]
+            }
+    }
+
+    /// The whole URL. For people, show it through ``ShownText``: a query may hold secrets.
+    package var description: String { "\(origin)\(String(decoding: target, as: UTF8.self))" }
+
+    /// What a reference means that was found in the response to this URL (RFC 3986 section 5.2, strict).
+    ///
+    /// Spaces, bytes beyond ASCII and the characters that no URI has (``"<>\^`{|}``) are percent-encoded, as
+    /// browsers do; a backslash never counts as a slash. A percent sign stays, whatever follows. Takes time in
+    /// proportion to both.
+    /// - Parameter location: the value of a Location field.
+    package func resolving(_ location: Span<UInt8>) throws(LocationDefect) -> RequestURL {
+        var reference = location.trimmed(ByteRange(0, location.count))
+        guard !reference.isEmpty else { throw .empty }
+        guard reference.count <= Self.longest else { throw .tooLong(Self.longest) }
+        for offset in reference.offsets where location[offset] < .space || location[offset] == 0x7F {
+            throw .controlCharacter(location[offset])
+        }
+        reference = ByteRange(reference.start, location.first(of: "#", in: reference))
+
+        var isSecure = self.isSecure
+        if let colon = location.schemeEnd(in: reference) {
+            let scheme = ByteRange(reference.start, colon)
+            if location.equals(scheme, ignoringCase: "https") {
+                isSecure = true
+            } else if location.equals(scheme, ignoringCase: "http") {
+                isSecure = false
+            } else {
+                throw .scheme(String(scheme.text(in: location).prefix(40)))
+            }
+            reference = ByteRange(colon + 1, reference.end)
+            guard location.begins(reference, with: "//") else { throw .noHost }
+        }
+        if location.begins(reference, with: "//") {
+            let start = reference.start + 2
+            let end = min(
+                location.first(of: "/", in: ByteRange(start, reference.end)),
+                location.first(of: "?", in: ByteRange(start, reference.end)))
+            let authority = try Self.authority(ByteRange(start, end), in: location, isSecure: isSecure)
+            return try Self.with(isSecure, authority, path: location, ByteRange(end, reference.end), after: nil)
+        }
+        return try Self.with(isSecure, authority, path: location, reference, after: target)
+    }
+
+    private static func authority(
+        _ range: ByteRange, in bytes: Span<UInt8>, isSecure: Bool
+    ) throws(LocationDefect) -> Authority {
+        if range.isEmpty { throw .noHost }
+        switch Authority.parse(bytes.extracting(range.offsets), defaultPort: isSecure ? 443 : 80) {
+        case .success(let authority): return authority
+        case .failure(.userInformation): throw .userInformation
+        case .failure(let error): throw .host(error)
+        }
+    }
+
+    /// - Parameters:
+    ///   - reference: a path with query; empty, or a query alone, mean the base's path, if there is one.
+    ///   - base: the target that the path is relative to.
+    private static func with(
+        _ isSecure: Bool, _ authority: Authority, path bytes: Span<UInt8>, _ reference: ByteRange, after base: [UInt8]?
+    ) throws(LocationDefect) -> RequestURL {
+        let question = bytes.first(of: "?", in: reference)
+        let query = ByteRange(question, reference.end)
+        let written = ByteRange(reference.start, question)
+        let slash = UInt8(ascii: "/")
+        var path: [UInt8]
+        if let base, written.isEmpty {
+            path = query.isEmpty ? base : Array(base.prefix { $0 != UInt8(ascii: "?") })
+        } else {
+            var whole: [UInt8] = []
+            if let base, bytes[written.start] != slash {
+                let basePath = base.prefix { $0 != UInt8(ascii: "?") }
+                whole += basePath[...(basePath.lastIndex(of: slash) ?? basePath.startIndex)]
+            }
+            whole.appendEncoded(written, of: bytes)
+            path = whole.withoutDotSegments()
+        }
+        path.appendEncoded(query, of: bytes)
+        guard path.count <= longest else { throw .tooLong(longest) }
+        return RequestURL(isSecure: isSecure, authority: authority, target: path)
+    }
+}
+
+/// Why a Location field can't be followed.
+package enum LocationDefect: Error, Sendable, Hashable, CustomStringConvertible {
+    case empty, noHost, userInformation
+    /// With the most bytes that are accepted.
+    case tooLong(Int)
+    case controlCharacter(UInt8)
+    case scheme(String)
+    case host(AuthorityError)
+
+    package var description: String {
+        switch self {
+        case .empty: "the Location field is empty"
+        case .noHost: "the Location field is a URL without a host"
+        case .userInformation: "the Location field carries user information (\"@\"), which is not followed"
+        case .tooLong(let most): "the Location field is longer than \(most) bytes, or makes such a URL"
+        case .controlCharacter(let byte):
+            "the Location field has a control character (0x\(byte < 16 ? "0" : "")\(String(byte, radix: 16)))"
+        case .scheme(let scheme): "the Location field has the scheme \"\(scheme)\"; only http and https are followed"
+        case .host(let error): "the Location field names no usable host: \(error)"
+        }
+    }
+}
+
+extension Span<UInt8> {
+    fileprivate func first(of character: Unicode.Scalar, in range: ByteRange) -> Int {
+        let byte = UInt8(ascii: character)
+        for offset in range.offsets where self[offset] == byte { return offset }
+        return range.end
+    }
+
+    fileprivate func begins(_ range: ByteRange, with text: StaticString) -> Bool {
+        range.count >= text.utf8CodeUnitCount
+            && equals(ByteRange(range.start, range.start + text.utf8CodeUnitCount), ignoringCase: "\(text)")
+    }
+
+    /// Where the colon after a scheme stands (RFC 3986 section 3.1); nil without a scheme.
+    fileprivate func schemeEnd(in range: ByteRange) -> Int? {
+        guard !range.isEmpty, self[range.start].isLetter else { return nil }
+        let text = ASCIISet.scheme
+        for offset in range.offsets where !text.contains(self[offset]) {
+            return self[offset] == UInt8(ascii: ":") ? offset : nil
+        }
+        return nil
+    }
+}
+
+extension ASCIISet {
+    /// What RFC 3986 allows nowhere in a URI, of the visible characters, and the space.
+    fileprivate static let outsideURIs = ASCIISet(" \"<>\\^`{|}")
+}
+
+extension [UInt8] {
+    fileprivate mutating func appendEncoded(_ range: ByteRange, of bytes: Span<UInt8>) {
+        let digits = Array("0123456789ABCDEF".utf8)
+        let outside = ASCIISet.outsideURIs
+        for offset in range.offsets {
+            let byte = bytes[offset]
+            if byte >= 0x80 || outside.contains(byte) {
+                self += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            } else {
+                append(byte)
+            }
+        }
+    }
+
+    /// A path from the root without its `.` and `..` (RFC 3986 section 5.2.4).
+    fileprivate func withoutDotSegments() -> [UInt8] {
+        let slash = UInt8(ascii: "/")
+        let dot = UInt8(ascii: ".")
+        var out: [UInt8] = []
+        out.reserveCapacity(count)
+        /// Where the segments that are kept begin, each with its slash.
+        var starts: [Int] = []
+        var position = 0
+        while position < count {
+            var end = position + 1
+            while end < count, self[end] != slash { end += 1 }
+            let segment = self[(position + 1)..<end]
+            let isLast = end == count
+            switch segment {
+            case [dot]:
+                if isLast { out.append(slash) }
+            case [dot, dot]:
+                if let start = starts.popLast() { out.removeSubrange(start...) }
+                if isLast { out.append(slash) }
+            default:
+                starts.append(out.count)
+                out += self[position..<end]
+            }
+            position = end
+        }
+        return out
+    }
+}
