@@ -1,0 +1,154 @@
+package import HTTPWire
+package import Serialization
+import Synchronization
+
+/// Answers Basic (RFC 7617) and Digest (RFC 7616) challenges from configured credentials, and knows which answers were
+/// accepted, so that later requests of the same protection space carry one from the start.
+///
+/// One for all workers. A nonce's count is taken under a lock, each once; whatever takes time is done outside of it.
+/// What a server says is bounded: ``mostSpaces`` origins with credentials, of each ``Space/mostNonces`` nonces and
+/// ``Space/mostFolders`` folders, those used last.
+///
+/// The order of calls for one exchange:
+/// 1. ``authorization(for:target:at:credentials:)`` before the request is sent;
+/// 2. on 401, ``answer(to:method:target:at:credentials:previous:)`` with what was sent; nil: the client gets the 401;
+/// 3. on any other final response, ``accepted(_:target:at:credentials:info:)`` with what was sent.
+package final class ChallengeMemory: Sendable {
+    /// Pairs of origin and credentials.
+    static let mostSpaces = 256
+
+    private struct Key: Hashable {
+        let origin: RequestURL.Origin
+        let credentials: Credentials
+    }
+
+    private struct Memory {
+        var spaces: [Key: Space] = [:]
+        var clock: UInt64 = 0
+
+        /// Looks at what is known, and counts as a use.
+        mutating func with<Result>(_ key: Key, _ body: (inout Space) -> Result) -> Result {
+            clock += 1
+            if spaces[key] == nil, spaces.count >= ChallengeMemory.mostSpaces { forgetOldest() }
+            spaces[key, default: Space()].lastUse = clock
+            return body(&spaces[key]!)
+        }
+
+        /// A quarter at a time, so that it isn't done for every new origin.
+        private mutating func forgetOldest() {
+            let oldest = spaces.sorted { $0.value.lastUse < $1.value.lastUse }.prefix(ChallengeMemory.mostSpaces / 4)
+            for (key, _) in oldest { spaces[key] = nil }
+        }
+    }
+
+    private let memory = Mutex(Memory())
+
+    package init() {}
+
+    /// Pairs of origin and credentials of which something is known.
+    package var spaceCount: Int { memory.withLock { $0.spaces.count } }
+
+    /// What a request is to carry unasked; nil: nothing was accepted yet where it goes.
+    /// - Parameters:
+    ///   - method: as it is sent.
+    ///   - target: path and query as they are sent.
+    package func authorization(
+        for method: [UInt8], target: [UInt8], at origin: RequestURL.Origin, credentials: Credentials
+    ) -> ChallengeAnswer? {
+        let use = memory.withLock { memory -> Space.Use? in
+            let key = Key(origin: origin, credentials: credentials)
+            // Who only asks leaves nothing behind.
+            guard memory.spaces[key] != nil else { return nil }
+            return memory.with(key) { $0.unasked(for: target, at: origin) }
+        }
+        return use.flatMap { write($0, credentials, method, target, isUnasked: true, number: 0) }
+    }
+
+    /// The strongest answer to a 401 that can be given; nil if there is none, or the same credentials were refused
+    /// already. An exchange gets ``ChallengeAnswer/most`` at most, whatever the server says.
+    /// - Parameters:
+    ///   - challenges: of all WWW-Authenticate fields.
+    ///   - previous: what the refused request carried of this type; nil: nothing.
+    package func answer(
+        to challenges: [Challenge], method: [UInt8], target: [UInt8], at origin: RequestURL.Origin,
+        credentials: Credentials, previous: ChallengeAnswer?
+    ) -> ChallengeAnswer? {
+        let key = Key(origin: origin, credentials: credentials)
+        if let previous { forget(previous, target, key) }
+        let number = (previous?.number ?? 0) + 1
+        guard number <= ChallengeAnswer.most else { return nil }
+        // The first of the strongest: a server lists them in the order of its preference.
+        let digests = challenges.compactMap(DigestChallenge.init)
+        let strength = digests.map(\.digest.strength).max()
+        guard let strongest = digests.first(where: { $0.digest.strength == strength }) else {
+            // Who has refused a digest doesn't get the password itself, unless the digest was a guess of ours.
+            let isRefused = previous.map { !$0.isUnasked || $0.proof.isBasic } ?? false
+            guard !isRefused, challenges.contains(where: \.isAnswerableBasic) else { return nil }
+            return write(.basic, credentials, method, target, isUnasked: false, number: number)
+        }
+        if case .digest(let refused) = previous?.proof {
+            // The password is wrong, unless the server says that only the nonce was, or the nonce was a guess of ours.
+            let isAnother = previous?.isUnasked == true && !strongest.isSameTry(as: refused)
+            guard strongest.isStale || isAnother else { return nil }
+        } else if let previous, !previous.isUnasked {
+            return nil
+        }
+        let use = memory.withLock { $0.with(key) { $0.asked(by: strongest) } }
+        return use.flatMap { write($0, credentials, method, target, isUnasked: false, number: number) }
+    }
+
+    /// The request that carried an answer got a final response other than 401.
+    /// - Parameter info: the value of Authentication-Info (RFC 7616 section 3.5), with the nonce to use from now on;
+    ///   nil: no field.
+    package func accepted(
+        _ answer: ChallengeAnswer, target: [UInt8], at origin: RequestURL.Origin, credentials: Credentials,
+        info: [UInt8]?
+    ) {
+        let key = Key(origin: origin, credentials: credentials)
+        switch answer.proof {
+        case .basic: memory.withLock { $0.with(key) { $0.accepted(folderOf: target) } }
+        case .digest(let challenge):
+            let next = info.flatMap { AuthParameters.parse($0.span)?["nextnonce"] }
+                .flatMap { $0.isEmpty || $0.count > DigestChallenge.longest ? nil : challenge.with(nonce: $0) }
+            memory.withLock { $0.with(key) { $0.accepted(challenge, next: next) } }
+        }
+    }
+
+    private func forget(_ answer: ChallengeAnswer, _ target: [UInt8], _ key: Key) {
+        memory.withLock { memory in
+            guard memory.spaces[key] != nil else { return }
+            memory.with(key) { space in
+                switch answer.proof {
+                case .basic: space.refused(at: target)
+                case .digest(let challenge): space.refused(challenge)
+                }
+            }
+        }
+    }
+
+    private func write(
+        _ use: Space.Use, _ credentials: Credentials, _ method: [UInt8], _ target: [UInt8], isUnasked: Bool, number: Int
+    ) -> ChallengeAnswer? {
+        switch use {
+        case .basic:
+            ChallengeAnswer(
+                value: Array(credentials.basicAuthorization.text.utf8), proof: .basic, isUnasked: isUnasked,
+                number: number)
+        case .digest(let nonce):
+            nonce.challenge.authorization(
+                credentials, method: method, target: target, count: nonce.count, clientNonce: nonce.clientNonce
+            ).map { ChallengeAnswer(value: $0, proof: .digest(nonce.challenge), isUnasked: isUnasked, number: number) }
+        }
+    }
+}
+
+extension ChallengeAnswer.Proof {
+    fileprivate var isBasic: Bool {
+        if case .basic = self { true } else { false }
+    }
+}
+
+extension Challenge {
+    /// RFC 7617 wants a realm; the answer doesn't depend on it.
+    fileprivate var isAnswerableBasic: Bool { scheme == "basic" && token68 == nil }
+}
