@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Proxy
 
 /// The variables that make a program use the proxy and trust its authority.
 struct ClientEnvironment {
@@ -60,10 +61,16 @@ struct ProxyURL: CustomStringConvertible {
     var port: UInt16
 
     /// The first address that is listened on; for "all addresses" the loopback one.
-    init(_ settings: ProxySettings) throws {
-        guard let address = settings.listen.first(where: { $0.port != 0 }) else {
+    /// - Parameter inherited: where it listens by the sockets of systemd.
+    init(_ settings: ProxySettings, inherited: ListenFile) throws {
+        let written = settings.listen.addresses.first { $0.port != 0 }
+        let handedOver = settings.listen.takesInherited ? inherited.read().lazy.compactMap { ListenAddress($0) }.first : nil
+        guard let address = written ?? handedOver else {
             throw CommandFailure(
-                "the port of the proxy is chosen when it starts (listen: …:0), so it can't be known here")
+                settings.listen.takesInherited
+                    ? "proxy.listen is systemd, and no proxy has left word of its sockets (\(inherited.path)): "
+                        + "start it once (systemctl start pinproxy)"
+                    : "the port of the proxy is chosen when it starts (listen: …:0), so it can't be known here")
         }
         scheme = settings.tls == nil ? "http" : "https"
         port = address.port

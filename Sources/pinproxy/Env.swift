@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Configuration
 internal import Foundation
+internal import Proxy
 
 struct Env: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -80,7 +81,7 @@ extension ConfigurationOptions {
         }
         let authority = absolute(snapshot.authority.certificatePath)
         let bundle = absolute(try TrustBundle.prepare(authority: authority, in: directories))
-        let proxy = try ProxyURL(snapshot.proxy)
+        let proxy = try ProxyURL(snapshot.proxy, inherited: ListenFile(in: snapshot.stateDirectory))
         if snapshot.proxy.users != nil {
             Standard.error(
                 "pinproxy: the proxy asks for a name and a password (proxy.users): put them into the URLs, as in "

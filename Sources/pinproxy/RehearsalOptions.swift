@@ -34,7 +34,7 @@ extension Rehearsal {
         let own = (try? SmallFile.read(snapshot.authority.certificatePath))
             .flatMap { try? Certificate(derOrPEM: $0.bytes) }
         self.init(
-            upstream: snapshot.upstream, timeouts: snapshot.timeouts, ownAuthority: own, listen: snapshot.proxy.listen,
+            upstream: snapshot.upstream, timeouts: snapshot.timeouts, ownAuthority: own, listen: snapshot.proxy.listen.addresses,
             unixTime: clock)
     }
 

@@ -26,7 +26,8 @@ struct Run: ParsableCommand {
         let snapshot = try options.load()
         let file = try options.file()
         let state = StateFiles(directory: snapshot.stateDirectory)
-        try state.create()
+        // Without it there is no lock either, which says so.
+        try? state.create()
         // A reload that comes before the daemon listens to signals waits for it.
         var early = sigset_t()
         sigemptyset(&early)
@@ -43,6 +44,18 @@ struct Run: ParsableCommand {
             snapshot.log, journal: journal, isJournalUsual: journal != nil && SystemJournal.isStandardError)
         defer { output.finish() }
         let logger = Logger(label: "pinproxy") { _ in EventLogHandler(output: output) }
+        if let problem = lock.problem {
+            logger.warning(
+                "state.unwritable",
+                metadata: [
+                    "file": "\(state.processID)", "cause": "\(problem)",
+                    "effect": """
+                        the proxy serves without it: pinproxy status, reload, tasks and learn may not find it, and a second \
+                        proxy may not be kept out of \(snapshot.stateDirectory); make room there, or make it writable, and \
+                        restart the proxy
+                        """,
+                ])
+        }
         if !leftovers.isEmpty {
             logger.notice(
                 "state.leftovers",
@@ -59,9 +72,15 @@ struct Run: ParsableCommand {
                 })
             try daemon.run()
         } catch {
-            throw CommandFailure("\(error)")
+            throw CommandFailure(code: Self.code(of: error), message: "\(error)")
         }
         withExtendedLifetime(lock) {}
+    }
+
+    /// What the next start would meet again is a fault of the configuration, and no reason to try it.
+    private static func code(of error: any Error) -> Int32 {
+        let isOfConfiguration = error is MissingSocket || (error as? AuthorityError)?.isOfConfiguration == true
+        return isOfConfiguration ? CommandFailure.configuration : 1
     }
 
     private static var notices: ProxyDaemon.Notices {

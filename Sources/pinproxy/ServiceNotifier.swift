@@ -43,10 +43,11 @@ enum ServiceNotifier {
             for index in 0..<Int(count) { free(names[index]) }
             free(names)
         }
-        return (0..<count).compactMap { index in
+        return (0..<count).map { index in
             let descriptor = SD_LISTEN_FDS_START + index
-            guard sd_is_socket(descriptor, AF_UNSPEC, Int32(SOCK_STREAM.rawValue), 1) > 0 else { return nil }
-            return InheritedSocket(raw: descriptor, name: names[Int(index)].map { String(cString: $0) } ?? "")
+            return InheritedSocket(
+                raw: descriptor, name: names[Int(index)].map { String(cString: $0) } ?? "",
+                isListener: sd_is_socket_inet(descriptor, AF_UNSPEC, Int32(SOCK_STREAM.rawValue), 1, 0) > 0)
         }
     }
 }

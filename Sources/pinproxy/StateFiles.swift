@@ -32,27 +32,39 @@ struct StateFiles {
 
 /// The lock that keeps a second proxy out of a state directory. The system releases it when the
 /// process ends, however it ends, so that a stale file is never taken for a running proxy.
+///
+/// A disk that is full or can't be written is no reason to leave a machine without its proxy: then there is a lock without
+/// the process id, or none, and ``problem`` says why.
 final class ProcessLock {
     private let descriptor: Int32
+    /// Why other commands can't find this process by its file; nil: they can.
+    let problem: String?
 
     /// - Parameter path: made if it isn't there; holds the process id.
+    /// - Throws: if another process has the lock.
     init(_ path: String) throws {
-        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
-        guard descriptor >= 0 else { throw CommandFailure("\(path): \(systemReason())") }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+        var problem: String?
+        var descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+        if descriptor < 0 {
+            problem = systemReason()
+            descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        }
+        if descriptor >= 0, flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK {
             let holder = Self.holder(path).map { " (process \($0))" } ?? ""
             close(descriptor)
             throw CommandFailure("another pinproxy\(holder) is running with this state directory: \(path) is locked")
         }
+        // Over the old number, and cut afterwards: on a full disk the old one's room is there.
         let text = Array("\(getpid())\n".utf8)
-        guard ftruncate(descriptor, 0) == 0, write(descriptor, text, text.count) == text.count else {
-            close(descriptor)
-            throw CommandFailure("\(path): \(systemReason())")
+        if problem == nil, pwrite(descriptor, text, text.count, 0) != text.count || ftruncate(descriptor, off_t(text.count)) != 0 {
+            problem = systemReason()
         }
+        self.descriptor = descriptor
+        self.problem = problem
     }
 
     deinit {
-        close(descriptor)
+        if descriptor >= 0 { close(descriptor) }
     }
 
     /// The process that holds the lock; nil if none does.

@@ -1,5 +1,6 @@
 import Configuration
 import Foundation
+import Proxy
 import TestAuthority
 import Testing
 
@@ -108,13 +109,25 @@ import Testing
         }
     }
 
+    /// The address is the socket unit's; who may not ask the proxy reads what it has left.
+    @Test func theSocketsOfSystemdAreThoseThatTheProxyHasLeft() throws {
+        let bed = try CommandBed(configuration: "proxy: {listen: systemd}\npins: null\n")
+        #expect(try bed.configured("ca", "create").code == 0)
+        let unknown = try bed.configured("env")
+        #expect(unknown.code == 1, "\(unknown)")
+        #expect(unknown.errors.contains("proxy.listen is systemd, and no proxy has left word of its sockets"), "\(unknown)")
+        try bed.write("state/pinproxy/listen", "0.0.0.0:4711\n[::1]:4711\n")
+        #expect(try evaluated(bed)["HTTPS_PROXY"] == "http://127.0.0.1:4711")
+    }
+
     @Test(arguments: [
         (nil, ""), ("-Xmx1g", "-Xmx1g "), ("-Dhttps.proxyHost=old -Xss1m -Dhttp.proxyPort=1", "-Xss1m "),
     ]) func keepsOtherOptionsOfJava(_ present: String?, _ kept: String) throws {
         let bed = try CommandBed()
         let snapshot = try Snapshot.load(bed.path("pinproxy.yaml"), stateDirectory: bed.path("state"))
         let environment = ClientEnvironment(
-            proxy: try ProxyURL(snapshot.proxy), bundle: "b", authority: "a", javaOptions: present)
+            proxy: try ProxyURL(snapshot.proxy, inherited: ListenFile(in: snapshot.stateDirectory)), bundle: "b",
+            authority: "a", javaOptions: present)
         let options = environment.variables.first { $0.name == "JAVA_TOOL_OPTIONS" }?.value
         #expect(
             options == kept

@@ -166,7 +166,7 @@ import Testing
         try FileManager.default.setAttributes(
             [.posixPermissions: 0o644], ofItemAtPath: bed.path("state/pinproxy/authority.key"))
         let outcome = try bed.configured("run")
-        #expect(outcome.code == 1)
+        #expect(outcome.code == 78)
         #expect(outcome.errors.contains("authority.key is open to other users (mode 644)"))
     }
 }

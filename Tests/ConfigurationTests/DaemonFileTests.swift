@@ -30,7 +30,7 @@ import Testing
 
     @Test func hasTheDefaultsOfTheContract() throws {
         let snapshot = try load("proxy:\n")
-        #expect(snapshot.proxy.listen.map(\.description) == ["127.0.0.1:7467"])
+        #expect(snapshot.proxy.listen.addresses.map(\.description) == ["127.0.0.1:7467"])
         #expect(snapshot.proxy.allowClients.map(\.description) == ["127.0.0.0/8", "::1"])
         #expect(snapshot.proxy.workers == nil)
         #expect(snapshot.proxy.users == nil)
@@ -85,7 +85,7 @@ import Testing
             log: {level: debug, format: json, access: false}
             pins: null
             """, ["users": "# comment\nann:$2y$05$abcdefghijklmnopqrstuuABCDEFGHIJKLMNOPQRSTUVWXYZ01234\n\n"])
-        #expect(snapshot.proxy.listen.map(\.description) == ["192.0.2.1:80", "[2001:db8::1]:0"])
+        #expect(snapshot.proxy.listen.addresses.map(\.description) == ["192.0.2.1:80", "[2001:db8::1]:0"])
         #expect(snapshot.proxy.workers == 3)
         #expect(snapshot.proxy.users?.lines == ["ann:$2y$05$abcdefghijklmnopqrstuuABCDEFGHIJKLMNOPQRSTUVWXYZ01234"])
         #expect(snapshot.proxy.allowClients.map(\.description) == ["10.0.0.0/8", "::/0"])
@@ -138,9 +138,9 @@ import Testing
         ("proxy: {listen: 1.2.3.4:70000}\n", "1:17: error: listen: \"70000\" is not a port; write a number from 0 to 65535"),
         ("proxy: {listen: ::1:80}\n", "1:17: error: listen: an IPv6 address stands in brackets, and in quotes because of them; write an address and a port, e.g. 127.0.0.1:7467 or \"[::1]:7467\""),
         ("proxy: {listen: \"[1.2.3.4]:80\"}\n", "1:17: error: listen: only IPv6 addresses stand in brackets; write 1.2.3.4:80"),
-        ("proxy: {listen: []}\n", "1:17: error: listen: the list is empty; the proxy needs an address"),
+        ("proxy: {listen: []}\n", "1:17: error: listen: the list is empty; write an address, or systemd"),
+        ("proxy: {listen: [systemd, host:80]}\n", "1:27: error: listen: \"host\" is not an IP address; write an address and a port, e.g. 127.0.0.1:7467 or \"[::1]:7467\""),
         ("proxy: {listen: [1.2.3.4:80, 1.2.3.4:80]}\n", "1:30: error: listen: 1.2.3.4:80 is written twice"),
-        ("proxy: {listen: systemd}\n", "1:17: error: listen: socket activation (listen: systemd) is not built yet in this version"),
         ("proxy: {allow_clients: [10.0.0.0/33]}\n", "1:25: error: allow_clients: \"10.0.0.0/33\": what follows the slash must be a number from 0 to 32"),
         ("proxy: {allow_clients: [10.1.0.0/8]}\n", "1:25: error: allow_clients: \"10.1.0.0/8\" has bits set beyond its first 8"),
         ("proxy: {allow_clients: [lan]}\n", "1:25: error: allow_clients: \"lan\" is not an IP address or range; write e.g. 127.0.0.0/8, 192.0.2.7 or ::1"),

@@ -4,15 +4,18 @@ import Testing
 /// The proxy as a service of systemd: what it says, what it is handed, and what outlives it.
 @Suite(.timeLimit(.minutes(2)))
 struct ServiceTests {
-    private func manager(_ bed: TestBed) async throws -> PythonPeer {
-        try ProxyProcess.write(to: bed, folder: "proxy", pins: "hosts: []\n", trust: nil)
+    private func manager(
+        _ bed: TestBed, listen: String = "127.0.0.1:0", socket: String = "proxy"
+    ) async throws -> PythonPeer {
+        try ProxyProcess.write(
+            to: bed, folder: "proxy", pins: "hosts: []\n", trust: nil, sections: ["proxy": ["listen: \(listen)"]])
         try bed.file("proxy/hosts", "")
         return try await PythonPeer(
             in: bed, script: "service_manager.py",
             [
                 bed.path("proxy/pinproxy.yaml"), "/usr/bin/env", "XDG_STATE_HOME=\(bed.path("proxy/state"))",
                 ProxyProcess.executable, "run", "--config", bed.path("proxy/pinproxy.yaml"),
-            ])
+            ], launcher: ["/usr/bin/env", "SOCKET_NAME=\(socket)"])
     }
 
     private func process(_ events: EventLog, number: Int) async throws -> pid_t {
@@ -37,6 +40,52 @@ struct ServiceTests {
             #expect(answer["line"]?.hasPrefix("HTTP/1.1 400") == true, "\(answer)")
             kill(try await process(manager.events, number: 2), SIGTERM)
             #expect(try await manager.process.ending() == .exited(0))
+        }
+    }
+
+    /// `listen: systemd`: whatever address the unit has, and at each start.
+    @Test func theSocketsThatSystemdNamesAreTaken() async throws {
+        try await withTestBed { bed in
+            let manager = try await manager(bed, listen: "systemd")
+            let first = try await process(manager.events, number: 1)
+            let ready = try await manager.events.first("proxy.ready")
+            #expect(ready["listen"] == "127.0.0.1:\(manager.port)", "\(ready)")
+            #expect(try bed.contents("proxy/state/pinproxy/listen") == "127.0.0.1:\(manager.port)\n")
+            // A reload can't have others.
+            try ProxyProcess.write(
+                to: bed, folder: "proxy", pins: "hosts: []\n", trust: nil,
+                sections: ["proxy": ["listen: 127.0.0.1:0"]])
+            kill(first, SIGHUP)
+            let warning = try await manager.events.first("config.warning") {
+                $0["cause"]?.hasPrefix("proxy.listen (systemd) has changed") == true
+            }
+            #expect(warning["cause"]?.contains("at the next start") == true, "\(warning)")
+            #expect((try? RawConnection(port: manager.port)) != nil)
+            try ProxyProcess.write(
+                to: bed, folder: "proxy", pins: "hosts: []\n", trust: nil, sections: ["proxy": ["listen: systemd"]])
+            kill(first, SIGTERM)
+            let ended = try await manager.events.first("ended")
+            // systemd has it already.
+            #expect(ended["code"] == "0" && ended["stored"] == "0", "\(ended)")
+            let answer = try await manager.events.first("answered")
+            #expect(answer["line"]?.hasPrefix("HTTP/1.1 400") == true, "\(answer)")
+            kill(try await process(manager.events, number: 2), SIGTERM)
+            #expect(try await manager.process.ending() == .exited(0))
+        }
+    }
+
+    /// The configuration and the units don't agree: neither is guessed at, and it is not tried again.
+    @Test(arguments: ["other", "admin"])
+    func aSocketOfAnotherNameIsNotTheProxys(_ name: String) async throws {
+        try await withTestBed { bed in
+            let manager = try await manager(bed, listen: "systemd", socket: name)
+            let ended = try await manager.events.first("ended")
+            #expect(ended["code"] == "78", "\(ended)")
+            try await eventually("the reason") {
+                manager.process.output.lines.contains {
+                    $0.contains("proxy.listen is systemd, and systemd hands over no TCP socket named \"proxy\": start pinproxy.socket")
+                }
+            }
         }
     }
 

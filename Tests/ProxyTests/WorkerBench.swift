@@ -46,7 +46,7 @@ final class WorkerBench {
             try WorkerThread.start(number: $0, context: context, configuration: configuration, vacancy: vacancy)
         }
         let any = SocketAddress(ip: try #require(IPAddress("127.0.0.1")), port: 0)
-        let sockets = try ListeningSocket.open(on: [any], namedIn: file)
+        let sockets = try ListeningSocket.open(.proxy, on: [any], namedIn: file)
         port = sockets[0].address.port
         acceptor = try LoopThread.start("acceptor", stackSize: 128 << 10) { loop in
             Acceptor(

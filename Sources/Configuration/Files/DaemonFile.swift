@@ -39,7 +39,7 @@ struct DaemonFile {
         let result = DaemonFile(
             proxy: proxy,
             authority: authority,
-            upstream: reader.upstream(root.section("upstream"), authority: authority, listen: proxy.listen),
+            upstream: reader.upstream(root.section("upstream"), authority: authority, listen: proxy.listen.addresses),
             timeouts: reader.timeouts(root.section("timeouts")),
             limits: reader.limits(root.section("limits")),
             log: reader.log(root.section("log")),
@@ -60,7 +60,7 @@ struct DaemonFileReader {
     func authority(_ section: Section) -> AuthoritySettings {
         func path(_ key: String, _ name: String) -> String {
             let path = section.read(key, .path) ?? name
-            return path.hasPrefix("/") ? path : stateDirectory + "/" + path
+            return FileContents.resolve(path, relativeTo: stateDirectory + "/")
         }
         defer { section.finish() }
         return AuthoritySettings(
@@ -146,6 +146,12 @@ extension Form where Value == String {
         Form { text in
             if text.isEmpty { return .failure(Reason("the path is empty")) }
             if text.contains("://") { return .failure(Reason("\"\(text)\" is a URL, not a path")) }
+            if text.hasPrefix(ServiceCredential.prefix) {
+                let name = text.dropFirst(ServiceCredential.prefix.utf8.count)
+                guard ServiceCredential.isName(name) else {
+                    return .failure(Reason("\"\(name)\" is not a credential's name: letters, digits and the like, no / or :"))
+                }
+            }
             if text.hasPrefix("~") { return .failure(Reason("\"~\" is not expanded; write the whole path")) }
             return .success(text)
         }

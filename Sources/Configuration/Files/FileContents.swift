@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Security
 
 /// Reading of files, with reasons for people.
 enum FileContents {
@@ -8,7 +9,7 @@ enum FileContents {
     static func read(_ path: String, limit: Int = limit) -> Result<[UInt8], Reason> {
         // Opened so that a pipe which nobody writes to isn't waited for: a reload would stop the proxy.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else { return .failure(Reason(String(cString: strerror(errno)))) }
+        guard descriptor >= 0 else { return .failure(Reason(reason(errno, path))) }
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return .failure(Reason(String(cString: strerror(errno)))) }
@@ -31,15 +32,23 @@ enum FileContents {
     /// Why a file that is read later could not be read now; nil if it could.
     static func reasonAgainstReading(_ path: String) -> String? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else { return String(cString: strerror(errno)) }
+        guard descriptor >= 0 else { return reason(errno, path) }
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return String(cString: strerror(errno)) }
         return status.st_mode & S_IFMT == S_IFREG ? nil : "not a regular file"
     }
 
-    /// A path as written in a file: relative ones are relative to that file's directory.
+    private static func reason(_ code: Int32, _ path: String) -> String {
+        ServiceCredential.absence(path, code) ?? String(cString: strerror(code))
+    }
+
+    /// A path as written in a file: relative ones are relative to that file's directory, and `credential:NAME` is what
+    /// systemd hands over.
     static func resolve(_ path: String, relativeTo file: String) -> String {
+        if path.hasPrefix(ServiceCredential.prefix) {
+            return ServiceCredential.path(path.dropFirst(ServiceCredential.prefix.utf8.count))
+        }
         guard !path.hasPrefix("/"), let slash = file.lastIndex(of: "/") else { return path }
         return file[...slash] + path
     }

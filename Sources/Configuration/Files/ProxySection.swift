@@ -4,7 +4,7 @@ internal import TLS
 extension DaemonFileReader {
     func proxy(_ section: Section) -> ProxySettings {
         let settings = ProxySettings(
-            listen: listen(section),
+            listen: section.listen(default: ListenAddress(ip: "127.0.0.1", port: 7467)),
             tls: identity(section),
             workers: section.read("workers", .workers) ?? nil,
             users: users(section),
@@ -13,22 +13,6 @@ extension DaemonFileReader {
         section.finish()
         warnIfOpen(settings, section)
         return settings
-    }
-
-    private func listen(_ section: Section) -> [ListenAddress] {
-        guard let values = section.list("listen") else { return [ListenAddress(ip: "127.0.0.1", port: 7467)] }
-        var addresses: [ListenAddress] = []
-        for value in values {
-            guard let address = section.scalar(value, "listen", Form(read: ListenAddress.parse)) else { continue }
-            if address.port != 0, addresses.contains(address) {
-                section.error(value, "listen: \(address) is written twice")
-            }
-            addresses.append(address)
-        }
-        if values.isEmpty, let value = section.value("listen") {
-            section.error(value, "listen: the list is empty; the proxy needs an address")
-        }
-        return addresses
     }
 
     private func identity(_ section: Section) -> Identity? {
@@ -52,7 +36,8 @@ extension DaemonFileReader {
     /// the network with it.
     private func warnIfOpen(_ settings: ProxySettings, _ section: Section) {
         guard settings.users == nil, let value = section.value("allow_clients"),
-            settings.listen.contains(where: { !$0.isLoopback }),
+            // Which addresses systemd's sockets have, its units say.
+            settings.listen.takesInherited || settings.listen.addresses.contains(where: { !$0.isLoopback }),
             settings.allowClients.contains(where: { $0.prefixLength == 0 })
         else { return }
         section.warning(value, "everybody who can reach the port may use this proxy; name the networks, or set users")

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Security
 internal import Serialization
 
 extension FileContents {
@@ -55,7 +56,7 @@ extension Section {
     /// A file that this section names can't be used. Where the name of a password's file belongs, people write the
     /// password: it isn't repeated.
     func error(_ value: YAMLValue, ofFile path: String, _ key: String, _ reason: Reason) {
-        if key == "password_file", access(path, F_OK) != 0 {
+        if key == "password_file", access(path, F_OK) != 0, ServiceCredential.absence(path, errno) == nil {
             return error(value, "\(key): there is no such file; write the name of a file that holds the password, not the password")
         }
         error(value, "\(key): \(path): \(reason.text)")

@@ -30,13 +30,16 @@ package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
         return address == own.canonical || (isEverywhere && isOwnLoopback)
     }
 
+    /// Nil if it isn't `ADDRESS:PORT` as ``parse(_:)`` has it.
+    package init?(_ text: some StringProtocol) {
+        guard case .success(let address) = Self.parse(String(text)) else { return nil }
+        self = address
+    }
+
     /// Parses `ADDRESS:PORT` with IPv6 addresses in brackets. Names are refused: what they resolve
     /// to may change.
     static func parse(_ text: String) -> Result<ListenAddress, Reason> {
         let example = "write an address and a port, e.g. 127.0.0.1:7467 or \"[::1]:7467\""
-        if text == "systemd" {
-            return .failure(Reason("socket activation (listen: systemd) is not built yet in this version"))
-        }
         guard let colon = text.lastIndex(of: ":") else {
             if UInt16(text) != nil {
                 return .failure(Reason("\"\(text)\" has no address; write e.g. 127.0.0.1:\(text)"))

@@ -3,8 +3,7 @@ package import TLS
 
 /// The proxy port (`proxy` in pinproxy.yaml).
 package struct ProxySettings: Sendable {
-    /// At least one; none twice.
-    package var listen: [ListenAddress]
+    package var listen: ListenSettings
     /// What the proxy port shows when it speaks TLS (an `https://` proxy); nil for plain text.
     package var tls: Identity?
     /// Nil for one a core.

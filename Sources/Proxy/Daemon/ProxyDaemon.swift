@@ -112,11 +112,10 @@ package final class ProxyDaemon {
             listeners: listeners, logger: logger, logOutput: output, freeMemory: freeMemory,
             idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount),
             sessionCount: workerCount + 1, unixTime: unixTime)
-        listening = try ListeningSocket.open(
-            on: snapshot.proxy.listen.compactMap(SocketAddress.init), namedIn: snapshot.files.first ?? "",
-            inherited: inherited.map(\.raw))
+        listening = try openFirst(on: snapshot.proxy.listen, namedIn: snapshot.files.first ?? "")
         refuse(inherited.filter { socket in !listening.contains { $0.raw == socket.raw } })
-        for socket in listening { notices.listening(socket.raw, socket.name) }
+        for socket in listening where !socket.isNamed { notices.listening(socket.raw, socket.name) }
+        sayWhere()
         listeners.replace(with: listening.map(\.address))
         let vacancy = Vacancy()
         for number in 0..<workerCount {
@@ -137,26 +136,50 @@ package final class ProxyDaemon {
         startHeartbeat()
     }
 
+    private func openFirst(on listen: ListenSettings, namedIn file: String) throws -> [ListeningSocket] {
+        let named = listen.takesInherited ? ListeningSocket.named(for: .proxy, among: inherited) : []
+        if listen.takesInherited, named.isEmpty { throw MissingSocket(port: .proxy, file: file) }
+        let addresses = listen.addresses.compactMap(SocketAddress.init).filter { address in
+            !named.contains { $0.serves(address) }
+        }
+        return named + (try ListeningSocket.open(.proxy, on: addresses, namedIn: file, inherited: inherited))
+    }
+
     /// A client that came to one of these would wait for ever.
     private func refuse(_ unwanted: [InheritedSocket]) {
         for socket in unwanted {
-            let local = Socket.localAddress(socket.raw)
+            defer { close(socket.raw) }
             // Both from pinproxy.socket and as the process before has left it: it is one socket.
-            if let local, listening.contains(where: { $0.serves(local) }) {
-                close(socket.raw)
+            if let address = socket.address, let own = listening.first(where: { $0.serves(address) }) {
+                if own.isNamed, own.name == socket.name { notices.notListening(socket.name) }
                 continue
             }
-            let address = local.map(\.description) ?? "an unknown address"
+            let kind = socket.address.map { "that listens on \($0)" } ?? "that is not a TCP socket which listens"
             logger.warning(
                 "config.warning",
                 metadata: [
                     "cause": """
-                        systemd hands over a socket that listens on \(address), and proxy.listen in \
-                        \(snapshot.files.first ?? "") doesn't name that address: it is closed
+                        systemd hands over a socket named \"\(socket.name)\" \(kind), and no listen in \
+                        \(snapshot.files.first ?? "") asks for it: it is closed
                         """
                 ])
-            close(socket.raw)
             notices.notListening(socket.name)
+        }
+    }
+
+    /// For users who can't ask this process.
+    private func sayWhere() {
+        guard listening.contains(where: \.isNamed) else { return }
+        let file = ListenFile(in: snapshot.stateDirectory)
+        do throws(AuthorityError) {
+            try file.write(listening.map(\.address))
+        } catch {
+            logger.warning(
+                "state.unwritable",
+                metadata: [
+                    "file": "\(file.path)", "cause": "\(error)",
+                    "effect": "pinproxy env and exec don't know where this proxy listens",
+                ])
         }
     }
 
@@ -207,11 +230,12 @@ package final class ProxyDaemon {
 
     /// Opens what another configuration adds, before anything of it is put into force.
     private func openAdded(by fresh: Snapshot) throws(ConfigurationProblems) -> [ListeningSocket] {
-        let added = fresh.proxy.listen.compactMap(SocketAddress.init).filter { address in
+        guard !needsRestart(fresh.proxy.listen) else { return [] }
+        let added = fresh.proxy.listen.addresses.compactMap(SocketAddress.init).filter { address in
             !listening.contains { $0.serves(address) }
         }
         do {
-            return try ListeningSocket.open(on: added, namedIn: fresh.files.first ?? "")
+            return try ListeningSocket.open(.proxy, on: added, namedIn: fresh.files.first ?? "")
         } catch {
             let own = listening.first { $0.address.port == error.address.port }
             let cause =
@@ -222,11 +246,19 @@ package final class ProxyDaemon {
         }
     }
 
+    /// systemd hands its sockets over at a start alone.
+    private func needsRestart(_ listen: ListenSettings) -> Bool {
+        listen.takesInherited != listening.contains(where: \.isNamed)
+    }
+
     private func listen(on added: [ListeningSocket]) {
-        let wanted = snapshot.proxy.listen.compactMap(SocketAddress.init)
-        let removed = listening.filter { socket in !wanted.contains(where: socket.serves) }
+        guard !needsRestart(snapshot.proxy.listen) else { return }
+        let wanted = snapshot.proxy.listen.addresses.compactMap(SocketAddress.init)
+        func stays(_ socket: ListeningSocket) -> Bool { socket.isNamed || wanted.contains(where: socket.serves) }
+        let removed = listening.filter { !stays($0) }
         guard !added.isEmpty || !removed.isEmpty else { return }
-        listening = listening.filter { wanted.contains(where: $0.serves) } + added
+        listening = listening.filter(stays) + added
+        sayWhere()
         listeners.replace(with: listening.map(\.address))
         for socket in removed { notices.notListening(socket.name) }
         for socket in added { notices.listening(socket.raw, socket.name) }
@@ -341,6 +373,7 @@ package final class ProxyDaemon {
         var changed: [String] = []
         if fresh.proxy.workers != snapshot.proxy.workers { changed.append("proxy.workers") }
         if fresh.authority != snapshot.authority { changed.append("authority") }
+        if needsRestart(fresh.proxy.listen) { changed.append("proxy.listen (systemd)") }
         for key in changed {
             logger.warning("config.warning", metadata: ["cause": "\(key) has changed: it takes effect at the next start"])
         }

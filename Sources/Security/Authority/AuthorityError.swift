@@ -1,3 +1,4 @@
+import Glibc
 package import TLS
 
 /// Why the local authority can't be made, loaded or used.
@@ -17,6 +18,8 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
     case mismatch(certificate: String, key: String)
     /// Not an authority's certificate, or one whose leaves nobody would accept.
     case unfit(path: String, reason: String)
+    /// It is not valid yet.
+    case premature(path: String, UnixTime)
     /// Its last second of validity is past.
     case expired(UnixTime)
     /// A host that no certificate can be issued for.
@@ -41,9 +44,27 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
         case .brokenKey(let path, let error): "\(path): \(error)"
         case .mismatch(let certificate, let key): "\(key) is not the key of \(certificate)"
         case .unfit(let path, let reason): "\(path) can't serve as the local authority: \(reason)"
+        case .premature(let path, let time):
+            "\(path) can't serve as the local authority: it is not valid before \(CalendarDate(time)); is this machine's "
+                + "clock right?"
         case .expired(let time): "the local authority expired \(CalendarDate(time)); \(Self.renewal)"
         case .unusableName(let name): "no certificate can be issued for “\(name)”"
         case .signing(let error): "the local authority can't sign: \(error)"
+        }
+    }
+
+    /// Files or settings are wrong: the next try ends the same way unless somebody has changed them.
+    package var isOfConfiguration: Bool {
+        switch self {
+        case .keyMissing, .exists, .exposedKey, .foreignKey, .brokenCertificate, .brokenKey, .mismatch, .unfit, .expired:
+            true
+        case .unreadable(_, let problem):
+            switch problem {
+            case .system(let code): code == EACCES || code == EPERM
+            case .noCredential, .notAFile, .tooLarge: true
+            }
+        // A disk gets room, and a clock is set.
+        case .unwritable, .premature, .unusableName, .signing: false
         }
     }
 

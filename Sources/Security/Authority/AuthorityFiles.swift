@@ -26,6 +26,7 @@ package struct AuthorityFiles: Sendable, Hashable {
     ) throws(AuthorityError) -> (authority: LocalAuthority, provenance: Provenance) {
         // The certificate is written last: where both are, both are whole.
         if Self.exists(certificate), Self.exists(key) { return (try load(at: unixTime), .found) }
+        try requireCredentials()
         return try whileLocked { () throws(AuthorityError) in
             if Self.exists(certificate) { return (try load(at: unixTime), .found) }
             return try make(at: unixTime, machine: Self.machineName())
@@ -41,7 +42,8 @@ package struct AuthorityFiles: Sendable, Hashable {
     package func create(
         at unixTime: UnixTime, machine: String? = nil
     ) throws(AuthorityError) -> (authority: LocalAuthority, provenance: Provenance) {
-        try whileLocked { () throws(AuthorityError) in
+        try requireCredentials()
+        return try whileLocked { () throws(AuthorityError) in
             if Self.exists(certificate) { throw .exists(path: certificate) }
             return try make(at: unixTime, machine: machine ?? Self.machineName())
         }
@@ -49,10 +51,19 @@ package struct AuthorityFiles: Sendable, Hashable {
 
     /// Runs alone among all that create an authority in the same directory.
     private func whileLocked<Result>(_ work: () throws(AuthorityError) -> Result) throws(AuthorityError) -> Result {
-        for path in [key, certificate] { try NewFile.makeDirectory(of: path) }
-        let lock = try NewFile.lockDirectory(of: key)
+        let own = [key, certificate].filter { ServiceCredential.name(at: $0) == nil }
+        for path in own { try NewFile.makeDirectory(of: path) }
+        let lock = try NewFile.lockDirectory(of: own.first ?? key)
         defer { close(lock) }
         return try work()
+    }
+
+    /// What systemd is to hand over is never made here.
+    private func requireCredentials() throws(AuthorityError) {
+        for path in [key, certificate] where !Self.exists(path) {
+            guard let absence = ServiceCredential.absence(path, ENOENT) else { continue }
+            throw .unreadable(path: path, .noCredential(absence))
+        }
     }
 
     /// The key first, then the certificate: a crash between the two leaves the key alone, which is no loss, since no
@@ -84,9 +95,7 @@ package struct AuthorityFiles: Sendable, Hashable {
             throw .mismatch(certificate: certificate, key: key)
         }
         guard own.isAuthority else { throw unfit("it is not a CA certificate (CA:TRUE is missing)") }
-        guard unixTime >= own.notBefore else {
-            throw unfit("it is not valid before \(CalendarDate(own.notBefore)); is this machine's clock right?")
-        }
+        guard unixTime >= own.notBefore else { throw .premature(path: certificate, own.notBefore) }
         guard unixTime <= own.notAfter else {
             throw unfit("it expired \(CalendarDate(own.notAfter)); \(AuthorityError.renewal)")
         }

@@ -3,11 +3,17 @@ import Glibc
 /// A file that its owner alone may read: a private key, or a password.
 package enum PrivateFile {
     /// Reads it whole, if it is this process's or root's and closed to everybody else.
+    ///
+    /// Of a ``ServiceCredential`` systemd sees to that: it may give the file to the service's user by an access control
+    /// list, whose mask stands where the group's permissions are, or make that user its owner, which root then isn't.
     package static func read(_ path: String) throws(PrivateFileProblem) -> [UInt8] {
         let file: SmallFile
         do { file = try SmallFile.read(path) } catch { throw .unreadable(error) }
-        guard file.owner == geteuid() || file.owner == 0 else { throw .foreign(owner: file.owner) }
-        guard file.mode & 0o077 == 0 else { throw .exposed(mode: file.mode) }
+        let isCredential = ServiceCredential.name(at: path) != nil
+        guard file.owner == geteuid() || file.owner == 0 || (isCredential && geteuid() == 0) else {
+            throw .foreign(owner: file.owner)
+        }
+        guard file.mode & (isCredential ? 0o037 : 0o077) == 0 else { throw .exposed(mode: file.mode) }
         return file.bytes
     }
 }

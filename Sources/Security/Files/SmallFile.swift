@@ -14,7 +14,10 @@ package struct SmallFile {
     /// Reads through one descriptor, so that owner and mode are those of the bytes.
     package static func read(_ path: String, limit: Int = limit) throws(FileProblem) -> SmallFile {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else { throw .system(errno) }
+        guard descriptor >= 0 else {
+            let code = errno
+            throw ServiceCredential.absence(path, code).map { .noCredential($0) } ?? .system(code)
+        }
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw .system(errno) }
@@ -37,6 +40,8 @@ package struct SmallFile {
 package enum FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
     /// A system call failed with this `errno`.
     case system(Int32)
+    /// systemd has not handed it over; in words.
+    case noCredential(String)
     /// A directory, a device, a pipe.
     case notAFile
     /// Longer than so many bytes.
@@ -44,12 +49,16 @@ package enum FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
 
     /// What is there is no such file; not that it can't be reached.
     package var isOfContents: Bool {
-        if case .system = self { false } else { true }
+        switch self {
+        case .system, .noCredential: false
+        case .notAFile, .tooLarge: true
+        }
     }
 
     package var description: String {
         switch self {
         case .system(let code): String(cString: strerror(code))
+        case .noCredential(let text): text
         case .notAFile: "not a regular file"
         case .tooLarge(let limit):
             "larger than \(limit >> 20) MiB\(limit == SmallFile.limit ? ", so not a certificate or key" : "")"

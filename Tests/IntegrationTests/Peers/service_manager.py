@@ -2,8 +2,9 @@
 
     service_manager.py CONFIGURATION PROGRAM ARGUMENTS...
 
-Opens a socket, writes its port into the configuration in the place of 127.0.0.1:0, and starts the program with it. What
-the program says is printed as {"event": "notify", ...}; what it writes to its log is passed on. Once it has ended, a
+Opens a socket, writes its port into the configuration in the place of 127.0.0.1:0, and starts the program with it. Its
+name is $SOCKET_NAME, else "proxy". Where the configuration says "listen: systemd" it stays the manager's, as of a socket
+unit: the program is handed it each time. What the program says is printed as {"event": "notify", ...}; what it writes to its log is passed on. Once it has ended, a
 client connects; then it is started again with what it had left in the store, and what the client is answered is printed.
 """
 
@@ -17,6 +18,7 @@ import threading
 
 lock = threading.Lock()
 configuration, program = sys.argv[1], sys.argv[2:]
+name = os.environ.get("SOCKET_NAME", "proxy")
 stored = {}
 
 
@@ -45,7 +47,7 @@ def start(descriptors):
 
     environment = dict(
         os.environ, NOTIFY_SOCKET=notice_path, WATCHDOG_USEC="300000", LISTEN_FDS=str(len(descriptors)),
-        LISTEN_FDNAMES=":".join("proxy" for _ in descriptors))
+        LISTEN_FDNAMES=":".join(name for _ in descriptors))
     child = subprocess.Popen(
         ["/bin/sh", "-c", 'LISTEN_PID=$$; export LISTEN_PID; exec "$@"', "sh"] + program, env=environment,
         preexec_fn=place, pass_fds=range(3, 3 + len(descriptors)), stdout=sys.stdout, stderr=sys.stdout)
@@ -65,13 +67,18 @@ with open(configuration) as file:
 with open(configuration, "w") as file:
     file.write(text.replace("127.0.0.1:0", f"127.0.0.1:{port}"))
 first = start([listener.fileno()])
-# What is kept of the socket is what the program has stored.
-listener.close()
+# What is kept of any other socket is what the program has stored.
+is_unit = "listen: systemd" in text
+if not is_unit:
+    listener.close()
 say("ready", port=port)
-say("ended", code=first.wait(), stored=len(stored))
+code = first.wait()
+say("ended", code=code, stored=len(stored))
+if code != 0:
+    sys.exit(0)
 
 client = socket.create_connection(("127.0.0.1", port), timeout=30)
 client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-second = start(list(stored.values()))
+second = start([listener.fileno()] if is_unit else list(stored.values()))
 say("answered", line=client.makefile("rb").readline().decode().strip())
 say("ended", code=second.wait(), stored=len(stored))

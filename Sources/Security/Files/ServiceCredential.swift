@@ -1,0 +1,37 @@
+import Glibc
+
+/// A file that systemd hands to a service and to nobody else (LoadCredential= of systemd.exec(5)). The configuration names
+/// it `credential:NAME` wherever it takes a path.
+///
+/// Its file is in `$CREDENTIALS_DIRECTORY`. Commands that are started elsewhere look where those of the packaged unit are
+/// while it runs, which root can read.
+package enum ServiceCredential {
+    package static let prefix = "credential:"
+
+    private static var directory: String {
+        getenv("CREDENTIALS_DIRECTORY").map { String(cString: $0) } ?? "/run/credentials/pinproxy.service"
+    }
+
+    /// Whether systemd takes the name: that of a file, in printable ASCII and without a colon.
+    package static func isName(_ name: some StringProtocol) -> Bool {
+        (1...255).contains(name.utf8.count) && name != "." && name != ".."
+            && name.utf8.allSatisfy { (0x21...0x7e).contains($0) && $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: ":") }
+    }
+
+    /// Where the credential is, once systemd has handed it over.
+    package static func path(_ name: some StringProtocol) -> String { "\(directory)/\(name)" }
+
+    /// The name of the credential that is at the path; nil: none belongs there.
+    static func name(at path: String) -> Substring? {
+        guard path.hasPrefix(directory + "/") else { return nil }
+        let name = path.dropFirst(directory.utf8.count + 1)
+        return isName(name) ? name : nil
+    }
+
+    /// Why a file can't be opened, where `errno` says too little: one that is not there is a credential that the unit lacks.
+    package static func absence(_ path: String, _ code: Int32) -> String? {
+        guard code == ENOENT, let name = name(at: path) else { return nil }
+        return "systemd has handed over no credential \"\(name)\"; write LoadCredential=\(name):FILE into the [Service] "
+            + "section of the unit (systemctl edit pinproxy), and restart it"
+    }
+}
