@@ -15,7 +15,7 @@ final class ControlConnection {
     ///   - answer: called for each request; calls back once, at once or later, on the loop.
     ///   - ended: called once, when the connection is over.
     init(
-        stream: ByteStream, session: SessionManager, settings: HTTP1ServerSettings, peer: ControlPeer,
+        stream: ByteStream, session: LoopSession, settings: HTTP1ServerSettings, peer: ControlPeer,
         answer: @escaping Answer, ended: @escaping (ControlConnection) -> Void
     ) {
         server = HTTP1Server(stream: stream, session: session, settings: settings)

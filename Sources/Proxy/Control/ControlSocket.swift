@@ -17,7 +17,7 @@ package final class ControlSocket: SocketHandler {
 
     private let path: String
     private let loop: EventLoop
-    private let session: SessionManager
+    private let session: LoopSession
     private let settings = HTTP1ServerSettings()
     private let logger: Logger
     private let answer: ControlConnection.Answer
@@ -30,7 +30,7 @@ package final class ControlSocket: SocketHandler {
     package static func path(in stateDirectory: String) -> String { stateDirectory + "/control.sock" }
 
     init(
-        path: String, loop: EventLoop, session: SessionManager, logger: Logger,
+        path: String, loop: EventLoop, session: LoopSession, logger: Logger,
         answer: @escaping ControlConnection.Answer
     ) throws(SystemError) {
         self.path = path

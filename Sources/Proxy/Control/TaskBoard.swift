@@ -18,7 +18,7 @@ final class TaskBoard {
 
     private let loop: EventLoop
     private let workers: [WorkerThread]
-    /// See ``SessionManager``: of how many sessions the numbers are.
+    /// See ``LoopSession``: of how many sessions the numbers are.
     private let sessionCount: Int
 
     init(loop: EventLoop, workers: [WorkerThread], sessionCount: Int) {
@@ -50,7 +50,7 @@ final class TaskBoard {
         _ number: UInt64, completion: @escaping (Finding) -> Void,
         _ question: @escaping @Sendable (Worker) -> TaskSummary?
     ) {
-        let index = SessionManager.index(ofTask: number, of: sessionCount)
+        let index = LoopSession.index(ofTask: number, of: sessionCount)
         guard let index, workers.indices.contains(index) else { return completion(.none) }
         ask([workers[index]], question) { answers, silent in
             if let worker = silent.first { return completion(.silent(worker: worker)) }

@@ -17,7 +17,7 @@ extension ProxyDaemon {
             learn: { upkeep.obey($0) })
         let tasks = TaskBoard(loop: loop, workers: workers, sessionCount: context.sessionCount)
         let resources = ControlResources(daemon: daemon, tasks: tasks)
-        let session = SessionManager(
+        let session = LoopSession(
             loop: loop, slabs: SlabPool(), pool: UpstreamPool(), connector: upkeep.connector,
             index: context.sessionCount - 1, of: context.sessionCount)
         do throws(SystemError) {

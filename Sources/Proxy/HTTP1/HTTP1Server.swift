@@ -74,7 +74,7 @@ final class HTTP1Server: ByteStreamOwner {
     static let lingerNanoseconds: UInt64 = 5_000_000_000
 
     let stream: ByteStream
-    let session: SessionManager
+    let session: LoopSession
     let settings: HTTP1ServerSettings
     /// Set once, before ``serve()``.
     unowned var owner: (any HTTP1ServerOwner)!
@@ -104,7 +104,7 @@ final class HTTP1Server: ByteStreamOwner {
     /// When the last request was over; a connection used lately gets its next request answered before a stop.
     var lastUsed: MonotonicTime
 
-    init(stream: ByteStream, session: SessionManager, settings: HTTP1ServerSettings) {
+    init(stream: ByteStream, session: LoopSession, settings: HTTP1ServerSettings) {
         self.stream = stream
         self.session = session
         self.settings = settings

@@ -31,7 +31,7 @@ final class ReportDelivery {
     private static let pauseNanoseconds: UInt64 = 1_000_000_000
 
     private let loop: EventLoop
-    private let session: SessionManager
+    private let session: LoopSession
     private let resolver: Resolver
     private let logger: Logger
     private var upstream: UpstreamSettings
@@ -53,7 +53,7 @@ final class ReportDelivery {
         resolver = try Resolver(loop: loop, cache: ResolverCache())
         let slabs = SlabPool()
         let pool = UpstreamPool()
-        session = SessionManager(
+        session = LoopSession(
             loop: loop, slabs: slabs, pool: pool,
             connector: UpstreamConnector(
                 loop: loop, resolver: resolver, slabs: slabs, pool: pool, sessions: UpstreamSessionCache(),

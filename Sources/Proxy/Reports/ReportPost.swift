@@ -10,7 +10,7 @@ final class ReportPost {
     /// What an answer's head may take.
     private static let answerLimit = 16 << 10
 
-    private let session: SessionManager
+    private let session: LoopSession
     private let destination: Destination
     private let message: OwnedRequest
     private let headLength: Int
@@ -27,7 +27,7 @@ final class ReportPost {
         exchange.cancel(failure)
     }
 
-    init(_ request: ReportRequest, session: SessionManager) {
+    init(_ request: ReportRequest, session: LoopSession) {
         self.session = session
         exchange = Exchange(session: session)
         message = request.message

@@ -17,7 +17,7 @@ final class WorkerContext {
     let shared: ProxyContext
     private(set) var configuration: ActiveConfiguration
     /// Where its exchanges get their connections.
-    let session: SessionManager
+    let session: LoopSession
     /// What its servers of HTTP may take.
     let serverSettings = HTTP1ServerSettings()
     private let resolver: Resolver
@@ -47,7 +47,7 @@ final class WorkerContext {
             findings.tell(finding, error)
             shared.rules.count(finding, error, at: shared.unixTime())
         }
-        session = SessionManager(
+        session = LoopSession(
             loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: hooks, parsing: shared.parsing, index: number,
             of: shared.sessionCount)
         settle(configuration)

@@ -11,7 +11,7 @@ import Transport
 package final class Exchange: UpstreamReceiver {
     /// Who asked; set once, before the first exchange.
     @exclusivity(unchecked) package unowned var downstream: (any Downstream)!
-    let session: SessionManager
+    let session: LoopSession
     // What is read and stored whole, or changed by code that calls nobody, can't be accessed twice at a time:
     // to check that would cost more than the access.
     @exclusivity(unchecked) package private(set) var state = ExchangeState()
@@ -34,7 +34,7 @@ package final class Exchange: UpstreamReceiver {
     private var cause = ""
     private let deadline: Deadline
 
-    package init(session: SessionManager) {
+    package init(session: LoopSession) {
         self.session = session
         deadline = Deadline(loop: session.loop)
         deadline.expired = { [unowned self] in timedOut() }

@@ -1,11 +1,11 @@
 package import EventLoop
 package import Transport
 
-/// What AFURLSessionManager is to an app, for one worker: where its exchanges get their connections and their
-/// numbers, and who hears of them.
+/// One loop's part of the session manager: where the loop's exchanges get their connections and their numbers, and
+/// who hears of them.
 ///
-/// One for each loop, and nothing of it is shared: no exchange takes a lock.
-package final class SessionManager {
+/// Nothing of it is shared with other loops: no exchange takes a lock.
+package final class LoopSession {
     package let loop: EventLoop
     package let slabs: SlabPool
     package let pool: UpstreamPool
@@ -24,7 +24,7 @@ package final class SessionManager {
 
     /// - Parameters:
     ///   - parsing: shared by the workers.
-    ///   - index: of this manager among `count`, from 0, so that numbers are unique without a lock.
+    ///   - index: of this session among `count`, from 0, so that numbers are unique without a lock.
     package init(
         loop: EventLoop, slabs: SlabPool, pool: UpstreamPool, connector: UpstreamConnector, hooks: TaskHooks = TaskHooks(),
         parsing: ParsingQueue = ParsingQueue(), index: Int = 0, of count: Int = 1
@@ -53,7 +53,7 @@ package final class SessionManager {
 
     package func unixTime() -> Int64 { connector.unixTime() }
 
-    /// Which manager of `count` gave a task its number; nil if none did.
+    /// Which session of `count` gave a task its number; nil if none did.
     package static func index(ofTask number: UInt64, of count: Int) -> Int? {
         number > 0 ? Int((number - 1) % UInt64(count)) : nil
     }
@@ -64,7 +64,7 @@ package final class SessionManager {
         return nextNumber
     }
 
-    /// Tasks that were given a number by this manager.
+    /// Tasks that were given a number by this session.
     package var taskCount: Int { Int((nextNumber - 1) / numberStride) }
 
     /// A task is known well enough to be told of: told once.
