@@ -35,7 +35,6 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     ],
     targets: [
         library("CLibevent", pkgConfig: "libevent_core", package: "libevent-dev"),
@@ -46,6 +45,7 @@ let package = Package(
         library("CIDN2", pkgConfig: "libidn2", package: "libidn2-dev"),
         library("CPSL", pkgConfig: "libpsl", package: "libpsl-dev"),
         library("CMNL", pkgConfig: "libmnl", package: "libmnl-dev"),
+        library("CYAML", pkgConfig: "yaml-0.1", package: "libyaml-dev"),
         library("CXML2", pkgConfig: "libxml-2.0", package: "libxml2-dev"),
         library("CZlib", pkgConfig: "zlib", package: "zlib1g-dev"),
         library("CBrotli", pkgConfig: "libbrotlidec", package: "libbrotli-dev"),
@@ -74,7 +74,7 @@ let package = Package(
             "Session", ["Transport", "Security", "Serialization", "HTTPWire", "Reachability", "EventLoop", "TLS"]),
         room(
             "Configuration",
-            ["Security", "Serialization", "Session", "HTTPWire", .product(name: "Yams", package: "Yams")]),
+            ["Security", "Serialization", "Session", "HTTPWire", "CYAML"]),
         room(
             "Proxy",
             [

@@ -1,6 +1,5 @@
-import EventLoop
 internal import Dispatch
-internal import Foundation
+import EventLoop
 import Synchronization
 
 /// A thread that follows one target, with a resolver of its own.
@@ -21,7 +20,7 @@ enum MonitorThread {
         _ target: ReachabilityTarget, tell: @escaping @Sendable (ReachabilityChange) -> Void
     ) throws -> EventLoop.Handle {
         let started = Started()
-        let thread = Thread {
+        try SystemThread.start("reachability", stackSize: 512 << 10) {
             do {
                 let loop = try EventLoop()
                 let monitor = try follow(target, on: loop, tell: tell)
@@ -32,9 +31,6 @@ enum MonitorThread {
                 started.report(.failure(error))
             }
         }
-        thread.name = "reachability"
-        thread.stackSize = 512 << 10
-        thread.start()
         started.isKnown.wait()
         // Reported before it was signalled.
         return try started.result.withLock { try $0!.get() }

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Configuration
-internal import Foundation
+internal import FoundationEssentials
+internal import Glibc
 internal import Security
 internal import TLS
 
@@ -156,7 +157,7 @@ struct AuthorityDescription {
             ("private key", paths.key),
             ("system trust", isInstalled ? "installed" : "not installed (sudo pinproxy ca install)"),
         ]
-        return lines.map { ($0 + ":").padding(toLength: 16, withPad: " ", startingAt: 0) + $1 + "\n" }.joined()
+        return lines.map { ($0 + ":").padded(to: 16) + $1 + "\n" }.joined()
     }
 
     private func day(_ time: UnixTime) -> String {
@@ -164,6 +165,6 @@ struct AuthorityDescription {
     }
 
     private func colons(_ bytes: [UInt8]) -> String {
-        bytes.map { String(format: "%02X", $0) }.joined(separator: ":")
+        bytes.map(\.hexadecimal).joined(separator: ":")
     }
 }

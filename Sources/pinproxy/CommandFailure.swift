@@ -1,4 +1,4 @@
-internal import Foundation
+internal import Glibc
 
 /// How a command ends when it doesn't end well.
 struct CommandFailure: Error {
@@ -24,13 +24,25 @@ struct CommandFailure: Error {
 }
 
 enum Standard {
-    static func output(_ text: String) { write(text, to: .standardOutput) }
+    static func output(_ text: String) { write(text, to: STDOUT_FILENO) }
 
-    static func error(_ text: String) { write(text, to: .standardError) }
+    static func error(_ text: String) { write(text, to: STDERR_FILENO) }
 
-    private static func write(_ text: String, to file: FileHandle) {
-        // Nobody there to read it is no failure of ours.
-        try? file.write(contentsOf: Data((text.hasSuffix("\n") ? text : text + "\n").utf8))
+    private static func write(_ text: String, to descriptor: CInt) {
+        var rest = Array((text.hasSuffix("\n") ? text : text + "\n").utf8)[...]
+        while !rest.isEmpty {
+            let written = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if written > 0 {
+                rest = rest.dropFirst(written)
+            } else if errno == EAGAIN {
+                // Whoever shares the descriptor has made it non-blocking.
+                var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                poll(&room, 1, -1)
+            } else if errno != EINTR {
+                // Nobody there to read it is no failure of ours.
+                return
+            }
+        }
     }
 }
 

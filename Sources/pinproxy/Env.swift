@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Configuration
-internal import Foundation
+internal import FoundationEssentials
+internal import Glibc
 internal import Proxy
 
 struct Env: ParsableCommand {

@@ -1,4 +1,4 @@
-internal import Foundation
+internal import FoundationEssentials
 
 /// What programs read: keys in snake_case, in alphabetical order.
 enum JSONText {

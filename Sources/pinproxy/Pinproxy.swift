@@ -1,7 +1,7 @@
 // pinproxy: the command line. Results go to standard output, problems to standard error.
 
 internal import ArgumentParser
-internal import Foundation
+internal import Glibc
 
 @main
 enum Main {

@@ -1,6 +1,6 @@
 internal import ArgumentParser
 internal import Configuration
-internal import Foundation
+internal import Glibc
 internal import Proxy
 internal import Security
 internal import Session

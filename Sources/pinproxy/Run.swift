@@ -1,6 +1,6 @@
 internal import ArgumentParser
 internal import Configuration
-internal import Foundation
+internal import Glibc
 internal import Logging
 internal import Proxy
 internal import Security
@@ -99,6 +99,6 @@ struct Run: ParsableCommand {
 extension AuthoritySettings {
     /// Its files, as far as they are in that directory.
     fileprivate func files(in directory: String) -> [String] {
-        [certificatePath, privateKeyPath].filter { ($0 as NSString).deletingLastPathComponent == directory }
+        [certificatePath, privateKeyPath].filter { PathText.directory(of: $0) == directory }
     }
 }

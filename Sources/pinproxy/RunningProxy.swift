@@ -1,5 +1,5 @@
 internal import EventLoop
-internal import Foundation
+internal import Glibc
 internal import HTTPWire
 internal import Proxy
 

@@ -1,5 +1,5 @@
 internal import CSystemd
-internal import Foundation
+internal import Glibc
 internal import Proxy
 
 /// Tells systemd what the daemon is doing (sd_notify(3)); without systemd nothing happens.

@@ -1,4 +1,4 @@
-internal import Foundation
+internal import Glibc
 
 /// Descriptors 0, 1 and 2. A process may be started with some of them closed; the next files that it opens get
 /// their numbers, and what is meant for standard error is written into one of them.

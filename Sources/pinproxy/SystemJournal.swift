@@ -1,5 +1,5 @@
 internal import CSystemd
-internal import Foundation
+internal import Glibc
 internal import Proxy
 
 /// The journal of systemd (journald): fields by sd_journal_sendv(3).

@@ -1,4 +1,5 @@
-internal import Foundation
+internal import FoundationEssentials
+internal import Glibc
 internal import Security
 internal import TLS
 
@@ -55,22 +56,16 @@ struct SystemTrustStore {
     }
 
     private func update(_ arguments: String...) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: command[0])
-        process.arguments = Array(command.dropFirst()) + arguments
-        let output = Pipe()
-        process.standardOutput = output
-        process.standardError = output
+        let all = command + arguments
+        let said: [UInt8]
+        let isSuccess: Bool
         do {
-            try process.run()
+            (isSuccess, said) = try ChildProcess.run(all)
         } catch {
             throw CommandFailure("\(command[0]) can't be run: install the package ca-certificates")
         }
-        let said = (try? output.fileHandleForReading.readToEnd()) ?? Data()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
-            throw CommandFailure(
-                "\((command + arguments).joined(separator: " ")) failed:\n\(String(decoding: said, as: UTF8.self))")
+        guard isSuccess else {
+            throw CommandFailure("\(all.joined(separator: " ")) failed:\n\(String(decoding: said, as: UTF8.self))")
         }
     }
 }

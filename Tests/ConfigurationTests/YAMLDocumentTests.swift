@@ -38,6 +38,8 @@ import Testing
         ("a: &x [1]\nb: *x\n", "{a: [1], b: [1]}"),
         ("base: &b {x: 1, y: 2}\na:\n  <<: *b\n  x: 3\n", "{base: {x: 1, y: 2}, a: {x: 3, y: 2}}"),
         ("a:\n  <<: [{x: 1}, {x: 2, y: 2}]\n", "{a: {x: 1, y: 2}}"),
+        ("a: &x 1\nb: &x 2\nc: *x\n", "{a: 1, b: 2, c: 2}"),
+        ("\"a\\0\": !!str 5\nb: ! null\n", "{a\u{0}: 5, b: ~}"),
         ("", "nothing"), ("# only\n", "nothing"), ("---\n", "~"), ("plain", "plain"),
     ]) func reads(_ text: String, _ expected: String) {
         let (value, problems) = compose(text)
@@ -82,6 +84,7 @@ import Testing
         ("a: \u{10F000}\n", "f:1:4: error: the character U+10F000 is not allowed"),
         ("? a\n: b\n", "f:1:1: error: a key must be a word; \"? \" is not understood here"),
         ("[a, b]: c\n", "f:1:7: error: a key must be a word, not a list or a mapping"),
+        ("a: &a [*a]\n", "f:1:8: error: not valid YAML: found undefined alias; a value that begins with * must be quoted, e.g. \"*.example.com\""),
         ("x: &a [1]\n*a : c\n", "f:2:4: error: a key must be a word, not an alias"),
         ("a:\n  <<: 1\n", "f:2:3: error: \"<<\" takes a mapping or a list of mappings, e.g. <<: *name"),
     ]) func refuses(_ text: String, _ problem: String) {
@@ -108,8 +111,24 @@ import Testing
 
     @Test func reportsADuplicateOfAQuotedKey() {
         let (value, problems) = compose("'a': 1\nb: 2\n'a': 2\n")
-        #expect(value == nil)
-        #expect(problems == ["f:1:1: error: key \"a\" is written more than once in the same mapping"])
+        #expect(short(value) == "{a: 1, b: 2}")
+        #expect(problems == ["f:3:1: error: key \"a\" is already written in line 1"])
+    }
+
+    @Test func reportsADuplicateAmongManyKeysAndOfAMergeKey() {
+        let keys = (1...20).map { "k\($0): 1\n" }.joined()
+        #expect(
+            compose("\(keys)k20: 2\nk3: 2\n<<: {a: 1}\n<<: {b: 1}\n").problems == [
+                "f:21:1: error: key \"k20\" is already written in line 20",
+                "f:22:1: error: key \"k3\" is already written in line 3",
+                "f:24:1: error: key \"<<\" is already written in line 23",
+            ])
+    }
+
+    @Test func countsColumnsAfterLineBreaksOfEveryKind() {
+        #expect(
+            compose("ä: 1\r\nb: \u{2028}  c\nd: \u{7}\n").problems
+                == ["f:4:4: error: not valid YAML: control characters are not allowed"])
     }
 
     @Test func boundsWhatAliasesExpandTo() {
@@ -128,6 +147,14 @@ import Testing
         let (value, problems) = compose("a:\n  " + String(repeating: opening, count: 100_000))
         #expect(value == nil)
         #expect(problems.count == 1)
+    }
+
+    @Test func namesThePlaceOfTheDeepestNesting() {
+        let deep = YAMLDocument.depthLimit
+        #expect(compose(String(repeating: "[", count: deep) + String(repeating: "]", count: deep)).problems == [])
+        #expect(
+            compose(String(repeating: "[", count: deep + 1)).problems
+                == ["f:1:\(deep + 1): error: lists and mappings are nested more than 256 deep"])
     }
 
     /// Whatever a file is cut down to, it is read or refused, and never crashes.

@@ -7,6 +7,7 @@
 #pragma clang module import SwiftGlibc
 #endif
 
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
@@ -22,3 +23,6 @@ struct shim_ucred {
 
 // malloc_trim(3), of a header of its own.
 int malloc_trim(size_t pad);
+
+// A GNU extension as well.
+int pthread_setname_np(pthread_t thread, const char *name);

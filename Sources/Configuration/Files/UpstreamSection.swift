@@ -1,4 +1,4 @@
-internal import Foundation
+internal import FoundationEssentials
 internal import Security
 internal import Session
 internal import TLS
@@ -153,10 +153,31 @@ extension DaemonFileReader {
 
     private static func credentials(_ text: Substring) -> String? {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-        let decoded = parts.compactMap { String($0).removingPercentEncoding }
+        let decoded = parts.compactMap(\.percentDecoded)
         guard parts.count == 2, decoded.count == 2, !decoded[0].isEmpty, !decoded[0].contains(":"),
             !decoded.joined().unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F })
         else { return nil }
         return decoded.joined(separator: ":")
+    }
+}
+
+extension Substring {
+    /// Without percent-encoding; nil where a `%` has no two digits after it, or what comes out is not UTF-8.
+    fileprivate var percentDecoded: String? {
+        var bytes: [UInt8] = []
+        var rest = utf8[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            let digits = rest.prefix(2)
+            guard digits.count == 2, digits.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),
+                let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
+            else { return nil }
+            bytes.append(value)
+            rest = rest.dropFirst(2)
+        }
+        return String(validating: bytes, as: UTF8.self)
     }
 }

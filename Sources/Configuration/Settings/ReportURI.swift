@@ -1,4 +1,4 @@
-internal import Foundation
+internal import FoundationEssentials
 internal import HTTPWire
 
 /// Where reports of pins that don't match are sent (`report_uri`): an http:// or https:// URL.

@@ -1,6 +1,5 @@
-/// A look at the text before the parser's. It refuses keys that are not words: Yams compares keys
-/// by everything that is in them, and a key made of nested aliases would keep it busy for years.
-/// And it finds the colons that begin a value in brackets (`[::1]`), see MarkedText.
+/// A look at the text before libyaml's. It refuses keys that are not words, with an error that says so where
+/// libyaml's wouldn't, and finds the colons that begin a value in brackets (`[::1]`), see MarkedText.
 ///
 /// It knows quotes, comments and brackets, and no more of YAML.
 struct KeyShapes {

@@ -2,8 +2,7 @@
 /// what it would otherwise refuse. A mark takes one column as its character did, so places stay
 /// true; `restored` puts the characters back.
 ///
-/// Marked are the colons of `::1` in `[127.0.0.0/8, ::1]`, which is YAML 1.2 but too new for
-/// libyaml, and the first letter of a key that is written twice, to find out about the rest.
+/// Marked are the colons of `::1` in `[127.0.0.0/8, ::1]`, which is YAML 1.2 but too new for libyaml.
 struct MarkedText {
     struct Defect: Error, Equatable {
         var line: Int
@@ -14,16 +13,13 @@ struct MarkedText {
     /// Supplementary Private Use Area-B; a file that uses these itself is refused.
     private static let reserved: ClosedRange<UInt32> = 0x10F000...0x10FFFF
     private static let colon: Unicode.Scalar = "\u{10F000}"
-    private static let firstDuplicate: UInt32 = 0x10F100
 
-    private var bytes: [UInt8]
+    private let bytes: [UInt8]
     private let hasMarkedColons: Bool
-    /// The letters that were replaced by the marks `firstDuplicate`, and so on.
-    private var letters: [Unicode.Scalar] = []
 
-    var string: String { String(decoding: bytes, as: UTF8.self) }
-    /// How many keys are marked.
-    var duplicates: Int { letters.count }
+    func withBytes<Result>(_ read: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+        bytes.withUnsafeBufferPointer(read)
+    }
 
     static func decode(_ bytes: [UInt8]) -> Result<MarkedText, Defect> {
         if bytes.starts(with: [0xFE, 0xFF]) || bytes.starts(with: [0xFF, 0xFE]) {
@@ -54,6 +50,8 @@ struct MarkedText {
     }
 
     private static func firstDefect(_ bytes: ArraySlice<UInt8>) -> Defect? {
+        // As good as all files: valid, without zero bytes, and without the first byte of what is reserved.
+        if !bytes.contains(0), !bytes.contains(0xF4), String(validating: bytes, as: UTF8.self) != nil { return nil }
         var parser = UTF8.ForwardParser()
         var iterator = bytes.makeIterator()
         var (line, column) = (1, 1)
@@ -73,42 +71,12 @@ struct MarkedText {
         }
     }
 
-    /// Marks the key that begins at this place. False if it isn't a plain word.
-    mutating func markDuplicate(line: Int, column: Int) -> Bool {
-        guard let start = offset(ofLine: line) else { return false }
-        var index = start
-        var columnsLeft = column - 1
-        while columnsLeft > 0, index < bytes.count {
-            index += 1
-            while index < bytes.count, bytes[index] & 0xC0 == 0x80 { index += 1 }
-            columnsLeft -= 1
-        }
-        guard index < bytes.count, let mark = Unicode.Scalar(Self.firstDuplicate + UInt32(letters.count)) else {
-            return false
-        }
-        let letter = Unicode.Scalar(bytes[index])
-        guard letter.isASCII, letter.properties.isAlphabetic else { return false }
-        letters.append(letter)
-        bytes.replaceSubrange(index...index, with: Array(String(mark).utf8))
-        return true
-    }
-
     /// A scalar as it was written.
     func restored(_ text: String) -> String {
         guard hasMarkedColons, text.unicodeScalars.contains(Self.colon) else { return text }
         var scalars = String.UnicodeScalarView()
         for scalar in text.unicodeScalars { scalars.append(scalar == Self.colon ? ":" : scalar) }
         return String(scalars)
-    }
-
-    /// A key as it was written.
-    func restoredKey(_ text: String) -> String {
-        guard !letters.isEmpty, let first = text.unicodeScalars.first, first.value >= Self.firstDuplicate,
-            first.value < Self.firstDuplicate + UInt32(letters.count)
-        else { return restored(text) }
-        var scalars = text.unicodeScalars
-        scalars.removeFirst()
-        return restored(String(letters[Int(first.value - Self.firstDuplicate)]) + String(scalars))
     }
 
     /// One line of the text, as it was written, without its end. Empty beyond the last.
@@ -118,17 +86,19 @@ struct MarkedText {
         return restored(String(decoding: bytes[start..<end], as: UTF8.self))
     }
 
-    /// The place of a character, counted as Swift counts them (Yams tells no more).
-    func mark(atCharacter offset: Int) -> (line: Int, column: Int) {
-        var (line, column) = (1, 1)
-        for character in string.prefix(offset) {
-            if character.isNewline {
-                (line, column) = (line + 1, 1)
-            } else {
-                column += character.unicodeScalars.count
+    /// The place of a byte, as libyaml counts lines and columns.
+    func mark(atByte offset: Int) -> YAMLEvents.Mark {
+        var mark = (line: 1, column: 1)
+        var last: Unicode.Scalar?
+        for scalar in String(decoding: bytes.prefix(offset), as: UTF8.self).unicodeScalars {
+            switch scalar {
+            case "\n" where last == "\r": break
+            case "\n", "\r", "\u{85}", "\u{2028}", "\u{2029}": mark = (mark.line + 1, 1)
+            default: mark.column += 1
             }
+            last = scalar
         }
-        return (line, column)
+        return mark
     }
 
     private func offset(ofLine number: Int) -> Int? {

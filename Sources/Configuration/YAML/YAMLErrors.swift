@@ -1,22 +1,17 @@
-internal import Yams
-
-extension YAMLDocument {
-    /// The parser's error as a sentence, with a hint where people commonly run into it.
-    static func explain(_ error: YamlError, in text: MarkedText) -> ((line: Int, column: Int)?, String) {
-        switch error {
-        case .scanner(let context, let problem, let mark, _), .parser(let context, let problem, let mark, _),
-            .composer(let context, let problem, let mark, _):
+extension YAMLSyntaxError {
+    /// The error as a sentence, with a hint where people commonly run into it, and its place if it has one.
+    func explained(in text: MarkedText) -> (place: YAMLEvents.Mark?, message: String) {
+        switch self {
+        case .memory: return (nil, "not valid YAML: there is not enough memory to read it")
+        case .character(let problem, let offset): return (text.mark(atByte: offset), "not valid YAML: \(problem)")
+        case .structure(let problem, let mark, let context):
             var message = problem.trimmingWhitespace
             if let context {
-                let place = context.mark.line == mark.line ? "" : " in line \(context.mark.line)"
+                let place = context.line == mark.line ? "" : " in line \(context.line)"
                 message = "\(context.text.trimmingWhitespace)\(place), \(message)"
             }
-            let hint = hint(problem, context?.text ?? "", line: text.line(mark.line))
-            return ((mark.line, mark.column), "not valid YAML: \(message)\(hint.map { "; \($0)" } ?? "")")
-        case .reader(let problem, let offset, _, _):
-            return (offset.map { text.mark(atCharacter: $0) }, "not valid YAML: \(problem)")
-        default:
-            return (nil, "not valid YAML: \(error)")
+            let hint = Self.hint(problem, context?.text ?? "", line: text.line(mark.line))
+            return (mark, "not valid YAML: \(message)\(hint.map { "; \($0)" } ?? "")")
         }
     }
 
@@ -42,7 +37,7 @@ extension YAMLDocument {
 }
 
 extension String {
-    /// Yams ends some of its texts with a space or a line feed.
+    /// libyaml ends some of its texts with a space or a line feed.
     fileprivate var trimmingWhitespace: String {
         var text = self[...]
         while text.last?.isWhitespace == true { text.removeLast() }

@@ -1,5 +1,6 @@
 package import EventLoop
-import Foundation
+import FoundationEssentials
+import Glibc
 package import HTTPWire
 
 /// Asks a running proxy over its control socket, and waits for the answer. For the commands.

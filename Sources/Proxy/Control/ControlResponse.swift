@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import HTTPWire
 
 /// An answer of the control socket: JSON, also where it is an error.

@@ -1,4 +1,5 @@
-import Foundation
+import EventLoop
+import Glibc
 
 /// The signals that steer the daemon, taken by a thread of their own, so that no handler interrupts
 /// anything.
@@ -18,15 +19,12 @@ struct ControlSignals {
     }
 
     /// - Parameter received: called for each signal, on a thread of its own.
-    func watch(_ received: @escaping @Sendable (CInt) -> Void) {
+    func watch(_ received: @escaping @Sendable (CInt) -> Void) throws(SystemError) {
         let set = set
-        let thread = Thread {
+        try SystemThread.start("signals", stackSize: 128 << 10) {
             var set = set
             var signal: CInt = 0
             while sigwait(&set, &signal) == 0 { received(signal) }
         }
-        thread.name = "signals"
-        thread.stackSize = 128 << 10
-        thread.start()
     }
 }

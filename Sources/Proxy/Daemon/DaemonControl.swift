@@ -1,6 +1,7 @@
 import Configuration
 import EventLoop
-import Foundation
+import FoundationEssentials
+import Glibc
 import Logging
 import Session
 import Transport

@@ -83,7 +83,7 @@ package final class ProxyDaemon {
         let signals = ControlSignals.block()
         try start()
         let (daemon, handle) = (LoopBound(self, on: loop), loop.handle)
-        signals.watch { signal in
+        try signals.watch { signal in
             handle.post { loop in
                 if signal == SIGHUP { _ = daemon.value(on: loop).reload() } else { daemon.value(on: loop).stop() }
             }

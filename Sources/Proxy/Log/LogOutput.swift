@@ -1,6 +1,6 @@
 package import Configuration
 internal import Dispatch
-internal import Foundation
+internal import EventLoop
 package import Glibc
 package import Logging
 internal import Synchronization
@@ -101,10 +101,11 @@ package final class LogOutput: Sendable {
         var before = sigset_t()
         sigfillset(&all)
         pthread_sigmask(SIG_SETMASK, &all, &before)
-        let thread = Thread { [self] in writeLines() }
-        thread.name = "log"
-        thread.stackSize = 128 << 10
-        thread.start()
+        do {
+            try SystemThread.start("log", stackSize: 128 << 10) { [self] in writeLines() }
+        } catch {
+            fatalError("no thread for the log: \(error)")
+        }
         pthread_sigmask(SIG_SETMASK, &before, nil)
     }
 

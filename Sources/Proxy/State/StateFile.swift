@@ -1,4 +1,5 @@
-import Foundation
+import FoundationEssentials
+import Glibc
 import Security
 
 /// A JSON file in the state directory: written by the running proxy, or by a command for it, and read

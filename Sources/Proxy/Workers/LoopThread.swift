@@ -1,6 +1,5 @@
 import Dispatch
 import EventLoop
-import Foundation
 import Synchronization
 
 /// An object, and the thread with the loop that it lives on, as seen from other threads.
@@ -21,7 +20,7 @@ final class LoopThread<Object>: Sendable {
         _ name: String, stackSize: Int, make: @escaping @Sendable (EventLoop) throws -> Object
     ) throws -> LoopThread {
         let started = Started()
-        let thread = Thread {
+        try SystemThread.start(name, stackSize: stackSize) {
             let loop: EventLoop
             do {
                 loop = try EventLoop()
@@ -32,9 +31,6 @@ final class LoopThread<Object>: Sendable {
             }
             loop.run()
         }
-        thread.name = name
-        thread.stackSize = stackSize
-        thread.start()
         return try started.wait()
     }
 

@@ -1,5 +1,6 @@
 internal import Configuration
-internal import Foundation
+internal import FoundationEssentials
+internal import Glibc
 internal import Proxy
 internal import Security
 internal import TLS
@@ -26,7 +27,7 @@ extension Account {
     }
 
     private func row(_ label: String, _ text: String) -> String {
-        label.padding(toLength: 10, withPad: " ", startingAt: 0) + text
+        label.padded(to: 10) + text
     }
 
     private var deciding: String {
@@ -65,8 +66,8 @@ extension Account {
         return ["", "Checks:"]
             + checks.flatMap { check in
                 let lines = check.lines.map { $0.printable(longest: 1000) }
-                let name = check.name.rawValue.padding(toLength: 16, withPad: " ", startingAt: 0)
-                let outcome = check.outcome.rawValue.padding(toLength: 9, withPad: " ", startingAt: 0)
+                let name = check.name.rawValue.padded(to: 16)
+                let outcome = check.outcome.rawValue.padded(to: 9)
                 let first = "  \(palette.paint(outcome, check.outcome))\(name)\(lines.first ?? "")"
                 return [first] + lines.dropFirst().map { String(repeating: " ", count: 29) + $0 }
             }

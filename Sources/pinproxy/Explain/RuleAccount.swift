@@ -1,5 +1,4 @@
 internal import Configuration
-internal import Foundation
 internal import Proxy
 internal import Security
 internal import Session

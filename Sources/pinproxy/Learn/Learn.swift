@@ -1,6 +1,6 @@
 internal import ArgumentParser
 internal import Configuration
-internal import Foundation
+internal import FoundationEssentials
 internal import Proxy
 internal import Security
 internal import TLS
@@ -127,6 +127,6 @@ struct Learn: ParsableCommand {
         let path = URL(fileURLWithPath: file).standardizedFileURL.path
         let here = FileManager.default.currentDirectoryPath + "/"
         if path.hasPrefix(here) { return (String(path.dropFirst(here.count)), nil) }
-        return ((path as NSString).lastPathComponent, (path as NSString).deletingLastPathComponent)
+        return (PathText.name(of: path), PathText.directory(of: path))
     }
 }

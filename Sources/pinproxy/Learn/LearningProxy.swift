@@ -1,4 +1,3 @@
-internal import Foundation
 internal import HTTPWire
 internal import Proxy
 internal import Security

@@ -1,5 +1,4 @@
 internal import Configuration
-internal import Foundation
 internal import Security
 
 /// The pin file as its lines, to which a person's comments, order and spelling belong: entries are
@@ -165,7 +164,7 @@ struct PinFileLines {
         let value = lines[index].drop { $0 != ":" }.dropFirst()
         let bare = value.drop { $0 == " " }
         if bare.hasPrefix("#") { return "" }
-        let end = bare.range(of: " #")?.lowerBound ?? bare.endIndex
+        let end = bare.firstRange(of: " #")?.lowerBound ?? bare.endIndex
         return bare[..<end].split(separator: " ").joined(separator: " ")
     }
 

@@ -1,4 +1,3 @@
-internal import Foundation
 internal import Security
 internal import TLS
 
@@ -38,7 +37,7 @@ struct CertificateFacts: Encodable {
         end = TimeDistance(from: now, to: certificate.notAfter)
         key = certificate.keyDescription
         pin = "sha256/\(certificate.spkiSHA256.base64)"
-        fingerprint = certificate.sha256.bytes.map { String(format: "%02X", $0) }.joined(separator: ":")
+        fingerprint = certificate.sha256.bytes.map(\.hexadecimal).joined(separator: ":")
     }
 
     static func of(_ chain: VerifiedChain, at now: UnixTime) -> [CertificateFacts] {
@@ -60,7 +59,7 @@ struct CertificateFacts: Encodable {
     var lines: [String] {
         let left = end.isPast ? "expired \(end)" : "\(end.span) left"
         return [
-            "\(depth) \(role.padding(toLength: 7, withPad: " ", startingAt: 0))\(subject)",
+            "\(depth) \(role.padded(to: 7))\(subject)",
             "  issued by   \(issuer)",
             "  valid       \(notBefore) to \(notAfter) (\(left))",
             "  key         \(key)",

@@ -1,4 +1,3 @@
-internal import Foundation
 internal import Proxy
 internal import Security
 internal import Session

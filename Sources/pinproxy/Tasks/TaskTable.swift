@@ -1,4 +1,3 @@
-internal import Foundation
 internal import Proxy
 internal import Session
 
@@ -27,7 +26,7 @@ struct TaskTable {
         // The last column is as wide as it is.
         let widths = (0..<Self.titles.count - 1).map { column in rows.map { $0[column].count }.max() ?? 0 }
         var lines = rows.map { row in
-            let cells = zip(row, widths).map { $0.padding(toLength: $1, withPad: " ", startingAt: 0) }
+            let cells = zip(row, widths).map { $0.padded(to: $1) }
             return String((cells + row.suffix(1)).joined(separator: "  ").prefix(max(40, width)))
         }
         if !fits { lines.append("and \(list.tasks.count - shown.count) more") }
@@ -71,15 +70,15 @@ enum AmountText {
     static func bytes(_ count: UInt64) -> String {
         var value = Double(count)
         for unit in ["B", "KiB", "MiB"] {
-            if value < 1024 { return unit == "B" ? "\(count) B" : String(format: "%.1f \(unit)", value) }
+            if value < 1024 { return unit == "B" ? "\(count) B" : "\(value.text(decimals: 1)) \(unit)" }
             value /= 1024
         }
-        return String(format: "%.1f GiB", value)
+        return "\(value.text(decimals: 1)) GiB"
     }
 
     static func time(_ seconds: Double) -> String {
         let whole = Int(seconds)
-        if whole < 60 { return String(format: "%.1fs", seconds) }
+        if whole < 60 { return "\(seconds.text(decimals: 1))s" }
         if whole < 3600 { return "\(whole / 60)m\(whole % 60)s" }
         return "\(whole / 3600)h\(whole % 3600 / 60)m"
     }

@@ -1,4 +1,3 @@
-internal import Foundation
 internal import Session
 
 /// All of one task, a line each fact.
@@ -40,6 +39,6 @@ struct TaskText {
             ("began at", transaction.began), ("request sent at", transaction.requestSent),
             ("first byte at", transaction.firstByte), ("last byte at", transaction.lastByte),
         ]
-        return times.compactMap { name, time in time.map { "  \(name) \(String(format: "%.3f ms", $0 * 1000))" } }
+        return times.compactMap { name, time in time.map { "  \(name) \(($0 * 1000).text(decimals: 3)) ms" } }
     }
 }

@@ -1,4 +1,4 @@
-internal import Foundation
+internal import Glibc
 
 /// What standard output is connected to.
 enum Terminal {

@@ -1,5 +1,5 @@
 internal import CTIFF
-internal import Foundation
+internal import Glibc
 
 /// libtiff: every page, strip by strip or tile by tile.
 enum TIFFImage {
@@ -35,7 +35,9 @@ enum TIFFImage {
             options,
             { _, handle, _, format, arguments in
                 if let file = File.of(handle), file.error == nil, let format, let arguments {
-                    file.error = NSString(format: String(cString: format), arguments: arguments) as String
+                    file.error = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { text in
+                        vsnprintf(text.baseAddress, text.count, format, arguments) < 0 ? nil : text.baseAddress.map { String(cString: $0) }
+                    }
                 }
                 return 1
             }, handle.toOpaque())

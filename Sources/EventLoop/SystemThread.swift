@@ -1,0 +1,46 @@
+internal import CShims
+internal import Glibc
+
+/// A thread of the system's (pthreads(7)) that nobody waits for.
+package enum SystemThread {
+    /// - Parameters:
+    ///   - name: for debuggers; at most 15 bytes of it are seen.
+    ///   - stackSize: in bytes, a multiple of a page.
+    ///   - work: called once, on the thread, which ends with it.
+    package static func start(
+        _ name: String, stackSize: Int, _ work: @escaping @Sendable () -> Void
+    ) throws(SystemError) {
+        let body = Unmanaged.passRetained(Body(name: name, work: work))
+        let failure = withUnsafeTemporaryAllocation(of: pthread_attr_t.self, capacity: 1) { buffer -> CInt in
+            guard let attributes = buffer.baseAddress else { return ENOMEM }
+            pthread_attr_init(attributes)
+            defer { pthread_attr_destroy(attributes) }
+            pthread_attr_setdetachstate(attributes, CInt(PTHREAD_CREATE_DETACHED))
+            pthread_attr_setstacksize(attributes, stackSize)
+            var thread = pthread_t()
+            return pthread_create(
+                &thread, attributes,
+                { pointer in
+                    guard let pointer else { return nil }
+                    let body = Unmanaged<Body>.fromOpaque(pointer).takeRetainedValue()
+                    pthread_setname_np(pthread_self(), String(decoding: body.name.utf8.prefix(15), as: UTF8.self))
+                    body.work()
+                    return nil
+                }, body.toOpaque())
+        }
+        guard failure == 0 else {
+            body.release()
+            throw SystemError(code: failure, call: "pthread_create")
+        }
+    }
+
+    private final class Body: Sendable {
+        let name: String
+        let work: @Sendable () -> Void
+
+        init(name: String, work: @escaping @Sendable () -> Void) {
+            self.name = name
+            self.work = work
+        }
+    }
+}
