@@ -12,6 +12,7 @@ package final class Snapshot: Sendable {
     package let timeouts: Timeouts
     package let limits: Limits
     package let log: LogSettings
+    package let admin: AdminSettings
     package let hosts: HostTable<HostEntry>
     /// What is done with hosts that have no entry.
     package let defaultAction: HostAction
@@ -33,7 +34,7 @@ package final class Snapshot: Sendable {
 
     init(
         proxy: ProxySettings, authority: AuthoritySettings, upstream: UpstreamSettings, timeouts: Timeouts,
-        limits: Limits, log: LogSettings, reachability: [ReachabilityTarget], pins: PinFile?,
+        limits: Limits, log: LogSettings, admin: AdminSettings, reachability: [ReachabilityTarget], pins: PinFile?,
         warnings: [Problem], stateDirectory: String, files: [String]
     ) {
         self.proxy = proxy
@@ -42,6 +43,7 @@ package final class Snapshot: Sendable {
         self.timeouts = timeouts
         self.limits = limits
         self.log = log
+        self.admin = admin
         hosts = pins?.hosts ?? HostTable()
         let defaults = pins?.defaults ?? PinDefaults()
         defaultAction = defaults.action
@@ -62,6 +64,7 @@ package final class Snapshot: Sendable {
         timeouts = other.timeouts
         limits = other.limits
         log = other.log
+        admin = other.admin
         self.hosts = hosts
         defaultAction = other.defaultAction
         self.defaultPolicy = defaultPolicy

@@ -2,7 +2,6 @@
 /// the default is an error, since nothing would be done about it. Who does the work deletes the line here.
 enum UnsupportedKeys {
     static let ofThisVersion: Set<String> = [
-        "admin",
         "clients",
         "limits.replay_body",
 

@@ -15,17 +15,35 @@ package enum UnixSocket {
         }
     }
 
-    /// Listens at `path`, not blocking, in the place of a socket that a process that is gone has left there. Only its
-    /// owner may connect, and root. What is there and is no socket stays: EEXIST.
-    package static func listen(at path: String, backlog: CInt) throws(SystemError) -> Descriptor {
+    /// Listens at `path`, not blocking, in the place of a socket that a process that is gone has left there. What is
+    /// there and is no socket stays: EEXIST.
+    /// - Parameters:
+    ///   - mode: who may connect; only its owner, and root, unless it says otherwise.
+    ///   - group: of the file, by its number; nil: the process's.
+    package static func listen(
+        at path: String, backlog: CInt, mode: UInt32 = 0o600, group: UInt32? = nil
+    ) throws(SystemError) -> Descriptor {
         let socket = try open(flags: CInt(SOCK_NONBLOCK.rawValue))
         // Before the name is there: nobody gets a moment to connect who may not.
         guard fchmod(socket.raw, 0o600) == 0 else { throw SystemError.last("fchmod") }
         try removeSocket(at: path)
         let raw = socket.raw
         guard try withAddress(path, { Glibc.bind(raw, $0, $1) }) == 0 else { throw SystemError.last("bind") }
+        // Widened once the group is right.
+        if let group, chown(path, uid_t.max, group) != 0 { throw SystemError.last("chown") }
+        if mode != 0o600, chmod(path, mode) != 0 { throw SystemError.last("chmod") }
         guard Glibc.listen(raw, backlog) == 0 else { throw SystemError.last("listen") }
         return socket
+    }
+
+    /// Whether somebody accepts connections there. One that is made to see it ends at once.
+    package static func isAnswered(at path: String) -> Bool {
+        do throws(SystemError) {
+            _ = try connect(to: path, seconds: 1)
+            return true
+        } catch {
+            return error.code == EAGAIN
+        }
     }
 
     private static func removeSocket(at path: String) throws(SystemError) {

@@ -169,8 +169,7 @@ import Testing
         ("reachability: [any, \"a.test:80\"]\n", "1:21: error: reachability: \"a.test:80\": a port can't be watched; leave it out"),
         ("reachability: []\n", "1:15: error: reachability: the list is empty; write any, addresses or host names"),
         ("admin: {listen: 7468}\n", "1:17: error: listen: \"7468\" has no address; write e.g. 127.0.0.1:7468"),
-        ("admin: {port: 7468}\n", "1:9: error: unknown key \"port\" in \"admin\"; known here: listen"),
-        ("admin:\n  listen: 127.0.0.1:7468\n", "2:3: error: admin: not supported yet by this version; leave the line out"),
+        ("admin: {port: 7468}\n", "1:9: error: unknown key \"port\" in \"admin\"; known here: listen, tls, token_file, hosts, socket_mode, socket_group"),
         ("upstream: {parent: https://p:1}\n", "1:20: error: parent: TLS to the parent proxy is not understood; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
         ("upstream: {parent: p:1}\n", "1:20: error: parent: it is not an http:// URL; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
         ("upstream: {parent: http://p}\n", "1:20: error: parent: the port is missing; write http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"),
@@ -223,7 +222,7 @@ import Testing
                 "pinproxy.yaml:1:19: error: clients: \"none\" is not a whole number",
                 "pinproxy.yaml:3:11: error: listen: \"nowhere\" has no port; write an address and a port, e.g. 127.0.0.1:7467 or \"[::1]:7467\"",
                 "pinproxy.yaml:4:3: error: unknown key \"worker\" in \"proxy\"; did you mean \"workers\"?",
-                "pinproxy.yaml:6:1: error: unknown key \"bogus\"; known here: proxy, authority, upstream, timeouts, limits, log, reachability, pins, admin",
+                "pinproxy.yaml:6:1: error: unknown key \"bogus\"; known here: proxy, authority, upstream, timeouts, limits, log, reachability, admin, pins",
                 "pins.yaml:2:12: error: match: “a b” holds a character that no host name has",
             ])
     }

@@ -335,7 +335,7 @@ import Testing
     }
 
     @Test func theListNamesKeysThatExist() {
-        let others: Set = ["admin", "clients", "limits.inspected_body", "limits.replay_body"]
+        let others: Set = ["clients", "limits.inspected_body", "limits.replay_body"]
         #expect(UnsupportedKeys.ofThisVersion.isSubset(of: others.union(Self.allKeys)))
     }
 

@@ -55,7 +55,7 @@ import Testing
         LearnOrder(), LearnOrder(.stop), LearnOrder(.until(1_893_456_000)), LearnOrder(.stop, forgets: true),
         LearnOrder(.unchanged, forgets: true), LearnOrder(.until(7), forgets: true),
     ]) func anOrderToLearnIsReadAsItWasWritten(_ order: LearnOrder) throws {
-        let request = ControlRequest(.post, order.target, from: ControlPeer(.init(user: 0, process: 1)))
+        let request = ControlRequest(.post, order.target, through: .socket(ControlPeer(.init(user: 0, process: 1))))
         #expect(request.path == ["learn"])
         #expect(LearnOrder(request.query) == order)
     }

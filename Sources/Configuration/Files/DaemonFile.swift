@@ -11,6 +11,7 @@ struct DaemonFile {
     var limits: Limits
     var log: LogSettings
     var reachability: [ReachabilityTarget]
+    var admin: AdminSettings
     /// Where the pin file is named (the whole file, if it isn't), and its path; nil for none.
     var pins: (place: Place, path: String)?
 
@@ -44,8 +45,8 @@ struct DaemonFile {
             limits: reader.limits(root.section("limits")),
             log: reader.log(root.section("log")),
             reachability: reader.reachability(root),
+            admin: reader.admin(root, proxy: proxy.listen),
             pins: reader.pins(root))
-        reader.admin(root)
         root.finish()
         return result
     }
@@ -111,16 +112,6 @@ struct DaemonFileReader {
         let read = list.map { root.scalar($0, "reachability", Form(read: ReachabilityTarget.parse)) }
         guard !read.contains(nil) else { return usual }
         return read.compactMap(\.self)
-    }
-
-    /// Whatever its address, a port that doesn't answer is no default.
-    func admin(_ root: Section) {
-        guard let value = root.nonNull("admin") else { return }
-        let section = root.section("admin")
-        defer { section.finish() }
-        guard let written = section.value("listen"), let list = section.elements(written, "listen") else { return }
-        let addresses = list.map { section.scalar($0, "listen", Form(read: ListenAddress.parse)) }
-        if !addresses.contains(nil) { root.refuseUnsupported("admin", value) }
     }
 
     func log(_ section: Section) -> LogSettings {

@@ -56,8 +56,9 @@ extension Section {
     /// A file that this section names can't be used. Where the name of a password's file belongs, people write the
     /// password: it isn't repeated.
     func error(_ value: YAMLValue, ofFile path: String, _ key: String, _ reason: Reason) {
-        if key == "password_file", access(path, F_OK) != 0, ServiceCredential.absence(path, errno) == nil {
-            return error(value, "\(key): there is no such file; write the name of a file that holds the password, not the password")
+        if key == "password_file" || key == "token_file", access(path, F_OK) != 0, ServiceCredential.absence(path, errno) == nil {
+            let what = key == "token_file" ? "token" : "password"
+            return error(value, "\(key): there is no such file; write the name of a file that holds the \(what), not the \(what)")
         }
         error(value, "\(key): \(path): \(reason.text)")
     }

@@ -1,5 +1,5 @@
 /// The ways in which times and sizes are written.
-enum Quantity {
+package enum Quantity {
     private static let timeUnits: [(name: String, milliseconds: Int64)] = [
         ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
     ]
@@ -53,7 +53,7 @@ enum Quantity {
     }
 
     /// A time as it would be written, e.g. `1h30m`.
-    static func text(_ duration: Duration) -> String {
+    package static func text(_ duration: Duration) -> String {
         var milliseconds = duration.components.seconds * 1000 + duration.components.attoseconds / 1_000_000_000_000_000
         guard milliseconds > 0 else { return "0s" }
         var text = ""
@@ -65,7 +65,7 @@ enum Quantity {
     }
 
     /// A size as it would be written, e.g. `64KiB`.
-    static func text(bytes: Int) -> String {
+    package static func text(bytes: Int) -> String {
         let unit = sizeUnits.last { bytes >= $0.bytes && bytes % $0.bytes == 0 } ?? sizeUnits[0]
         return "\(bytes / unit.bytes)\(unit.name)"
     }

@@ -1,13 +1,14 @@
 import HTTPWire
 import Session
+import TLS
 import Transport
 
-/// One client of the control socket: reads its requests and writes the answers.
+/// One client of the control socket or the admin port: reads its requests and writes the answers.
 final class ControlConnection {
     typealias Answer = (ControlRequest, @escaping (ControlResponse) -> Void) -> Void
 
     private let server: HTTP1Server
-    private let peer: ControlPeer
+    private let door: ControlDoor
     private let answer: Answer
     private let ended: (ControlConnection) -> Void
 
@@ -15,11 +16,11 @@ final class ControlConnection {
     ///   - answer: called for each request; calls back once, at once or later, on the loop.
     ///   - ended: called once, when the connection is over.
     init(
-        stream: ByteStream, session: LoopSession, settings: HTTP1ServerSettings, peer: ControlPeer,
+        stream: ByteStream, session: LoopSession, settings: HTTP1ServerSettings, door: ControlDoor,
         answer: @escaping Answer, ended: @escaping (ControlConnection) -> Void
     ) {
         server = HTTP1Server(stream: stream, session: session, settings: settings)
-        self.peer = peer
+        self.door = door
         self.answer = answer
         self.ended = ended
         server.owner = self
@@ -34,6 +35,23 @@ final class ControlConnection {
     }
 
     func start() { server.serve() }
+
+    /// Begins with TLS.
+    /// - Parameter nanoseconds: for the handshake.
+    func start(_ context: TLSServerContext, within nanoseconds: UInt64) {
+        server.lend()
+        server.setDeadline(afterNanoseconds: nanoseconds)
+        do {
+            let connection = try server.stream.withDescriptor { descriptor in
+                try TLSConnection(server: context, descriptor: descriptor, ticketContext: Array("admin".utf8))
+            }
+            server.stream.owner = server
+            server.stream.secure(connection)
+        } catch {
+            server.abort()
+        }
+    }
+
     func stop() { server.abort() }
 }
 
@@ -41,16 +59,16 @@ extension ControlConnection: HTTP1ServerOwner {
     func received(by server: HTTP1Server) {
         // A body would be of no use; what follows it would have to be found behind it.
         let keeps = server.head.keepsAlive && server.head.framing == .none
-        guard let request = server.readRequest({ ControlRequest($0, from: peer) }) else {
+        guard let request = server.readRequest({ ControlRequest($0, through: door) }) else {
             return reply(.problem(400, "the request's target is not a path"), keeps: false)
         }
-        answer(request) { [weak self] response in self?.reply(response, keeps: keeps) }
+        answer(request) { [weak self] response in self?.reply(response, keeps: keeps, toHead: request.method == .head) }
     }
 
-    private func reply(_ response: ControlResponse, keeps: Bool) {
+    private func reply(_ response: ControlResponse, keeps: Bool, toHead: Bool = false) {
         guard server.isHeld else { return }
         if keeps { server.dropHead() }
-        server.answer(response.bytes(keepAlive: keeps), then: keeps ? .nextRequest : .linger)
+        server.answer(response.bytes(keepAlive: keeps, toHead: toHead), then: keeps ? .nextRequest : .linger)
     }
 
     func timedOut(_ server: HTTP1Server) { server.abort() }
@@ -63,5 +81,12 @@ extension ControlConnection: HTTP1ServerOwner {
     func switched(to upstream: UpstreamConnection, by server: HTTP1Server) { upstream.close() }
     func keep(_ upstream: UpstreamConnection) { upstream.close() }
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>) {}
-    func secured(_ result: Result<Void, StreamError>) { server.abort() }
+
+    func secured(_ result: Result<Void, StreamError>) {
+        switch result {
+        case .success: server.serve()
+        // Garbage, or a client that doesn't trust the certificate: it knows why.
+        case .failure: server.abort()
+        }
+    }
 }

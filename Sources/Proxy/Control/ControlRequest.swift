@@ -1,23 +1,28 @@
 import HTTPWire
 
-/// A request to the control socket, as far as its resources are told apart.
+/// A request to the control socket or the admin port, as far as its resources are told apart.
 struct ControlRequest {
     let method: Method
     /// The segments of the path: `/tasks/7/cancel` has three.
     let path: [String]
     /// The parameters of the query, as they are written.
     let query: [String: String]
-    let peer: ControlPeer
+    let door: ControlDoor
+    /// The values of fields, as they are written; nil where there is none.
+    var host: String?
+    var authorization: String?
 
     /// Nil if the target is no path.
-    init?(_ view: borrowing RequestView, from peer: ControlPeer) {
+    init?(_ view: borrowing RequestView, through door: ControlDoor) {
         guard case .origin = view.head.targetForm else { return nil }
-        self.init(view.head.method, view.head.target.text(in: view.bytes), from: peer)
+        self.init(view.head.method, view.head.target.text(in: view.bytes), through: door)
+        host = view.head.first(.host)?.text(in: view.bytes)
+        authorization = view.head.first(.authorization)?.text(in: view.bytes)
     }
 
-    init(_ method: Method, _ target: String, from peer: ControlPeer) {
+    init(_ method: Method, _ target: String, through door: ControlDoor) {
         self.method = method
-        self.peer = peer
+        self.door = door
         let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         path = parts[0].split(separator: "/").map(String.init)
         var query: [String: String] = [:]
@@ -26,5 +31,21 @@ struct ControlRequest {
             query[String(sides[0])] = sides.count > 1 ? String(sides[1]) : ""
         }
         self.query = query
+    }
+}
+
+/// By which way a request came.
+enum ControlDoor: Sendable, CustomStringConvertible {
+    /// The control socket: its clients are the daemon's own user and root.
+    case socket(ControlPeer)
+    /// The admin port, with the client's address where it has one.
+    case port(client: String)
+
+    /// Who asks, for people.
+    var description: String {
+        switch self {
+        case .socket(let peer): "\(peer)"
+        case .port(let client): "\(client), over the admin port"
+        }
     }
 }

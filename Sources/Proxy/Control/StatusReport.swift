@@ -27,6 +27,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var configuration: String?
     /// Where clients are accepted.
     package var listen: [String]?
+    /// Where the admin port is.
+    package var admin: [String]?
     package var clients: Int?
     /// Of the machine and of each target of `reachability`.
     package var reachability: [TargetStatus]?

@@ -3,24 +3,34 @@ import EventLoop
 import FoundationEssentials
 import Glibc
 import Logging
+import Security
 import Session
-import Transport
+import TLS
 
 /// What the control socket asks of the daemon.
 extension ProxyDaemon {
-    /// Opens the control socket. A proxy that can't have it serves all the same, and says so.
-    func openControl(_ context: ProxyContext, _ upkeep: PinUpkeep) -> ControlSocket? {
-        let path = ControlSocket.path(in: snapshot.stateDirectory)
+    /// What the control socket and the admin port answer by.
+    func controlResources(_ context: ProxyContext, _ upkeep: PinUpkeep) -> ControlResources {
         let daemon = ControlResources.Daemon(
             unreadiness: { [unowned self] in unreadiness },
             status: { [unowned self] in status(upkeep) },
+            configuration: { [unowned self] in
+                ConfigurationReport(snapshot, generation: generation, readAt: readAt)
+            },
+            authority: { context.authority.certificate.pem },
+            script: { [unowned self] in
+                ProxyScript.text(listeningAddresses, askedAs: $0, isSecure: snapshot.proxy.tls != nil)
+            },
             reload: { [unowned self] in reload() },
-            learn: { upkeep.obey($0) })
-        let tasks = TaskBoard(loop: loop, workers: workers, sessionCount: context.sessionCount)
-        let resources = ControlResources(daemon: daemon, tasks: tasks)
-        let session = LoopSession(
-            loop: loop, slabs: SlabPool(), pool: UpstreamPool(), connector: upkeep.connector,
-            index: context.sessionCount - 1, of: context.sessionCount)
+            learn: { upkeep.obey($0) },
+            gate: { [unowned self] in admin?.gate ?? AdminGate(snapshot.admin) })
+        return ControlResources(
+            daemon: daemon, tasks: TaskBoard(loop: loop, workers: workers, sessionCount: context.sessionCount))
+    }
+
+    /// Opens the control socket. A proxy that can't have it serves all the same, and says so.
+    func openControl(_ resources: ControlResources, _ session: LoopSession) -> ControlSocket? {
+        let path = ControlSocket.path(in: snapshot.stateDirectory)
         do throws(SystemError) {
             return try ControlSocket(path: path, loop: loop, session: session, logger: logger) { resources.answer($0, $1) }
         } catch {
@@ -38,6 +48,7 @@ extension ProxyDaemon {
     /// Why it can't serve at the moment; nil if it can.
     private var unreadiness: String? {
         if isStopping { return "the proxy is stopping" }
+        if !isAccepting { return "the proxy is starting" }
         return network?.isolation.map { "this machine has no network: \($0)" }
     }
 
@@ -45,6 +56,7 @@ extension ProxyDaemon {
         var report = StatusReport(process: getpid(), directory: snapshot.stateDirectory, history: upkeep.pinHistory)
         report.configuration = configuration
         report.listen = addresses
+        report.admin = admin.map(\.places) ?? []
         report.clients = workers.reduce(0) { $0 + $1.load.count }
         report.reachability = network?.targets
         report.lastReload = lastReload

@@ -7,6 +7,7 @@ package import Logging
 import Security
 import Session
 import TLS
+import Transport
 
 /// The running proxy: authority, workers, listeners, and what signals ask of it.
 ///
@@ -48,13 +49,20 @@ package final class ProxyDaemon {
     private var heartbeat: Heartbeat?
     private var upkeep: PinUpkeep?
     private var control: ControlSocket?
+    private(set) var admin: AdminPort?
+    private var resources: ControlResources?
     /// Where clients are accepted.
-    var addresses: [String] { listening.map(\.address.description) }
+    var listeningAddresses: [SocketAddress] { listening.map(\.address) }
+    var addresses: [String] { listeningAddresses.map(\.description) }
+    /// How many configurations have been in force, and when the last was read.
+    private(set) var generation = 1
+    private(set) var readAt = WallClock.milliseconds() / 1000
     /// `accepted` or `refused`; nil: there was none.
     var lastReload: String?
     private(set) var network: NetworkWatch?
     private var workersUnderWay = 0
     private(set) var isStopping = false
+    var isAccepting: Bool { acceptor != nil }
     private var drainTimer: Timer?
     private let freeMemory = FreeMemory()
     private var afterReload: Timer?
@@ -113,10 +121,15 @@ package final class ProxyDaemon {
             idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount),
             sessionCount: workerCount + 1, unixTime: unixTime)
         listening = try openFirst(on: snapshot.proxy.listen, namedIn: snapshot.files.first ?? "")
-        refuse(inherited.filter { socket in !listening.contains { $0.raw == socket.raw } })
+        let session = LoopSession(
+            loop: loop, slabs: SlabPool(), pool: UpstreamPool(), connector: upkeep.connector,
+            index: context.sessionCount - 1, of: context.sessionCount)
+        let admin = AdminPort(loop: loop, session: session, logger: logger) { [unowned self] in self.resources?.answer($0, $1) }
+        admin.replace(with: snapshot.admin, try admin.open(snapshot.admin, namedIn: snapshot.files.first ?? "", inherited: inherited))
+        self.admin = admin
+        refuse(inherited.filter { socket in !listening.contains { $0.raw == socket.raw } && !admin.holds(socket) })
         for socket in listening where !socket.isNamed { notices.listening(socket.raw, socket.name) }
         sayWhere()
-        listeners.replace(with: listening.map(\.address))
         let vacancy = Vacancy()
         for number in 0..<workerCount {
             workers.append(
@@ -124,7 +137,10 @@ package final class ProxyDaemon {
         }
         upkeep.start()
         self.upkeep = upkeep
-        control = openControl(context, upkeep)
+        let resources = controlResources(context, upkeep)
+        self.resources = resources
+        control = openControl(resources, session)
+        listenersChanged()
         let network = try NetworkWatch(
             loop: loop, names: context.names, targets: snapshot.reachability, logger: logger
         ) { [unowned self] outlook, isAnother in
@@ -251,6 +267,9 @@ package final class ProxyDaemon {
         listen.takesInherited != listening.contains(where: \.isNamed)
     }
 
+    /// What clients must not be led to.
+    private func listenersChanged() { listeners.replace(with: listeningAddresses + (admin?.addresses ?? [])) }
+
     private func listen(on added: [ListeningSocket]) {
         guard !needsRestart(snapshot.proxy.listen) else { return }
         let wanted = snapshot.proxy.listen.addresses.compactMap(SocketAddress.init)
@@ -259,7 +278,7 @@ package final class ProxyDaemon {
         guard !added.isEmpty || !removed.isEmpty else { return }
         listening = listening.filter(stays) + added
         sayWhere()
-        listeners.replace(with: listening.map(\.address))
+        listenersChanged()
         for socket in removed { notices.notListening(socket.name) }
         for socket in added { notices.listening(socket.raw, socket.name) }
         acceptor?.perform { $0.replace(removed, with: added) }
@@ -279,12 +298,17 @@ package final class ProxyDaemon {
         logger.notice(
             "proxy.ready",
             metadata: [
-                "listen": "\(addresses.joined(separator: ", "))",
-                "workers": "\(workers.count)", "pid": "\(getpid())",
-            ])
+                "listen": "\(addresses.joined(separator: ", "))", "workers": "\(workers.count)", "pid": "\(getpid())",
+            ].merging(adminField) { $1 })
         notices.ready()
         // What the reading of the files took.
         freeMemory.giveBack()
+    }
+
+    /// Where the admin port is, if there is one.
+    private var adminField: Logger.Metadata {
+        guard let places = admin?.places, !places.isEmpty else { return [:] }
+        return ["admin": "\(places.joined(separator: ", "))"]
     }
 
     // MARK: Signals
@@ -307,11 +331,22 @@ package final class ProxyDaemon {
                 let place = Place(file: fresh.files.first ?? "")
                 throw ConfigurationProblems([Problem(.error, at: place, "can't be put into force: \(error)")])
             }
-            let added = try openAdded(by: fresh)
+            let addedToAdmin = try admin?.open(fresh.admin, namedIn: fresh.files.first ?? "")
+            let added: [ListeningSocket]
+            do throws(ConfigurationProblems) {
+                added = try openAdded(by: fresh)
+            } catch {
+                addedToAdmin?.close()
+                throw error
+            }
             warnOfRestart(fresh)
             output.apply(fresh.log)
             putIntoForce(configuration)
+            if let addedToAdmin { admin?.replace(with: fresh.admin, addedToAdmin) }
             listen(on: added)
+            listenersChanged()
+            generation += 1
+            readAt = WallClock.milliseconds() / 1000
             let clients = fresh.limits.clients
             acceptor?.perform { $0.limit(clients: clients) }
             logger.notice(
@@ -319,7 +354,7 @@ package final class ProxyDaemon {
                 metadata: [
                     "files": "\(fresh.files.joined(separator: ", "))",
                     "listen": "\(addresses.joined(separator: ", "))",
-                ])
+                ].merging(adminField) { $1 })
             warn(of: fresh)
             afterReload = Timer(loop: loop, afterNanoseconds: Self.afterReloadNanoseconds) { [freeMemory] in
                 freeMemory.giveBack()
@@ -423,6 +458,7 @@ package final class ProxyDaemon {
         guard workersUnderWay == 0 else { return }
         drainTimer = nil
         control?.stop()
+        admin?.stop()
         upkeep?.stop()
         network?.stop()
         for worker in workers { worker.stop() }

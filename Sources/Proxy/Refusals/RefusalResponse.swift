@@ -26,12 +26,16 @@ struct ResponseText {
 
     mutating func add(_ name: String, _ value: String) { text += "\(name): \(value)\r\n" }
 
-    /// The fields of every answer of the proxy's own: it must neither be kept in a cache nor run anything.
-    mutating func addBody(type: String, count: Int, keepAlive: Bool) {
+    /// The fields of every answer of the proxy's own: it must neither be kept in a cache nor run anything that it
+    /// doesn't bring itself.
+    /// - Parameter policy: what it may load and run.
+    mutating func addBody(
+        type: String, count: Int, keepAlive: Bool, policy: String = "default-src 'none'; style-src 'unsafe-inline'"
+    ) {
         add("Content-Type", type)
         add("Content-Length", "\(count)")
         add("Cache-Control", "no-store")
-        add("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+        add("Content-Security-Policy", policy)
         add("X-Content-Type-Options", "nosniff")
         add("Connection", keepAlive ? "keep-alive" : "close")
     }

@@ -24,7 +24,7 @@ extension UpstreamFailure {
         case .itself(let address, let isParent):
             return RefusalReport.origin(
                 508, isParent ? "The parent proxy is this proxy" : "\(authority) is this proxy", "proxy_loop_detected",
-                "\(address) is where this proxy itself listens (proxy.listen)"
+                "\(address) is where this proxy itself listens (proxy.listen, admin.listen)"
                     + (isParent ? "; upstream.parent leads there" : ""), host)
         case .unreachable(let error):
             return RefusalReport.origin(502, "Cannot connect to \(authority)", "connection_refused", "\(error)", host)

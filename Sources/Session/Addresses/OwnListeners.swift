@@ -16,6 +16,9 @@ package final class OwnListeners: Sendable {
         addresses.withLock { $0 = fresh }
     }
 
+    /// Whether one of them has that port.
+    func use(port: UInt16) -> Bool { addresses.withLock { $0 }.contains { $0.port == port } }
+
     /// Whether a connection to `address` would arrive here: in whichever spelling, and on whichever of this machine's
     /// addresses if all are listened on.
     func contains(_ address: SocketAddress) -> Bool {

@@ -140,14 +140,19 @@ package final class UpstreamAttempt: ByteStreamOwner {
 
     /// The parent proxy looks the host up itself, and would connect to whatever it finds. A host that is known here to
     /// have none but blocked addresses is refused; of one that isn't known here, or not soon, the parent decides.
+    ///
+    /// Nor may it be led back to this proxy's own listeners, as a parent on the same machine would be.
     private func judgeDestination() {
-        guard target.key.addresses.mayObject else { return }
+        guard target.key.addresses.mayObject || connector.listeners.use(port: target.port) else { return }
         let judging = Deadline(loop: connector.loop) { [unowned self] in destinationJudged(nil) }
         judging.set(afterNanoseconds: Self.judgementNanoseconds)
         self.judging = judging
         destination = connector.resolver.resolve(target.host) { [weak self] result in
             guard let self, case .success(let addresses) = result else { self?.destinationJudged(nil); return }
-            let objections = addresses.compactMap { objection(to: $0) }
+            let objections = addresses.compactMap { ip in
+                let address = SocketAddress(ip: ip, port: target.port)
+                return connector.listeners.contains(address) ? .itself(address, asParent: false) : objection(to: ip)
+            }
             destinationJudged(objections.count == addresses.count ? objections.first : nil)
         }
         if self.judging == nil { destination = nil }

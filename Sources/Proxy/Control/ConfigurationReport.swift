@@ -1,0 +1,143 @@
+import Configuration
+import Security
+import Session
+import TLS
+
+/// What `GET /config` answers: the configuration in force, without its secrets. Values that rules send (headers,
+/// parameters, parts) are left out as well: some are secret, and none is needed to see which rules hold.
+struct ConfigurationReport: Encodable {
+    /// Entries that are listed at most.
+    static let entryLimit = 10_000
+
+    struct Entry: Encodable {
+        struct Pin: Encodable {
+            /// By its value, whatever way it is written.
+            let pin: String
+            let written: String
+            let notAfter: UnixTime?
+        }
+
+        let match: String
+        /// `FILE:LINE`
+        let location: String
+        let action: String
+        let pinning: String
+        let pins: [Pin]
+        let enforcement: String
+        let position: String
+        let expires: UnixTime?
+        let onExpiry: String?
+        let clientCertificate: String?
+        let reportURI: String?
+        let record: Bool
+        let rules: [String]
+        /// The switches that take protection away, in words.
+        let insecure: [String]
+    }
+
+    /// How many configurations have been in force since the start.
+    let generation: Int
+    /// When it was read.
+    let readAt: UnixTime
+    let files: [String]
+    let settings: [String: String]
+    let warnings: [String]
+    let defaults: [String: String]
+    let defaultRules: [String]
+    let entryCount: Int
+    let entries: [Entry]
+
+    init(_ snapshot: Snapshot, generation: Int, readAt: UnixTime) {
+        self.generation = generation
+        self.readAt = readAt
+        files = snapshot.files
+        settings = Self.settings(of: snapshot)
+        warnings = snapshot.warnings.map(\.description)
+        defaults = [
+            "action": snapshot.defaultAction.rawValue, "min_tls": "\(snapshot.defaultPolicy.requirements.minimumTLS)",
+            "ocsp": snapshot.defaultPolicy.requirements.stapling.rawValue,
+        ]
+        defaultRules = Self.rules(snapshot.defaultRules)
+        entryCount = snapshot.hosts.entries.count
+        entries = snapshot.hosts.entries.prefix(Self.entryLimit).map { Entry($0.value) }
+    }
+
+    private static func settings(of snapshot: Snapshot) -> [String: String] {
+        let (proxy, limits, timeouts) = (snapshot.proxy, snapshot.limits, snapshot.timeouts)
+        func list(_ values: some Sequence<some CustomStringConvertible>) -> String {
+            "[\(values.map(\.description).joined(separator: ", "))]"
+        }
+        func onOff(_ isOn: Bool) -> String { isOn ? "set" : "null" }
+        let parent = snapshot.upstream.parent.map { parent in
+            let host = parent.host.contains(":") ? "[\(parent.host)]" : parent.host
+            return "http://\(parent.hasCredentials ? "•••@" : "")\(host):\(parent.port)"
+        }
+        return [
+            "proxy.listen": list(proxy.listen.addresses.map(\.description) + (proxy.listen.takesInherited ? ["systemd"] : [])), "proxy.tls": onOff(proxy.tls != nil),
+            "proxy.workers": proxy.workers.map(String.init) ?? "auto", "proxy.users": proxy.users?.path ?? "null",
+            "proxy.allow_clients": list(proxy.allowClients), "proxy.via": "\(proxy.via)",
+            "admin.listen": list(snapshot.admin.listen.map(\.description) + (snapshot.admin.takesInherited ? ["systemd"] : [])), "admin.tls": onOff(snapshot.admin.tls != nil),
+            "admin.token_file": onOff(snapshot.admin.token != nil), "admin.hosts": list(snapshot.admin.hosts),
+            "authority.certificate": snapshot.authority.certificatePath,
+            "authority.leaf_lifetime": Quantity.text(snapshot.authority.leafLifetime),
+            "upstream.trust": "\(snapshot.upstream.anchors.certificates.count) authorities",
+            "upstream.parent": parent ?? "null",
+            "upstream.block_addresses": list(snapshot.upstream.addresses.blocked),
+            "upstream.allow_addresses": list(snapshot.upstream.addresses.allowed),
+            "timeouts.connect": Quantity.text(timeouts.connect), "timeouts.tls_handshake": Quantity.text(timeouts.tlsHandshake),
+            "timeouts.idle_client": Quantity.text(timeouts.idleClient),
+            "timeouts.idle_upstream": Quantity.text(timeouts.idleUpstream),
+            "timeouts.first_byte": Quantity.text(timeouts.firstByte), "timeouts.drain": Quantity.text(timeouts.drain),
+            "timeouts.drain_tunnels": Quantity.text(timeouts.drainTunnels),
+            "limits.request_head": Quantity.text(bytes: limits.requestHead),
+            "limits.response_head": Quantity.text(bytes: limits.responseHead), "limits.clients": "\(limits.clients)",
+            "limits.inspected_body": Quantity.text(bytes: limits.inspectedBody),
+            "log.level": snapshot.log.level.rawValue, "log.format": snapshot.log.format.rawValue,
+            "log.access": "\(snapshot.log.access)",
+            "reachability": list(snapshot.reachability.map(\.text)), "pins": snapshot.files.dropFirst().first ?? "null",
+        ]
+    }
+
+    /// Keys whose values may be secret, or are nobody's business.
+    private static let hidden: Set<String> = [
+        "request.headers", "request.set_headers", "request.parameters", "request.parts", "request.authorization",
+        "session.credentials",
+    ]
+
+    fileprivate static func rules(_ layers: RuleLayers?) -> [String] {
+        guard let layers else { return [] }
+        let keys = layers.keys(.none).map { key in
+            "\(key.name): \(hidden.contains(key.name) ? "•••" : key.value) (\(key.source), \(key.place))"
+        }
+        return keys + (layers.defaults.rules + layers.entry.rules).map { "\($0.layer.source): \($0.requests) (\($0.place))" }
+    }
+}
+
+extension ConfigurationReport.Entry {
+    fileprivate init(_ entry: HostEntry) {
+        let policy = entry.policy
+        match = entry.pattern
+        location = entry.location
+        action = entry.action.rawValue
+        pinning = policy.mode.rawValue
+        pins = policy.pins.pins.map { Pin(pin: $0.description, written: $0.origin, notAfter: $0.notAfter) }
+        enforcement = policy.enforcement.rawValue
+        position = policy.position.rawValue
+        expires = policy.expiry?.date
+        onExpiry = policy.expiry?.action.rawValue
+        clientCertificate = entry.tls?.identity?.leaf.subject
+        reportURI = entry.reportURI?.description
+        record = entry.records
+        rules = ConfigurationReport.rules(entry.rules)
+        insecure = policy.unsafeSwitches.map(\.description)
+    }
+}
+
+extension ReachabilityTarget {
+    fileprivate var text: String {
+        switch self {
+        case .any: "any"
+        case .address(let text), .host(let text): text
+        }
+    }
+}
