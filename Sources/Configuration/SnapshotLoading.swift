@@ -10,7 +10,8 @@ extension Snapshot {
     ///   - file: the path of pinproxy.yaml; problems name it as it is given here.
     ///   - stateDirectory: what the authority's paths are relative to (``StateDirectory``). Nothing
     ///     is written there.
-    ///   - readsPins: false leaves the pin file aside, for who only wants to know where the proxy is.
+    ///   - readsPins: false leaves the pin file aside, and what only the proxy's own user may read, for who only wants to
+    ///     know where the proxy is.
     ///   - unixTime: the instant for which certificates are to be good; nil: now.
     /// - Throws: every problem that was found, if at least one is an error.
     package static func load(
@@ -26,7 +27,7 @@ extension Snapshot {
         _ file: String, stateDirectory: String, readsPins: Bool = true, at unixTime: UnixTime = UnixTime(time(nil)),
         findings: Findings
     ) throws(ConfigurationProblems) -> Snapshot {
-        let daemon = DaemonFile.read(file, stateDirectory: stateDirectory, at: unixTime, findings: findings)
+        let daemon = DaemonFile.read(file, stateDirectory: stateDirectory, at: unixTime, readsPrivateFiles: readsPins, findings: findings)
         let pinFile = readsPins ? daemon?.pins : nil
         let pins = pinFile.flatMap { PinFile.read($0.path, namedAt: $0.place, findings: findings) }
         guard let daemon, !findings.hasErrors else { throw ConfigurationProblems(findings.sorted) }

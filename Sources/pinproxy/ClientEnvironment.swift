@@ -3,6 +3,8 @@ internal import Proxy
 
 /// The variables that make a program use the proxy and trust its authority.
 struct ClientEnvironment {
+    /// Where they lead.
+    let proxy: ProxyURL
     /// In the order in which they are printed.
     let variables: [(name: String, value: String)]
 
@@ -14,9 +16,10 @@ struct ClientEnvironment {
     ///   - javaOptions: the present value of JAVA_TOOL_OPTIONS; what it says about proxies is
     ///     replaced, the rest is kept.
     init(proxy: ProxyURL, bundle: String, authority: String, javaOptions: String?) {
+        self.proxy = proxy
         let url = proxy.description
         let direct = "localhost,127.0.0.1,::1"
-        variables = [
+        var variables = [
             // Some programs know only the one spelling, some only the other.
             ("HTTPS_PROXY", url), ("https_proxy", url), ("HTTP_PROXY", url), ("http_proxy", url),
             ("NO_PROXY", direct), ("no_proxy", direct),
@@ -26,6 +29,9 @@ struct ClientEnvironment {
             ("NODE_EXTRA_CA_CERTS", authority), ("NODE_USE_ENV_PROXY", "1"), ("DENO_CERT", authority),
             ("JAVA_TOOL_OPTIONS", Self.javaOptions(proxy, keeping: javaOptions)),
         ]
+        // git sends a name and a password only to a proxy that has refused it without, unless it is told which way to.
+        if proxy.credentials != nil { variables.append(("GIT_HTTP_PROXY_AUTHMETHOD", "basic")) }
+        self.variables = variables
     }
 
     /// Lines for a POSIX shell to evaluate.
@@ -51,41 +57,4 @@ struct ClientEnvironment {
         let kept = (present ?? "").split(separator: " ").filter { option in !names.contains { option.hasPrefix($0) } }
         return (kept.map(String.init) + ours).joined(separator: " ")
     }
-}
-
-/// How programs of this machine reach the proxy.
-struct ProxyURL: CustomStringConvertible {
-    var scheme: String
-    /// An address, without brackets.
-    var host: String
-    var port: UInt16
-
-    /// The first address that is listened on; for "all addresses" the loopback one.
-    /// - Parameter inherited: where it listens by the sockets of systemd.
-    init(_ settings: ProxySettings, inherited: ListenFile) throws {
-        let written = settings.listen.addresses.first { $0.port != 0 }
-        let handedOver = settings.listen.takesInherited ? inherited.read().lazy.compactMap { ListenAddress($0) }.first : nil
-        guard let address = written ?? handedOver else {
-            throw CommandFailure(
-                settings.listen.takesInherited
-                    ? "proxy.listen is systemd, and no proxy has left word of its sockets (\(inherited.path)): "
-                        + "start it once (systemctl start pinproxy)"
-                    : "the port of the proxy is chosen when it starts (listen: …:0), so it can't be known here")
-        }
-        scheme = settings.tls == nil ? "http" : "https"
-        port = address.port
-        host =
-            switch address.ip {
-            case "0.0.0.0": "127.0.0.1"
-            case "::": "::1"
-            default: address.ip
-            }
-    }
-
-    var description: String { "\(scheme)://\(authority)" }
-
-    /// The same with a place for what the proxy asks for.
-    var withCredentials: String { "\(scheme)://NAME:PASSWORD@\(authority)" }
-
-    private var authority: String { "\(host.contains(":") ? "[\(host)]" : host):\(port)" }
 }

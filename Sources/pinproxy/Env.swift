@@ -26,7 +26,14 @@ struct Env: ParsableCommand {
 
     func run() throws {
         do {
-            Standard.output(try options.clientEnvironment().exports)
+            let snapshot = try options.load(readsPins: false)
+            let environment = try options.clientEnvironment(snapshot)
+            if snapshot.proxy.users != nil, environment.proxy.credentials == nil {
+                Standard.error(
+                    "pinproxy: the proxy asks for a name and a password (proxy.users): put them into the URLs, as in "
+                        + "\(environment.proxy.withCredentials)")
+            }
+            Standard.output(environment.exports)
         } catch {
             // Whoever evaluates the output has asked for a shell that uses the proxy, and must not go on without noticing.
             Standard.output(ClientEnvironment.failure)
@@ -35,45 +42,9 @@ struct Env: ParsableCommand {
     }
 }
 
-struct Exec: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        abstract: "Run one command with the environment that env prints.",
-        discussion: """
-            The command takes the place of pinproxy, and its exit code is passed on. If it isn't \
-            found the exit code is 127, if it can't be run 126, as with a shell.
-
-            Examples:
-              pinproxy exec -- curl https://example.org/
-              pinproxy exec -- git clone https://example.org/project.git
-            """)
-
-    @OptionGroup var options: ConfigurationOptions
-
-    @Argument(
-        parsing: .captureForPassthrough,
-        help: ArgumentHelp("What to run, with its arguments.", valueName: "command"))
-    var command: [String] = []
-
-    mutating func validate() throws {
-        if command.first == "--" { command.removeFirst() }
-        if command.first == "--help" || command.first == "-h" { throw CleanExit.helpRequest(self) }
-        if command.isEmpty { throw ValidationError("A command to run is missing: pinproxy exec -- COMMAND") }
-    }
-
-    func run() throws {
-        for (name, value) in try options.clientEnvironment().variables { setenv(name, value, 1) }
-        var arguments: [UnsafeMutablePointer<CChar>?] = command.map { strdup($0) }
-        arguments.append(nil)
-        execvp(command[0], arguments)
-        let reason = errno
-        throw CommandFailure(
-            code: reason == ENOENT || reason == ENOTDIR ? 127 : 126, message: "\(command[0]): \(systemReason(reason))")
-    }
-}
-
 extension ConfigurationOptions {
-    fileprivate func clientEnvironment() throws -> ClientEnvironment {
-        let snapshot = try load(readsPins: false)
+    /// - Parameter session: the run that the variables are for; nil: they are for any program.
+    func clientEnvironment(_ snapshot: Snapshot, session: ProxySession? = nil) throws -> ClientEnvironment {
         let environment = ProcessInfo.processInfo.environment
         var directories = [StateFiles(directory: snapshot.stateDirectory)]
         // A service's directory is read-only for its users.
@@ -82,12 +53,10 @@ extension ConfigurationOptions {
         }
         let authority = absolute(snapshot.authority.certificatePath)
         let bundle = absolute(try TrustBundle.prepare(authority: authority, in: directories))
-        let proxy = try ProxyURL(snapshot.proxy, inherited: ListenFile(in: snapshot.stateDirectory))
-        if snapshot.proxy.users != nil {
-            Standard.error(
-                "pinproxy: the proxy asks for a name and a password (proxy.users): put them into the URLs, as in "
-                    + "\(proxy.withCredentials)")
-        }
+        let inherited = ListenFile(in: snapshot.stateDirectory)
+        var proxy = try ProxyURL(snapshot.proxy, inherited: inherited, running: session?.listen ?? [])
+        proxy.credentials =
+            session?.token.map { "\(RunToken.user):\($0.text)" } ?? ProxyURL.given(to: snapshot.proxy, inherited: inherited)
         return ClientEnvironment(
             proxy: proxy, bundle: bundle, authority: authority,
             javaOptions: environment["JAVA_TOOL_OPTIONS"])

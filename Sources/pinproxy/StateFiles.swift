@@ -9,6 +9,7 @@ struct StateFiles {
 
     var processID: String { directory + "/pinproxy.pid" }
     var controlSocket: String { ControlSocket.path(in: directory) }
+    var runSocket: String { RunSocket.path(in: directory) }
     var trustBundle: String { directory + "/ca-bundle.pem" }
 
     /// Those that are written beside their place and moved there.

@@ -79,7 +79,7 @@ import Testing
         #expect(try bed.configured("check").code == 78)
         #expect(try evaluated(bed)["HTTPS_PROXY"] == "http://127.0.0.1:7467")
         let run = try bed.configured("exec", rest: ["--", "printenv", "HTTPS_PROXY"])
-        #expect(run == .init(code: 0, output: "http://127.0.0.1:7467\n", errors: ""))
+        #expect(run.code == 0 && run.output == "http://127.0.0.1:7467\n", "\(run)")
         #expect(try bed.configured("ca", "show").code == 0)
     }
 

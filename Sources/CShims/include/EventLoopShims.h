@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 
 // A GNU extension: the headers show it only under _GNU_SOURCE, which the Glibc module is built without.

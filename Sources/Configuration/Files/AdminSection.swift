@@ -11,12 +11,12 @@ extension DaemonFileReader {
         defer { section.finish() }
         let places = adminPlaces(section, proxy: proxy.addresses, &settings)
         settings.listen = places.map(\.place)
-        if let value = section.nonNull("tls") {
+        if let value = section.nonNull("tls"), readsPrivateFiles {
             let tls = section.section("tls")
             defer { tls.finish() }
             settings.tls = IdentityReader(section: tls, file: file, parent: value, name: "tls", isKeyPrivate: false).identity()
         }
-        if let value = section.nonNull("token_file") { settings.token = token(value, section) }
+        if let value = section.nonNull("token_file"), readsPrivateFiles { settings.token = token(value, section) }
         settings.hosts = adminHosts(section)
         settings.socket = socketAccess(section)
         let others = ["tls", "token_file", "hosts", "socket_mode", "socket_group"]

@@ -19,7 +19,7 @@ struct DaemonFile {
     /// nil if the file can't be read as YAML at all.
     /// - Parameter unixTime: the instant for which trust anchors are to be good.
     static func read(
-        _ file: String, stateDirectory: String, at unixTime: UnixTime, findings: Findings
+        _ file: String, stateDirectory: String, at unixTime: UnixTime, readsPrivateFiles: Bool = true, findings: Findings
     ) -> DaemonFile? {
         let bytes: [UInt8]
         switch FileContents.read(file) {
@@ -34,7 +34,8 @@ struct DaemonFile {
             findings.warning(Place(file: file, line: 1, column: 1), "the file is empty; every setting has its default")
         }
         let root = Section("", value, file: file, findings: findings)
-        let reader = DaemonFileReader(file: file, stateDirectory: stateDirectory, unixTime: unixTime)
+        let reader = DaemonFileReader(
+            file: file, stateDirectory: stateDirectory, unixTime: unixTime, readsPrivateFiles: readsPrivateFiles)
         let proxy = reader.proxy(root.section("proxy"))
         let authority = reader.authority(root.section("authority"))
         let result = DaemonFile(
@@ -57,6 +58,8 @@ struct DaemonFileReader {
     let file: String
     let stateDirectory: String
     let unixTime: UnixTime
+    /// False: what only the proxy's own user may read is left aside (`users`, the key of `tls`).
+    let readsPrivateFiles: Bool
 
     func authority(_ section: Section) -> AuthoritySettings {
         func path(_ key: String, _ name: String) -> String {

@@ -6,6 +6,7 @@ extension DaemonFileReader {
         let settings = ProxySettings(
             listen: section.listen(default: ListenAddress(ip: "127.0.0.1", port: 7467)),
             tls: identity(section),
+            speaksTLS: section.nonNull("tls") != nil,
             workers: section.read("workers", .workers) ?? nil,
             users: users(section),
             allowClients: allowClients(section),
@@ -19,6 +20,10 @@ extension DaemonFileReader {
         guard let value = section.nonNull("tls") else { return nil }
         let tls = section.section("tls")
         defer { tls.finish() }
+        guard readsPrivateFiles else {
+            for key in ["certificate", "private_key"] { _ = tls.value(key) }
+            return nil
+        }
         return IdentityReader(section: tls, file: file, parent: value, name: "tls", isKeyPrivate: false).identity()
     }
 

@@ -4,6 +4,7 @@ extension DaemonFileReader {
             return nil
         }
         let path = FileContents.resolve(written, relativeTo: file)
+        guard readsPrivateFiles else { return UserFile(path: path, lines: []) }
         switch FileContents.read(path, limit: 16 << 20) {
         case .failure(let reason):
             section.error(value, "users: \(path): \(reason.text)")
@@ -31,6 +32,9 @@ extension DaemonFileReader {
             if line[line.index(after: colon)...].wholeMatch(of: /\$2[aby]\$[0-9]{2}\$[.\/A-Za-z0-9]{53}/) == nil {
                 section.error(
                     place, "the password of \"\(name)\" is not a bcrypt hash; make the line with: htpasswd -nB \(name)")
+            }
+            if name == "pinproxy-run" {
+                section.error(place, "\"pinproxy-run\" is the name that runs of pinproxy exec are known by: choose another")
             }
             if let before = names.updateValue(index + 1, forKey: name) {
                 section.error(place, "user \"\(name)\" is already in line \(before)")

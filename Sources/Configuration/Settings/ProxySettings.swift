@@ -6,6 +6,8 @@ package struct ProxySettings: Sendable {
     package var listen: ListenSettings
     /// What the proxy port shows when it speaks TLS (an `https://` proxy); nil for plain text.
     package var tls: Identity?
+    /// Whether the proxy port speaks TLS, also where ``tls`` was not read.
+    package var speaksTLS: Bool
     /// Nil for one a core.
     package var workers: Int?
     /// Nil lets everybody in whom `allowClients` lets in.

@@ -36,6 +36,7 @@ extension ClientConnection {
         record.connected(upstream, at: worker.loop.now)
         state = .promised(route, upstream)
         if case .tls = route.target.layer { upstream.hold() }
+        handshakeBegan()
         server.answer(Self.established, then: .handOver)
     }
 
@@ -119,12 +120,15 @@ extension ClientConnection {
             if let name = server.stream.withTLS({ $0.clientServerName }) ?? nil, !(asked ?? route.authority).isNamed(name) {
                 handshakeNamed(name)
             }
+            handshakeEnded()
             record.status = 200
             worker.session.complete(&record)
             state = .inside(route)
             server.serve()
         case .failure(let error):
-            fail("the client's TLS handshake failed: \(error)")
+            let cause = "the client's TLS handshake failed: \(error)"
+            identity.run?.refused(cause, asking: record.authority)
+            fail(cause)
         }
     }
 
@@ -156,6 +160,7 @@ extension ClientConnection {
                 received: verification.takeFromClient(), answered: verification.takeFromServer())
         case .refused(let bytes, let refusal):
             server.stream.owner = server
+            identity.run?.refused(refusal.cause, asking: record.authority)
             record.failed(refusal.cause, errorType: refusal.errorType)
             worker.session.complete(&record)
             server.answer(bytes, then: .linger)
@@ -175,6 +180,7 @@ extension ClientConnection {
         with upstream: UpstreamConnection, as relayed: Relayed, received: consuming ByteBuffer,
         answered: consuming ByteBuffer
     ) {
+        handshakeEnded()
         server.clearDeadline()
         let relay = Relay(
             loop: worker.loop, downstream: server.stream, upstream: upstream.stream,

@@ -43,8 +43,10 @@ final class ClientConnection {
     private(set) var asked: Authority?
     /// Where the exchange under way goes.
     private var exchangeRoute: Route?
-    /// Who asked for what this connection has become; nil if nobody had to say.
-    private(set) var user: KnownUser?
+    /// Who asked for what this connection has become.
+    private(set) var identity = ClientIdentity()
+    /// Its run waits to hear how the TLS handshake goes.
+    private var isAwaited = false
     /// An upstream connection for the next request: made for CONNECT, or bound to this client.
     private var kept: UpstreamConnection?
     /// The client's SNI isn't the authority of CONNECT: its first request is answered 421.
@@ -101,15 +103,26 @@ final class ClientConnection {
 
     private func requestToProxy() {
         guard isAllowed else { return server.refuseRequest(.clientNotAllowed(peer.ip.description)) }
-        user = nil
-        guard let users = worker.users else { return performRequest() }
-        guard let credentials = server.readRequest({ users.credentials(in: $0.head, $0.bytes) })
-        else { return server.refuseRequest(.credentialsMissing) }
+        identity = ClientIdentity()
+        let (users, runs) = (worker.users, worker.shared.runs)
+        if users == nil, runs.isEmpty { return performRequest() }
+        let credentials = server.readRequest { Credentials(in: $0.head, $0.bytes) }
+        if let credentials, let token = RunToken(credentials) { return requestOfRun(runs.run(with: token), users) }
+        guard let users else { return performRequest() }
+        guard let credentials else { return server.refuseRequest(.credentialsMissing) }
         state = .authenticating
         server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
         users.verify(credentials, on: worker.loop) { [weak self] ruling in
             self?.verified(credentials, ruling, by: users)
         }
+    }
+
+    /// - Parameter run: nil: it is over, or another proxy's.
+    private func requestOfRun(_ run: Run?, _ users: UserVerifier?) {
+        identity.run = run
+        run?.requested()
+        guard let users, !identity.isLetIn(by: users) else { return performRequest() }
+        server.refuseRequest(run == nil ? .runUnknown : .runWithoutUser)
     }
 
     private func verified(_ credentials: Credentials, _ ruling: UserVerifier.Ruling, by users: UserVerifier) {
@@ -119,9 +132,9 @@ final class ClientConnection {
         server.clearDeadline()
         switch ruling {
         case .right:
-            user = users.user(named: credentials.user)
+            identity.user = users.user(named: credentials.user)
             // A reload may have come meanwhile.
-            if worker.users?.knows(user) != false { performRequest() } else { server.refuseRequest(.credentialsWrong) }
+            if worker.users.map(identity.isLetIn) != false { performRequest() } else { server.refuseRequest(.credentialsWrong) }
         case .wrong: server.refuseRequest(.credentialsWrong)
         case .notCompared: server.refuseRequest(.credentialsNotCompared(limit: UserVerifier.longestQueue))
         }
@@ -349,6 +362,19 @@ extension ClientConnection: HTTP1ServerOwner {
 
     func keep(_ upstream: UpstreamConnection) { hold(upstream) }
 
+    func handshakeBegan() {
+        guard let run = identity.run else { return }
+        isAwaited = true
+        run.handshakeBegan()
+    }
+
+    func handshakeEnded() {
+        if isAwaited { identity.run?.handshakeEnded() }
+        isAwaited = false
+    }
+
+    func refused(_ error: ProxyError) { identity.run?.refused(error.report, asking: record.authority) }
+
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>) {
         if let exchangeRoute { worker.report(result, of: exchangeRoute) }
     }
@@ -380,6 +406,7 @@ extension ClientConnection: HTTP1ServerOwner {
 
     func closed(_ server: HTTP1Server) {
         completeUnanswered()
+        handshakeEnded()
         release()
         state = .closed
         ended(self)

@@ -12,8 +12,9 @@ extension ClientConnection {
     /// Why the configuration in force doesn't let this client, or its user, in; nil if it does.
     var withdrawal: String? {
         guard isAllowed else { return "after a reload this client is no longer allowed (proxy.allow_clients)" }
-        guard let users = worker.users, !users.knows(user) else { return nil }
-        return user == nil
+        guard let users = worker.users, !identity.isLetIn(by: users) else { return nil }
+        if identity.run != nil { return "after a reload proxy.users asks for a name and a password, and this run has none that hold" }
+        return identity.user == nil
             ? "after a reload proxy.users asks for a name and a password, and this connection gave none"
             : "after a reload the user who opened this connection is no longer in proxy.users, or has another password"
     }

@@ -76,6 +76,7 @@ extension ControlConnection: HTTP1ServerOwner {
     func closed(_ server: HTTP1Server) { ended(self) }
 
     // Nothing of this happens on a socket that passes nothing on.
+    func refused(_ error: ProxyError) {}
     func handedOver(by server: HTTP1Server) { server.abort() }
     func lentStreamIsReadable(_ server: HTTP1Server) { server.abort() }
     func switched(to upstream: UpstreamConnection, by server: HTTP1Server) { upstream.close() }

@@ -45,6 +45,21 @@ extension ProxyDaemon {
         }
     }
 
+    /// Opens the socket of runs. Without it `pinproxy exec` works, and can't tell what is refused.
+    func openRuns(_ context: ProxyContext, _ session: LoopSession) -> RunSocket? {
+        let path = RunSocket.path(in: snapshot.stateDirectory)
+        let daemon = RunSocket.Daemon(users: { [unowned self] in users }, addresses: { [unowned self] in addresses })
+        do throws(SystemError) {
+            return try RunSocket(
+                path: path, loop: loop, session: session, register: context.runs, logger: logger, daemon: daemon)
+        } catch {
+            let cause = error.code == EEXIST ? "\(path) is there and is no socket: remove it" : "\(path): \(error)"
+            logger.warning(
+                "control.failed", metadata: ["cause": "\(cause)", "effect": "pinproxy exec can't tell what is refused"])
+            return nil
+        }
+    }
+
     /// Why it can't serve at the moment; nil if it can.
     private var unreadiness: String? {
         if isStopping { return "the proxy is stopping" }

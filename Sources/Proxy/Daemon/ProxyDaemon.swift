@@ -51,6 +51,9 @@ package final class ProxyDaemon {
     private var control: ControlSocket?
     private(set) var admin: AdminPort?
     private var resources: ControlResources?
+    private var runs: RunSocket?
+    /// Who may use the proxy, as the configuration in force has it.
+    private(set) var users: UserVerifier?
     /// Where clients are accepted.
     var listeningAddresses: [SocketAddress] { listening.map(\.address) }
     var addresses: [String] { listeningAddresses.map(\.description) }
@@ -140,6 +143,8 @@ package final class ProxyDaemon {
         let resources = controlResources(context, upkeep)
         self.resources = resources
         control = openControl(resources, session)
+        users = configuration.users
+        runs = openRuns(context, session)
         listenersChanged()
         let network = try NetworkWatch(
             loop: loop, names: context.names, targets: snapshot.reachability, logger: logger
@@ -368,6 +373,7 @@ package final class ProxyDaemon {
 
     private func putIntoForce(_ configuration: ActiveConfiguration) {
         snapshot = configuration.snapshot
+        users = configuration.users
         upkeep?.replace(with: configuration)
         network?.follow(snapshot.reachability)
         for worker in workers { worker.perform { $0.replace(with: configuration) } }
@@ -459,6 +465,7 @@ package final class ProxyDaemon {
         drainTimer = nil
         control?.stop()
         admin?.stop()
+        runs?.stop()
         upkeep?.stop()
         network?.stop()
         for worker in workers { worker.stop() }

@@ -28,6 +28,7 @@ extension HTTP1Server {
 
     func complete(with error: ProxyError) {
         exchange.record.refused(error.refusal)
+        owner.refused(error)
         session.complete(&exchange.record)
     }
 

@@ -76,7 +76,9 @@ extension HTTP1Server: Downstream {
     }
 
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
-        ProxyError.exchange(failure, destination).refusal
+        let error = ProxyError.exchange(failure, destination)
+        owner.refused(error)
+        return error.refusal
     }
 
     func exchangeEnded(_ ending: ExchangeEnding) {

@@ -20,6 +20,8 @@ protocol HTTP1ServerOwner: AnyObject {
     func keep(_ upstream: UpstreamConnection)
     /// A connection was tried for a request.
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>)
+    /// Its request is refused, or what it asked for failed before anything of an answer was passed on.
+    func refused(_ error: ProxyError)
     /// The deadline that the owner set for something of its own has passed.
     func timedOut(_ server: HTTP1Server)
     /// The client has gone while the owner had its request in hand.

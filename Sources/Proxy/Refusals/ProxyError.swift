@@ -26,6 +26,10 @@ enum ProxyError {
     case clientNotAllowed(String)
     case credentialsMissing
     case credentialsWrong
+    /// The credentials are a run's that isn't under way.
+    case runUnknown
+    /// The run was begun without a name and a password of proxy.users.
+    case runWithoutUser
     /// So many passwords are being compared already.
     case credentialsNotCompared(limit: Int)
     // The policy's.
@@ -63,7 +67,7 @@ enum ProxyError {
     /// Whether the client may go on with another request on the same connection.
     var keepsConnection: Bool {
         switch self {
-        case .credentialsMissing, .credentialsWrong, .credentialsNotCompared, .denied, .plainToPinnedHost, .upstream: true
+        case .credentialsMissing, .credentialsWrong, .runUnknown, .runWithoutUser, .credentialsNotCompared, .denied, .plainToPinnedHost, .upstream: true
         default: false
         }
     }
@@ -161,6 +165,16 @@ enum ProxyError {
             Self.credentials("Proxy authentication required", "this proxy wants a user name and a password")
         case .credentialsWrong:
             Self.credentials("Proxy authentication failed", "the user name or the password is wrong")
+        case .runUnknown:
+            Self.credentials(
+                "Run of pinproxy exec is over",
+                "this proxy wants a user name and a password (proxy.users), and the run of pinproxy exec that these credentials "
+                    + "were made for is over")
+        case .runWithoutUser:
+            Self.credentials(
+                "Proxy authentication required",
+                "this proxy wants a user name and a password (proxy.users), and pinproxy exec had none: put them into HTTPS_PROXY "
+                    + "before it, as in HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT pinproxy exec -- COMMAND")
         case .credentialsNotCompared(let limit):
             Self.notCompared(limit)
         case .denied(let host, let entry):

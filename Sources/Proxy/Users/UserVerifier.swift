@@ -35,7 +35,7 @@ final class UserVerifier: Sendable {
     private let users: [[UInt8]: BcryptHash]
     /// What the password of an unknown user is compared with, so that the time doesn't tell names.
     private let decoy: BcryptHash?
-    private let key: [UInt8]
+    private let digests = KeyedDigest()
     private let state = Mutex(State())
     private let queue: DispatchQueue
     private let logger: Logger
@@ -57,13 +57,6 @@ final class UserVerifier: Sendable {
         }
         self.users = users
         decoy = users.values.max { $0.cost < $1.cost }
-        var random = SystemRandomNumberGenerator()
-        key = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &random) }
-    }
-
-    /// What the client says it is; nil if it says nothing that could be compared.
-    func credentials(in request: RequestHead, _ bytes: Span<UInt8>) -> Credentials? {
-        Credentials(in: request, bytes)
     }
 
     /// What a client that has proved to be this user is remembered as.
@@ -132,10 +125,8 @@ final class UserVerifier: Sendable {
         return false
     }
 
-    /// Keyed and nested like HMAC: who doesn't know the key can't aim at the set, nor get a password from it.
     private func digest(of credentials: Credentials) -> SHA256Digest {
-        let inner = SHA256Digest.of(key + credentials.user + [UInt8(ascii: ":")] + credentials.password)
-        return SHA256Digest.of(key + inner.bytes)
+        digests.of(credentials.user + [UInt8(ascii: ":")] + credentials.password)
     }
 }
 

@@ -19,6 +19,7 @@ final class ProxyContext: Sendable {
     let serverTLS: TLSServerContext
     let pins: PinWatch
     let rules: RuleLedger
+    let runs = RunRegister()
     let logger: Logger
     let logOutput: LogOutput
     let freeMemory: FreeMemory

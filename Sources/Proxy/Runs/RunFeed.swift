@@ -1,0 +1,104 @@
+import EventLoop
+import Session
+import Transport
+
+/// The connection over which a run was begun: the proxy tells what it refuses as it does so, one ``RunUpdate`` a line. The run is
+/// over when the other side ends it, and its last line follows.
+final class RunFeed: ByteStreamOwner {
+    private let stream: ByteStream
+    private let run: Run
+    private var ended: (() -> Void)?
+    private var lines: ByteBuffer
+    private var received: ByteBuffer
+    /// How many refusals were told.
+    private var told = 0
+    private var isFinishing = false
+    private var awaitingHandshakes: Timer?
+    private var patience = 25
+    /// What the clients of a run that is over have sent before they ended is still with the workers, for a moment.
+    private static let stepNanoseconds: UInt64 = 20_000_000
+
+    private let loop: EventLoop
+
+    /// - Parameters:
+    ///   - begun: the first line.
+    ///   - ended: called once, when the other side has ended it or is gone.
+    init(loop: EventLoop, stream: ByteStream, slabs: SlabPool, run: Run, begun: RunBegun, ended: @escaping () -> Void) {
+        self.loop = loop
+        self.stream = stream
+        self.run = run
+        self.ended = ended
+        lines = ByteBuffer(slabs: slabs)
+        received = ByteBuffer(slabs: slabs)
+        append(RunUpdate(begun: begun))
+    }
+
+    func start() {
+        stream.owner = self
+        stream.wantsRead = true
+        tell()
+    }
+
+    /// Tells what is new. What the peer doesn't read waits in the run, not here.
+    func tell() {
+        guard !isFinishing else { return write() }
+        if lines.isEmpty {
+            let fresh = run.refusals(from: told)
+            told += fresh.count
+            for refusal in fresh { append(RunUpdate(refusal: refusal)) }
+        }
+        write()
+    }
+
+    /// The last line, and the end. Nobody waits for a peer that doesn't read.
+    func finish() {
+        guard !isFinishing else { return }
+        isFinishing = true
+        for refusal in run.refusals(from: told) { append(RunUpdate(refusal: refusal)) }
+        append(RunUpdate(summary: run.summary))
+        write()
+        stream.endWriting()
+    }
+
+    private func append(_ update: RunUpdate) {
+        ControlResponse(update).body.withUnsafeBytes { lines.append(copying: $0) }
+        [UInt8(ascii: "\n")].withUnsafeBytes { lines.append(copying: $0) }
+    }
+
+    private func write() {
+        guard lines.count > 0 else { return }
+        switch stream.write(lines.count, from: &lines) {
+        case .done:
+            lines.releaseIfEmpty()
+            if !isFinishing, run.refusals(from: told).count > 0 { tell() }
+        case .blocked: break
+        case .failed: end()
+        }
+    }
+
+    func streamIsReadable(_ stream: ByteStream) {
+        // There is nothing to be said after the request: whatever comes is the end. Read away, it doesn't make a reset of it.
+        _ = stream.read(into: &received)
+        stream.wantsRead = false
+        awaitHandshakes()
+    }
+
+    private func awaitHandshakes() {
+        guard run.hasHandshakes, patience > 0 else {
+            awaitingHandshakes = nil
+            finish()
+            return end()
+        }
+        patience -= 1
+        awaitingHandshakes = Timer(loop: loop, afterNanoseconds: Self.stepNanoseconds) { [unowned self] in awaitHandshakes() }
+    }
+
+    private func end() {
+        let ended = ended
+        self.ended = nil
+        ended?()
+    }
+
+    func streamIsWritable(_ stream: ByteStream) { tell() }
+    func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
+}

@@ -1,0 +1,28 @@
+/// What was refused in one run, for people: each refusal once, with how often it came.
+struct RunRefusals {
+    /// Different ones that are kept; others are counted together.
+    static let limit = 64
+
+    private(set) var distinct: [RunRefusal] = []
+    /// How often each of them came, in the same order.
+    private(set) var counts: [Int] = []
+    /// Of all others.
+    private(set) var unlisted = 0
+    private var places: [RunRefusal: Int] = [:]
+
+    /// - Returns: whether it is the first of its kind.
+    mutating func add(_ refusal: RunRefusal) -> Bool {
+        if let place = places[refusal] {
+            counts[place] += 1
+            return false
+        }
+        guard distinct.count < Self.limit else {
+            unlisted += 1
+            return false
+        }
+        places[refusal] = distinct.count
+        distinct.append(refusal)
+        counts.append(1)
+        return true
+    }
+}

@@ -1,0 +1,144 @@
+import Configuration
+import EventLoop
+import Glibc
+import Logging
+import Session
+import Transport
+
+/// `runs.sock` in the state directory: where `pinproxy exec` begins its run. Every user may: whoever can send requests through the
+/// proxy may also ask why they were refused. A run gives nobody more than that (``Run/Grant``). Served by the main loop.
+package final class RunSocket {
+    /// For a request's arrival.
+    private static let patience: Duration = .seconds(10)
+    /// Connections that have not begun a run yet; for one more the oldest goes.
+    static let waitingLimit = 64
+
+    /// What is asked of the daemon.
+    struct Daemon {
+        /// The users of the configuration in force.
+        var users: () -> UserVerifier?
+        /// Where clients are accepted.
+        var addresses: () -> [String]
+    }
+
+    private let loop: EventLoop
+    private let session: LoopSession
+    private let settings = HTTP1ServerSettings()
+    private let register: RunRegister
+    private let daemon: Daemon
+    private let logger: Logger
+    private var listener: UnixListener?
+    /// Those that have a run, and those that have none yet, the one that came first as the first.
+    private var runs: [ObjectIdentifier: RunConnection] = [:]
+    private var waiting: [RunConnection] = []
+    private var isFull = false
+
+    package static func path(in stateDirectory: String) -> String { stateDirectory + "/runs.sock" }
+
+    init(
+        path: String, loop: EventLoop, session: LoopSession, register: RunRegister, logger: Logger, daemon: Daemon
+    ) throws(SystemError) {
+        self.loop = loop
+        self.session = session
+        self.register = register
+        self.logger = logger
+        self.daemon = daemon
+        settings.idle = Self.patience
+        settings.idleNanoseconds = Self.patience.nanoseconds
+        settings.requestNanoseconds = Self.patience.nanoseconds
+        settings.requestHead = 16 << 10
+        listener = try UnixListener(path: path, access: SocketAccess(mode: 0o666), loop: loop) { [unowned self] socket in
+            let peer = UnixSocket.peer(of: socket.raw)
+            accepted(socket, peer)
+        } failed: { error in
+            logger.warning("control.failed", metadata: ["cause": "\(error)", "effect": "a command has to wait"])
+        }
+    }
+
+    deinit { stop() }
+
+    /// Takes the name away and ends all runs; each gets its last line.
+    func stop() {
+        guard let listener else { return }
+        listener.stop()
+        self.listener = nil
+        for connection in waiting + Array(runs.values) { connection.stop() }
+    }
+
+    private func accepted(_ socket: consuming Descriptor, _ peer: UnixSocket.Peer?) {
+        guard let peer else { return }
+        if waiting.count >= Self.waitingLimit { waiting.first?.stop() }
+        let connection = RunConnection(
+            stream: ByteStream(loop: loop, descriptor: socket), session: session, settings: settings, peer: peer
+        ) { [unowned self] in
+            begin($0, $1)
+        } ended: { [unowned self] in
+            ended($0)
+        }
+        waiting.append(connection)
+        connection.start()
+    }
+
+    // MARK: A run
+
+    private func begin(_ order: RunConnection.Order, _ connection: RunConnection) {
+        let isOwn = connection.peer.user == 0 || connection.peer.user == geteuid()
+        guard let users = daemon.users(), !isOwn, let credentials = order.credentials else {
+            return begin(order.token, isOwn ? .owner : .nothing, isOwn, connection)
+        }
+        // Within another run: what that one may do, this one may.
+        if let outer = RunToken(credentials) {
+            return begin(order.token, register.run(with: outer)?.grant ?? .nothing, isOwn, connection)
+        }
+        users.verify(credentials, on: loop) { [weak self, weak connection] ruling in
+            guard let self, let connection else { return }
+            let user = ruling == .right ? users.user(named: credentials.user) : nil
+            begin(order.token, user.map { .user($0) } ?? .nothing, isOwn, connection)
+        }
+    }
+
+    private func begin(_ token: RunToken, _ grant: Run.Grant, _ isOwn: Bool, _ connection: RunConnection) {
+        guard waiting.contains(where: { $0 === connection }) else { return }
+        let (place, handle) = (LoopBound(Weak(connection), on: loop), loop.handle)
+        do throws(RunRegister.Failure) {
+            let run = try register.begin(token, owner: connection.peer.user, isOwn: isOwn, grant: grant) {
+                handle.post { loop in place.value(on: loop).connection?.tell() }
+            }
+            waiting.removeAll { $0 === connection }
+            runs[ObjectIdentifier(connection)] = connection
+            isFull = false
+            let isLetIn = daemon.users().map(run.isLetIn) ?? true
+            logger.info("run.begin", metadata: ["cause": "\(ControlPeer(connection.peer))"])
+            connection.accept(run, token: token, begun: RunBegun(listen: daemon.addresses(), isLetIn: isLetIn))
+        } catch {
+            guard case .tooMany(let limit) = error else { return connection.refuse(409, "another run has this token") }
+            connection.refuse(503, "\(limit) runs of pinproxy exec are under way already, and no more can be told apart")
+            guard !isFull else { return }
+            isFull = true
+            let who = ControlPeer(connection.peer)
+            logger.warning(
+                "runs.limit",
+                metadata: ["limit": "\(limit)", "cause": "\(who)", "effect": "runs of pinproxy exec beyond aren't told what is refused"])
+        }
+    }
+
+    private struct Weak {
+        weak var connection: RunConnection?
+        init(_ connection: RunConnection) { self.connection = connection }
+    }
+
+    private func ended(_ connection: RunConnection) {
+        waiting.removeAll { $0 === connection }
+        runs[ObjectIdentifier(connection)] = nil
+        guard let token = connection.token else { return }
+        if let summary = register.run(with: token)?.summary {
+            logger.info(
+                "run.end",
+                metadata: [
+                    "cause": "\(ControlPeer(connection.peer))", "requests": .stringConvertible(summary.requests),
+                    "refusals": .stringConvertible(summary.counts.reduce(summary.unlisted, +)),
+                ])
+        }
+        register.end(token)
+    }
+}

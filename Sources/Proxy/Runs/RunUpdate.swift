@@ -1,0 +1,48 @@
+/// One line of what the proxy tells `pinproxy exec` of its run: an object with one of these.
+package struct RunUpdate: Codable, Sendable, Equatable {
+    /// The first line.
+    package var begun: RunBegun?
+    /// Something was refused for the first time in this run.
+    package var refusal: RunRefusal?
+    /// The last line, once the run is over or the proxy ends.
+    package var summary: RunSummary?
+
+    package init(begun: RunBegun) { self.begun = begun }
+    package init(refusal: RunRefusal) { self.refusal = refusal }
+    package init(summary: RunSummary) { self.summary = summary }
+}
+
+package struct RunBegun: Codable, Sendable, Equatable {
+    /// Where clients are accepted.
+    package let listen: [String]
+    /// Whether its requests are let in: false where `proxy.users` asks for a name and a password, and none that are right came.
+    package let isLetIn: Bool
+}
+
+/// Why something that a run asked for was not done.
+package struct RunRefusal: Codable, Sendable, Equatable, Hashable {
+    /// What was asked for, `bad.test` or `bad.test:8443`; nil if that couldn't be read.
+    package let host: String?
+    /// One line: what happened, and where that is known, why.
+    package let cause: String
+
+    package init(host: String?, cause: String) {
+        self.host = host
+        self.cause = cause
+    }
+}
+
+package struct RunSummary: Codable, Sendable, Equatable {
+    /// What was asked of the proxy itself: each CONNECT and each request with a whole URL.
+    package let requests: Int
+    /// How often each refusal that was told came, in the order in which they were told.
+    package let counts: [Int]
+    /// Refusals that were not told, because there were too many different ones.
+    package let unlisted: Int
+
+    package init(requests: Int, counts: [Int], unlisted: Int) {
+        self.requests = requests
+        self.counts = counts
+        self.unlisted = unlisted
+    }
+}

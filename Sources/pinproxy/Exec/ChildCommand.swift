@@ -1,0 +1,179 @@
+internal import EventLoop
+@preconcurrency internal import Glibc
+internal import Proxy
+
+/// A command that runs as a child of this process, as if it had taken its place: whoever signals, stops or waits for this
+/// process does so with the command.
+///
+/// Both are of one process group, so that the terminal's keys reach both. They are for the command; this process ignores them.
+/// What another process sends to this one is passed on.
+final class ChildCommand {
+    /// How it ended.
+    enum Ending: Equatable {
+        case exited(Int32)
+        case signalled(Int32)
+    }
+
+    /// What is passed on. Not the signals of faults in this process, nor those that stop a process that uses the terminal from the
+    /// background: that is what should happen to this one too.
+    private static let passedOn: [CInt] =
+        [
+            SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGTSTP, SIGCONT, SIGWINCH, SIGURG,
+            SIGPOLL, SIGPWR, SIGXCPU,
+        ] + Array(34...64)
+    /// Set by this process for itself before it became pinproxy, and not inherited by a child.
+    private static let timers: Set<CInt> = [SIGALRM, SIGVTALRM, SIGPROF]
+    /// While the proxy is away.
+    private static let retryMilliseconds: CInt = 1000
+
+    private let process: pid_t
+    private let signals: SignalDescriptor
+
+    private init(_ process: pid_t, _ signals: consuming SignalDescriptor) {
+        self.process = process
+        self.signals = signals
+    }
+
+    // MARK: The start
+
+    /// Starts it with the environment of this process, found by PATH.
+    /// - Throws: 127 if there is no such command, 126 if it can't be run.
+    static func start(_ arguments: [String]) throws -> ChildCommand {
+        var blocked = sigset_t()
+        var before = sigset_t()
+        sigemptyset(&blocked)
+        for signal in passedOn + [SIGCHLD, SIGPIPE] { sigaddset(&blocked, signal) }
+        pthread_sigmask(SIG_BLOCK, &blocked, &before)
+        // Where it is ignored (which is inherited) children vanish with their status.
+        signal(SIGCHLD, SIG_DFL)
+        let signals = try SignalDescriptor(passedOn + [SIGCHLD])
+        var process: pid_t = 0
+        var problem = spawn(arguments[0], arguments, mask: before, &process)
+        if problem == ENOEXEC, let script = path(of: arguments[0]) {
+            // A script without a first line that names its interpreter, as execvp(3) takes it.
+            problem = spawn("/bin/sh", ["/bin/sh", script] + arguments.dropFirst(), mask: before, &process)
+        }
+        guard problem == 0 else {
+            pthread_sigmask(SIG_SETMASK, &before, nil)
+            throw CommandFailure(
+                code: problem == ENOENT || problem == ENOTDIR ? 127 : 126,
+                message: "\(arguments[0]): \(String(cString: strerror(problem)))")
+        }
+        return ChildCommand(process, signals)
+    }
+
+    /// - Returns: 0, or the `errno` of what failed.
+    private static func spawn(_ file: String, _ arguments: [String], mask: sigset_t, _ process: inout pid_t) -> CInt {
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var mask = mask
+        posix_spawnattr_setsigmask(&attributes, &mask)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+        var pointers = arguments.map { strdup($0) } + [nil]
+        defer { for pointer in pointers { free(pointer) } }
+        // All descriptors that are open and not marked stay open for it.
+        return posix_spawnp(&process, file, nil, &attributes, &pointers, environ)
+    }
+
+    private static func path(of command: String) -> String? {
+        if command.contains("/") { return command }
+        let path = getenv("PATH").map { String(cString: $0) } ?? "/bin:/usr/bin"
+        return path.split(separator: ":", omittingEmptySubsequences: false)
+            .map { $0.isEmpty ? command : "\($0)/\(command)" }.first { access($0, X_OK) == 0 }
+    }
+
+    // MARK: While it runs
+
+    /// Waits for its end, and for what its proxy tells meanwhile.
+    /// - Parameter told: a refusal has come.
+    func wait(watching session: ProxySession, _ told: (RunRefusal) -> Void) -> Ending {
+        while true {
+            var wanted = [
+                pollfd(fd: signals.raw, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: session.descriptor ?? -1, events: Int16(POLLIN), revents: 0),
+            ]
+            let count = poll(&wanted, 2, session.isAwaitingProxy ? Self.retryMilliseconds : -1)
+            if count == 0 { session.beginAgain() }
+            if wanted[1].revents != 0 { session.receive(told) }
+            while let arrival = signals.next() {
+                if arrival.signal == SIGCHLD {
+                    if let ending = reap() { return ending }
+                } else {
+                    passOn(arrival)
+                }
+            }
+        }
+    }
+
+    private func passOn(_ arrival: SignalDescriptor.Arrival) {
+        // What the command sends to its whole group it has got itself.
+        guard let sender = arrival.sender else {
+            if Self.timers.contains(arrival.signal) { kill(process, arrival.signal) }
+            return
+        }
+        if sender != process { kill(process, arrival.signal) }
+    }
+
+    /// Takes note of all children that have changed: as the first process of a container this one has others' too.
+    private func reap() -> Ending? {
+        var ending: Ending?
+        var status: CInt = 0
+        while true {
+            let child = waitpid(-1, &status, WNOHANG | WUNTRACED)
+            if child == 0 || (child < 0 && errno != EINTR) { return ending }
+            guard child == process else { continue }
+            if status & 0xFF == 0x7F {
+                stop(by: (status >> 8) & 0xFF)
+            } else if status & 0x7F == 0 {
+                ending = .exited((status >> 8) & 0xFF)
+            } else {
+                ending = .signalled(status & 0x7F)
+            }
+        }
+    }
+
+    /// Stops as the command has, so that the shell takes the terminal back; goes on with it.
+    private func stop(by signal: CInt) {
+        if signal == SIGSTOP {
+            kill(getpid(), SIGSTOP)
+        } else {
+            Self.takeDefault(of: signal)
+        }
+        kill(process, SIGCONT)
+    }
+
+    /// Lets a signal do what it does to a process that has said nothing about it.
+    private static func takeDefault(of signal: CInt) {
+        var (action, before) = (sigaction(), sigaction())
+        var (set, mask) = (sigset_t(), sigset_t())
+        sigemptyset(&set)
+        sigaddset(&set, signal)
+        sigaction(signal, &action, &before)
+        // Still blocked, it is one with the terminal's, which may be pending: else the process would stop twice.
+        kill(getpid(), signal)
+        pthread_sigmask(SIG_UNBLOCK, &set, &mask)
+        pthread_sigmask(SIG_SETMASK, &mask, nil)
+        sigaction(signal, &before, nil)
+    }
+}
+
+extension ChildCommand.Ending {
+    /// Ends this process in the same way.
+    func imitate() -> Never {
+        switch self {
+        case .exited(let code): exit(code)
+        case .signalled(let number):
+            // The command has left its core.
+            var none = rlimit(rlim_cur: 0, rlim_max: 0)
+            setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
+            signal(number, SIG_DFL)
+            var set = sigset_t()
+            sigemptyset(&set)
+            sigaddset(&set, number)
+            pthread_sigmask(SIG_UNBLOCK, &set, nil)
+            kill(getpid(), number)
+            exit(128 + number)
+        }
+    }
+}

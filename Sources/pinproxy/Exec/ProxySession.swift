@@ -1,0 +1,129 @@
+internal import EventLoop
+internal import Foundation
+internal import Proxy
+
+/// The run that `pinproxy exec` has begun with the running proxy, if there is one that takes it. A proxy that ends in between is
+/// awaited, and told of the same run.
+final class ProxySession {
+    /// What the proxy has for its answer.
+    private static let patience = 5
+    /// How long the last lines are waited for when the command has ended.
+    private static let lastPatience: Duration = .seconds(2)
+
+    /// Of this run; nil where nothing is to be told.
+    let token: RunToken?
+    private(set) var account = RunAccount()
+    private let files: StateFiles
+    private let credentials: String?
+    private var client: RunClient?
+    private var failure: ControlClient.Failure?
+    private let isRunning: Bool
+
+    /// Begins the run.
+    /// - Parameters:
+    ///   - given: `NAME:PASSWORD`, percent-encoded, as the proxy's URL had them before.
+    ///   - explains: false: the proxy is not asked.
+    init(_ files: StateFiles, given credentials: String?, explains: Bool) {
+        self.files = files
+        self.credentials = credentials?.removingPercentEncoding
+        isRunning = RunningProxy.find(files) != nil
+        let token = RunToken()
+        guard explains else {
+            self.token = nil
+            return
+        }
+        let client: RunClient?
+        do throws(ControlClient.Failure) {
+            client = try Self.begin(token, files, self.credentials)
+        } catch {
+            client = nil
+            failure = error
+        }
+        self.client = client
+        self.token = client == nil ? nil : token
+        if client != nil { account.began() }
+    }
+
+    private static func begin(
+        _ token: RunToken, _ files: StateFiles, _ credentials: String?
+    ) throws(ControlClient.Failure) -> RunClient? {
+        guard let proxy = RunningProxy.find(files) else { return nil }
+        return try RunClient(
+            path: files.runSocket, process: proxy.process, token: token, credentials: credentials, seconds: patience)
+    }
+
+    /// Where the running proxy accepts clients, if it was asked.
+    var listen: [String] { client?.begun.listen ?? [] }
+
+    /// Says, before the command runs, what will go wrong.
+    func warn(of command: String, using proxy: ProxyURL, asksForUsers: Bool) {
+        if !isRunning, !proxy.isReachable {
+            Standard.error(
+                "pinproxy: no proxy is running with the state directory \(files.directory), and nothing listens on \(proxy.address): "
+                    + "what \(command.printable) asks of it will fail; start it with pinproxy run")
+        }
+        if let failure {
+            Standard.error("pinproxy: what the proxy refuses can't be told here: \(Self.words(for: failure, files.runSocket))")
+        }
+        if let client {
+            guard !client.begun.isLetIn else { return }
+            let what = credentials == nil ? "asks for a name and a password" : "doesn't take the name and the password of HTTPS_PROXY"
+            Standard.error("pinproxy: the proxy \(what) (proxy.users): \(Self.advice(proxy))")
+        } else if asksForUsers, proxy.credentials == nil {
+            Standard.error("pinproxy: the proxy asks for a name and a password (proxy.users): \(Self.advice(proxy))")
+        }
+    }
+
+    private static func advice(_ proxy: ProxyURL) -> String {
+        "put them into HTTPS_PROXY before pinproxy exec, as in HTTPS_PROXY=\(proxy.withCredentials)"
+    }
+
+    private static func words(for failure: ControlClient.Failure, _ socket: String) -> String {
+        switch failure {
+        case .unreachable(let error): "\(socket): \(error.reason); the proxy is of another version, or in another container"
+        case .stranger(let process): "process \(process) listens at \(socket), and not the proxy; nothing was asked of it"
+        case .refused(_, let cause): cause.printable
+        case .silent: "the proxy hasn't answered within \(patience) seconds"
+        case .ended: "the proxy has closed the connection"
+        case .broken(let cause): "its answer can't be read: \(cause.printable)"
+        }
+    }
+
+    // MARK: While the command runs
+
+    /// Readable when the proxy has something to tell.
+    var descriptor: CInt? { client?.descriptor }
+    /// The proxy has ended: it may come back.
+    var isAwaitingProxy: Bool { token != nil && client == nil }
+
+    func receive(_ told: (RunRefusal) -> Void) {
+        guard let client else { return }
+        guard let updates = client.receive() else {
+            account.lost()
+            self.client = nil
+            return
+        }
+        for update in updates { if let refusal = account.received(update) { told(refusal) } }
+    }
+
+    /// Tells a proxy that has come back of the run.
+    func beginAgain() {
+        guard isAwaitingProxy, let token else { return }
+        client = (try? Self.begin(token, files, credentials)) ?? nil
+        if client != nil { account.began() }
+    }
+
+    /// The command has ended: hears the rest.
+    func finish(_ told: (RunRefusal) -> Void) {
+        guard let client else { return }
+        client.end()
+        let deadline = ContinuousClock.now + Self.lastPatience
+        while self.client != nil, ContinuousClock.now < deadline {
+            var wanted = pollfd(fd: client.descriptor, events: Int16(POLLIN), revents: 0)
+            _ = poll(&wanted, 1, 100)
+            if wanted.revents != 0 { receive(told) }
+        }
+        if self.client != nil { account.lost() }
+        self.client = nil
+    }
+}

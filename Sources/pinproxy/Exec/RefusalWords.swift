@@ -1,0 +1,53 @@
+internal import Foundation
+internal import Proxy
+internal import Security
+
+/// What `pinproxy exec` says of a run on standard error. The texts come from the proxy, which has them from clients and
+/// origins: nothing in them reaches the terminal as anything but text.
+struct RefusalWords {
+    let command: String
+    /// What names the configuration and the state directory, as this command got them.
+    let options: [String]
+
+    /// - Parameter toldAlready: each refusal was told when it first came.
+    func lines(of account: RunAccount, toldAlready: Bool) -> [String] {
+        var lines = account.refused.compactMap { refused -> String? in
+            if !toldAlready { return line(of: refused.refusal, count: refused.count) }
+            guard refused.count > 1 else { return nil }
+            return "pinproxy: \(refused.refusal.host.map { "\($0.printable): " } ?? "")refused \(refused.count) times in all"
+        }
+        if account.unlisted > 0 {
+            lines.append("pinproxy: and \(Count(account.unlisted, "more refusal")); the proxy's log has them")
+        }
+        if account.isIncomplete {
+            lines.append(
+                "pinproxy: the proxy ended, or was cut off, during the run: there may have been more refusals; its log has them")
+        } else if account.isKnown, account.requests == 0, account.refused.isEmpty {
+            lines.append(
+                "pinproxy: \(command.printable) sent nothing through the proxy as this run: it made no request, or went round the proxy "
+                    + "unchecked, or takes no name and password from HTTPS_PROXY (Java, Chromium)")
+        }
+        return lines
+    }
+
+    /// One refusal, with the command that says more.
+    func line(of refusal: RunRefusal, count: Int) -> String {
+        let times = count > 1 ? " (\(count) times)" : ""
+        let cause = refusal.cause.printable(longest: 600)
+        guard let host = refusal.host?.printable else { return "pinproxy: \(cause)\(times)" }
+        return "pinproxy: \(host): \(cause)\(times); \(explain) \(host)"
+    }
+
+    private var explain: String {
+        (["pinproxy", "explain"] + options).map(Self.quoted).joined(separator: " ")
+    }
+
+    /// As a shell takes it.
+    private static func quoted(_ word: String) -> String {
+        let isPlain = word.utf8.allSatisfy { byte in
+            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+                || "-_./:,+@%".utf8.contains(byte)
+        }
+        return isPlain && !word.isEmpty ? word : ClientEnvironment.quoted(word)
+    }
+}

@@ -1,0 +1,57 @@
+internal import Proxy
+
+/// What is known of a run: what its proxies told, if it had several one after the other.
+struct RunAccount: Equatable {
+    struct Refused: Equatable {
+        let refusal: RunRefusal
+        var count: Int
+    }
+
+    /// In the order in which they first came.
+    private(set) var refused: [Refused] = []
+    private(set) var requests = 0
+    /// Refusals that were counted, and not told.
+    private(set) var unlisted = 0
+    /// A proxy has ended, or was lost, before it told all: there may be more.
+    private(set) var isIncomplete = false
+    /// Some proxy has told of the run.
+    private(set) var isKnown = false
+    /// What the proxy that is being heard has told.
+    private var places: [Int] = []
+    private var isHeard = false
+
+    mutating func began() {
+        isKnown = true
+        isHeard = true
+        places = []
+    }
+
+    /// - Returns: a refusal that hadn't come before.
+    mutating func received(_ update: RunUpdate) -> RunRefusal? {
+        if let refusal = update.refusal { return add(refusal) }
+        if let summary = update.summary {
+            for (place, count) in zip(places, summary.counts) { refused[place].count += count - 1 }
+            requests += summary.requests
+            unlisted += summary.unlisted
+            isHeard = false
+        }
+        return nil
+    }
+
+    private mutating func add(_ refusal: RunRefusal) -> RunRefusal? {
+        if let place = refused.firstIndex(where: { $0.refusal == refusal }) {
+            refused[place].count += 1
+            places.append(place)
+            return nil
+        }
+        places.append(refused.count)
+        refused.append(Refused(refusal: refusal, count: 1))
+        return refusal
+    }
+
+    /// The connection is over.
+    mutating func lost() {
+        if isHeard { isIncomplete = true }
+        isHeard = false
+    }
+}

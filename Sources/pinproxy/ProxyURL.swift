@@ -1,0 +1,79 @@
+internal import Configuration
+internal import EventLoop
+internal import Foundation
+internal import Proxy
+
+/// How programs of this machine reach the proxy.
+struct ProxyURL: CustomStringConvertible {
+    private static let variables = [
+        "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy",
+    ]
+
+    var scheme: String
+    /// An address, without brackets.
+    var host: String
+    var port: UInt16
+    /// `NAME:PASSWORD`, percent-encoded.
+    var credentials: String?
+
+    /// The first address that is listened on; for "all addresses" the loopback one.
+    /// - Parameters:
+    ///   - inherited: where it listens by the sockets of systemd.
+    ///   - running: where the running proxy listens, for a port that it has chosen itself.
+    init(_ settings: ProxySettings, inherited: ListenFile, running: [String] = []) throws {
+        let chosen = running.lazy.compactMap { ListenAddress($0) }.first
+        guard let address = Self.known(settings, inherited).first ?? chosen else {
+            throw CommandFailure(
+                settings.listen.takesInherited
+                    ? "proxy.listen is systemd, and no proxy has left word of its sockets (\(inherited.path)): "
+                        + "start it once (systemctl start pinproxy)"
+                    : "the port of the proxy is chosen when it starts (listen: …:0), so it can't be known here")
+        }
+        scheme = settings.speaksTLS ? "https" : "http"
+        port = address.port
+        host =
+            switch address.ip {
+            case "0.0.0.0": "127.0.0.1"
+            case "::": "::1"
+            default: address.ip
+            }
+    }
+
+    /// Where it listens, as far as that is known without asking it.
+    private static func known(_ settings: ProxySettings, _ inherited: ListenFile) -> [ListenAddress] {
+        settings.listen.addresses.filter { $0.port != 0 }
+            + (settings.listen.takesInherited ? inherited.read().compactMap { ListenAddress($0) } : [])
+    }
+
+    /// What the variables of this process say to the proxy already: a name and a password.
+    static func given(to settings: ProxySettings, inherited: ListenFile) -> String? {
+        let known = known(settings, inherited)
+        let hosts = known.map(\.ip)
+        for name in variables {
+            guard let value = ProcessInfo.processInfo.environment[name], let url = URLComponents(string: value),
+                let user = url.percentEncodedUser, let password = url.percentEncodedPassword, let host = url.host,
+                hosts.contains(host.trimmingCharacters(in: ["[", "]"])) || ["127.0.0.1", "localhost", "[::1]", "::1"].contains(host),
+                known.contains(where: { Int($0.port) == url.port })
+            else { continue }
+            return "\(user):\(password)"
+        }
+        return nil
+    }
+
+    var description: String { "\(scheme)://\(credentials.map { $0 + "@" } ?? "")\(address)" }
+
+    /// The same with a place for what the proxy asks for.
+    var withCredentials: String { "\(scheme)://NAME:PASSWORD@\(address)" }
+
+    /// `127.0.0.1:7467`
+    var address: String { "\(host.contains(":") ? "[\(host)]" : host):\(port)" }
+
+    /// Whether something listens there.
+    var isReachable: Bool {
+        guard let ip = IPAddress(host), let socket = try? Socket.beginConnect(to: SocketAddress(ip: ip, port: port)) else {
+            return false
+        }
+        var wanted = pollfd(fd: socket.raw, events: Int16(POLLOUT), revents: 0)
+        return poll(&wanted, 1, 1000) == 1 && Socket.pendingError(socket.raw) == 0
+    }
+}

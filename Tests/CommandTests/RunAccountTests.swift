@@ -1,0 +1,68 @@
+import Proxy
+import Testing
+
+@testable import pinproxy
+
+@Suite struct RunAccountTests {
+    private static let bad = RunRefusal(host: "bad.test", cause: "Certificate pinning failure for bad.test")
+    private static let other = RunRefusal(host: nil, cause: "Bad request: no")
+
+    private func account(_ parts: [[RunUpdate]], isLost: Bool = false) -> RunAccount {
+        var account = RunAccount()
+        for updates in parts {
+            account.began()
+            for update in updates { _ = account.received(update) }
+            if isLost || updates.last?.summary != nil { account.lost() }
+        }
+        return account
+    }
+
+    private func lines(_ account: RunAccount, toldAlready: Bool = false, _ arguments: [String] = []) -> [String] {
+        RefusalWords(command: "it\u{1B}", options: arguments).lines(of: account, toldAlready: toldAlready)
+    }
+
+    @Test func whatIsRefusedIsToldOnceWithItsNumber() throws {
+        let account = account([
+            [.init(refusal: Self.bad), .init(refusal: Self.other), .init(summary: RunSummary(requests: 9, counts: [7, 1], unlisted: 3))]
+        ])
+        #expect(
+            lines(account) == [
+                "pinproxy: bad.test: Certificate pinning failure for bad.test (7 times); pinproxy explain bad.test",
+                "pinproxy: Bad request: no", "pinproxy: and 3 more refusals; the proxy's log has them",
+            ])
+        #expect(
+            lines(account, toldAlready: true) == [
+                "pinproxy: bad.test: refused 7 times in all", "pinproxy: and 3 more refusals; the proxy's log has them",
+            ])
+    }
+
+    @Test func aProxyThatCameBackIsCountedWithTheFirst() throws {
+        let first = RunUpdate(summary: RunSummary(requests: 1, counts: [2], unlisted: 0))
+        let second = RunUpdate(summary: RunSummary(requests: 1, counts: [1, 3], unlisted: 0))
+        let account = account([
+            [.init(refusal: Self.bad), first], [.init(refusal: Self.other), .init(refusal: Self.bad), second],
+        ])
+        #expect(account.refused.map(\.count) == [5, 1])
+        #expect(account.requests == 2 && !account.isIncomplete)
+    }
+
+    @Test func aProxyThatWasLostIsSaid() throws {
+        let account = account([[.init(refusal: Self.bad)]], isLost: true)
+        #expect(lines(account).last?.contains("may have been more refusals") == true)
+    }
+
+    @Test func aCommandThatUsedNoProxyIsSaid() throws {
+        let nothing = RunUpdate(summary: RunSummary(requests: 0, counts: [], unlisted: 0))
+        let said = lines(account([[nothing]]))
+        #expect(said.count == 1 && said[0].hasPrefix("pinproxy: it\\u{1b} sent nothing through the proxy"), "\(said)")
+        #expect(lines(RunAccount()) == [])
+        let used = RunUpdate(summary: RunSummary(requests: 1, counts: [], unlisted: 0))
+        #expect(lines(account([[used]])) == [])
+    }
+
+    @Test func theAdviceCanBePasted() throws {
+        let account = account([[.init(refusal: Self.bad)]])
+        let said = lines(account, ["--config", "it's mine.yaml"])
+        #expect(said[0].hasSuffix("; pinproxy explain --config 'it'\\''s mine.yaml' bad.test"), "\(said)")
+    }
+}

@@ -1,0 +1,107 @@
+@testable import Configuration
+import FoundationEssentials
+import HTTPWire
+import Logging
+import Synchronization
+import Testing
+
+@testable import Proxy
+
+@Suite struct RunTests {
+    private func begin(
+        _ register: RunRegister, _ token: RunToken = RunToken(), owner: UInt32 = 1000, isOwn: Bool = false, grant: Run.Grant = .nothing
+    ) throws -> Run {
+        try register.begin(token, owner: owner, isOwn: isOwn, grant: grant) {}
+    }
+
+    @Test func aRunIsKnownByItsTokenAsLongAsItLasts() throws {
+        let (register, token) = (RunRegister(), RunToken())
+        #expect(register.isEmpty)
+        let run = try begin(register, token)
+        #expect(!register.isEmpty)
+        #expect(register.run(with: token) === run)
+        #expect(register.run(with: RunToken()) == nil)
+        #expect(throws: RunRegister.Failure.self) { try begin(register, token) }
+        register.end(token)
+        register.end(token)
+        #expect(register.run(with: token) == nil)
+        #expect(register.isEmpty)
+    }
+
+    /// No user takes all the room, and the proxy's own finds room as long as there is any.
+    @Test func runsAreBounded() throws {
+        let register = RunRegister()
+        func count(owner: UInt32, isOwn: Bool) -> Int {
+            var count = 0
+            while (try? begin(register, owner: owner, isOwn: isOwn)) != nil { count += 1 }
+            return count
+        }
+        #expect(count(owner: 1000, isOwn: false) == RunRegister.limitOfOne)
+        #expect(count(owner: 1001, isOwn: false) == RunRegister.limitOfOne)
+        #expect(count(owner: 0, isOwn: true) == RunRegister.limit - 2 * RunRegister.limitOfOne)
+        #expect(count(owner: 1002, isOwn: false) == 0)
+    }
+
+    @Test func aThousandRefusalsAreFewLines() throws {
+        let told = Atomic(0)
+        let run = try RunRegister().begin(RunToken(), owner: 1, isOwn: true, grant: .nothing) { told.add(1, ordering: .relaxed) }
+        let authority = try Authority.parse("bad.test", defaultPort: 443).get()
+        for number in 0..<1000 { run.refused(number.isMultiple(of: 2) ? "even" : "odd", asking: authority) }
+        #expect(told.load(ordering: .relaxed) == 2)
+        #expect(Array(run.refusals(from: 0)) == ["even", "odd"].map { RunRefusal(host: "bad.test", cause: $0) })
+        #expect(run.summary == RunSummary(requests: 0, counts: [500, 500], unlisted: 0))
+        for number in 0..<1000 { run.refused("cause \(number)", asking: nil) }
+        #expect(run.refusals(from: 0).count == RunRefusals.limit)
+        #expect(run.summary.unlisted == 1000 - (RunRefusals.limit - 2))
+        #expect(told.load(ordering: .relaxed) == RunRefusals.limit)
+    }
+
+    /// What a client sent reaches a terminal in the end.
+    @Test func aRefusalIsOneLineOfPrintableASCII() throws {
+        let run = try begin(RunRegister())
+        run.refused("a\u{1B}[2Jb\r\nc\u{202E}\(String(repeating: "x", count: 5000))", asking: nil)
+        let cause = try #require(run.refusals(from: 0).first?.cause)
+        #expect(cause.hasPrefix("a?[2Jb  c?xx") && cause.utf8.count == 512)
+    }
+
+    @Test func aTokenShowsNothingAndIsReadWhole() throws {
+        let token = RunToken()
+        #expect("\(token) \(String(reflecting: token)) \(Mirror(reflecting: token).children.count)" == "a run's token a run's token 0")
+        #expect(token.text.utf8.count == 64 && RunToken().text != token.text)
+        #expect(RunToken(token.text)?.text == token.text)
+        for length in 0..<64 { #expect(RunToken(token.text.prefix(length)) == nil) }
+        for wrong in [token.text + "0", String(token.text.dropLast()) + "g", String(token.text.dropLast()) + "é"] {
+            #expect(RunToken(wrong) == nil, "\(wrong)")
+        }
+    }
+
+    // MARK: proxy.users
+
+    private static func users(_ hash: String) throws -> UserVerifier {
+        try UserVerifier(
+            file: UserFile(path: "users", lines: ["ann:\(hash)"]), logger: Logger(label: "none") { _ in SwiftLogNoOpLogHandler() })
+    }
+
+    private static let hash = "$2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e"
+    private static let another = "$2b$04$Zbcdefghijklmnopqrstuu7l1RuZ0j0kNQ8HllgcvKJOUX1ZYSEEq"
+
+    /// A token opens nothing that whoever began the run couldn't open.
+    @Test func aTokenGrantsWhatItsBearerHadShown() throws {
+        let users = try Self.users(Self.hash)
+        let ann = try #require(users.user(named: Array("ann".utf8)))
+        let register = RunRegister()
+        #expect(try !begin(register).isLetIn(by: users))
+        #expect(try begin(register, grant: .user(ann)).isLetIn(by: users))
+        // Another password since.
+        #expect(try !begin(register, grant: .user(ann)).isLetIn(by: Self.users(Self.another)))
+        let token = RunToken()
+        let own = try begin(register, token, isOwn: true, grant: .owner)
+        #expect(own.isLetIn(by: users))
+        register.end(token)
+        #expect(!own.isLetIn(by: users))
+        #expect(!ClientIdentity().isLetIn(by: users))
+        #expect(ClientIdentity(user: ann).isLetIn(by: users))
+        // The user of a connection doesn't stand for a run's.
+        #expect(try !ClientIdentity(user: ann, run: begin(register)).isLetIn(by: users))
+    }
+}
