@@ -2,7 +2,9 @@
 # make install  the release, its configuration and its systemd units below $(DESTDIR)$(PREFIX), /usr if nothing
 #             else is said, and $(DESTDIR)$(SYSCONFDIR), /etc
 # make deb    the Debian package, in .build/deb
-# make test   every test; with SANITIZE=address under the address sanitizer (docs/testing.md)
+# make test   every test; with SANITIZE=address under the address sanitizer, with CONFINED=yes under the unit's filter of
+#             system calls (docs/testing.md)
+#             and test-system, where that can be done
 # make test-system  the Debian package, installed, used, upgraded and purged on a booted Debian 12 (docs/testing.md)
 # make bench  processor time per request, beside nginx, HAProxy and Squid, and of the table of hosts
 #             (see Benchmarks/README.md)
@@ -20,7 +22,7 @@ TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev 
 TO_RUN := ca-certificates publicsuffix
 TO_TEST := nginx openssl curl wget python3 python3-venv nodejs dnsmasq-base patch ca-certificates \
 	publicsuffix iproute2 faketime
-TO_PACKAGE := dpkg-dev debhelper lintian
+TO_PACKAGE := dpkg-dev debhelper lintian python3
 TO_BENCH := nginx openssl haproxy squid-openssl wrk proxychains4 python3
 
 # The rooms call each other for every request: without this, generic code isn't specialised across
@@ -54,6 +56,12 @@ export ASAN_OPTIONS ?= detect_leaks=0:detect_stack_use_after_return=1:strict_str
 export LSAN_OPTIONS ?= suppressions=$(CURDIR)/Tests/leaks.txt:print_suppressions=0
 endif
 
+# The proxies that tests start may call what the unit lets the service call, and are ended if they call more.
+ifdef CONFINED
+TO_TEST += python3-seccomp systemd
+export PINPROXY_TEST_LAUNCHER := /usr/bin/python3 $(CURDIR)/Tests/System/confined.py $(CURDIR)/systemd/pinproxy.service
+endif
+
 .PHONY: run release install manual deb test test-system bench
 
 run: release
@@ -81,7 +89,7 @@ install: release
 	$(RELEASE) --generate-completion-script zsh > $(DESTDIR)$(ZSHDIR)/_pinproxy
 	$(RELEASE) --generate-completion-script fish > $(DESTDIR)$(FISHDIR)/pinproxy.fish
 
-# The man pages, one for each command, from what --help is made of.
+# The man pages: one for each command, from what --help is made of, and of the shipped files, from their comments.
 manual: release
 	swift build --package-path .build/checkouts/swift-argument-parser --scratch-path .build/generate-manual \
 		--product generate-manual
@@ -93,6 +101,7 @@ manual: release
 		sed -e 's/^$$/.Pp/' -e 's/^[.]Nd "\(.*\)"$$/.Nd \1/' -e "/^.Sh SYNOPSIS/,/^.Sh DESC/s/^[.]Nm$$/.Nm \"$${name//./ }\"/" \
 			-e "/^.Sh NAME/,/^.Nd/s/^[.]Nm .*/.Nm $${name//./-}/" -e '/^[.]\(Dt\|Xr\) /s/[.]/-/2g' \
 			$$page > $(MANUAL)/pages/$${name//./-}.1; done
+	python3 docs/manual.py config/pinproxy.yaml config/pins.yaml $(MANUAL)/pages
 
 # The package. An error or a warning of lintian that debian/pinproxy.lintian-overrides doesn't explain is a failure.
 deb: release
@@ -108,6 +117,9 @@ test: $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST)
 	swift build --build-tests $(SANITIZED)
 	swift test --skip-build $(SANITIZED) --experimental-maximum-parallelization-width $(AT_ONCE)
+ifeq ($(SANITIZE)$(CONFINED),)
+	$(MAKE) test-system
+endif
 
 bench: release
 	@.ci/install-packages $(TO_BENCH)
@@ -116,9 +128,12 @@ bench: release
 	swift run -c release $(STATIC) $(RELEASE_FLAGS) HostBenchmark
 	swift run -c release $(STATIC) $(RELEASE_FLAGS) JudgingBenchmark
 
-# The package, installed on a Debian 12 that is booted for it. Needs root; says so and does nothing without.
-test-system: deb
-	@.ci/install-packages debootstrap systemd-container python3
+# The package, installed on a Debian 12 that is booted for it. Where that can't be done, it says so and does nothing.
+test-system:
+	@.ci/install-packages python3
+	@reason=$$(python3 Tests/System/machine.py); \
+	if [ -n "$$reason" ]; then echo "SKIP  the package on a booted machine: $$reason"; exit 0; fi; \
+	.ci/install-packages debootstrap systemd-container && $(MAKE) deb && \
 	python3 Tests/System/run.py .build/deb/pinproxy_*.deb
 
 # The packages from PyPI that the tests use as clients, in a folder of their own.

@@ -10,17 +10,22 @@ import time
 
 SUITE = "bookworm"
 MIRROR = os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org/debian")
-TOOLS = ["debootstrap", "systemd-nspawn", "nsenter", "apt-config"]
 PACKAGES = ["systemd-sysv", "ca-certificates", "curl", "iproute2", "python3-minimal", "libpython3-stdlib", "openssl"]
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "pinproxy"
 
 
 def missing():
-    """Why no machine can be booted here, or None."""
+    """Why no machine can be booted here, or None. The tools are packages, which whoever is root can install."""
     if os.geteuid() != 0:
         return "needs root"
-    absent = [tool for tool in TOOLS if not shutil.which(tool)]
-    return f"not installed: {', '.join(absent)}" if absent else None
+    probe = subprocess.run(
+        ["unshare", "--mount", "--net", "--pid", "--uts", "--ipc", "--cgroup", "--fork", "mount", "-t", "tmpfs", "none", "/mnt"],
+        capture_output=True, text=True)
+    if probe.returncode != 0:
+        return f"this machine lets nobody make namespaces and mounts: {probe.stderr.strip()}"
+    if "overlay" not in pathlib.Path("/proc/filesystems").read_text() and subprocess.run(["modprobe", "overlay"]).returncode != 0:
+        return "this kernel has no overlayfs"
+    return None
 
 
 def bootstrapped():
@@ -150,3 +155,7 @@ def machine(package):
     finally:
         subprocess.run(["umount", str(root)], check=True)
         shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    print(missing() or "", end="")

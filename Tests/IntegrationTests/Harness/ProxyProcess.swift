@@ -31,7 +31,7 @@ final class ProxyProcess: Sendable {
         try Self.write(to: bed, folder: folder, pins: pins, trust: trust, sections: sections)
         try bed.file("\(folder)/hosts", hosts.map { "\($0.value) \($0.key)\n" }.joined())
         process = try await bed.start(
-            launcher + (log == nil ? [] : StalledPipe.launcher)
+            launcher + (log == nil ? [] : StalledPipe.launcher) + Self.confinement
                 + [Self.executable, "run", "--config", bed.path("\(folder)/pinproxy.yaml")],
             environment: Self.environment(in: bed, folder: folder).merging(environment) { $1 },
             inherited: log.map { [$0.writing] } ?? [], mergingErrors: true)
@@ -52,6 +52,10 @@ final class ProxyProcess: Sendable {
         let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
         return (tests as NSString).deletingLastPathComponent + "/pinproxy"
     }
+
+    /// What executes every proxy in its place, with less than a program may do: `make test CONFINED=yes`.
+    private static let confinement = ProcessInfo.processInfo.environment["PINPROXY_TEST_LAUNCHER"]
+        .map { $0.split(separator: " ").map(String.init) } ?? []
 
     /// The environment of every `pinproxy` command that belongs to the proxy in `folder`.
     static func environment(in bed: TestBed, folder: String = "proxy") -> [String: String] {

@@ -1,0 +1,70 @@
+"""Confinement, and what is left when the package goes."""
+
+from steps import SECURE, STATE, case, contains, equal, events, machines
+
+
+@case
+def what_it_may_do_is_confined(machine):
+    seen = machine("systemd-analyze security --no-pager --threshold=15 pinproxy.service")
+    equal(seen.returncode, 0, seen.stdout[-300:])
+    return seen.stdout.strip().splitlines()[-1].lstrip("→ ")
+
+
+@case
+def what_the_system_trusts_outlives_a_fresh_store(machine):
+    machine("pinproxy ca install && update-ca-certificates --fresh", check=True)
+    untold = "curl --silent --show-error --max-time 20 --proxy http://127.0.0.1:7467"
+    equal(machine(f"{untold} {SECURE}", check=True).stdout, "origin\n")
+
+
+@case
+def what_the_system_trusts_anew_the_proxy_trusts_too(machine):
+    """By the hook of ca-certificates: the proxy reads the roots again, and the file for programs is made anew."""
+    machine(f"test -e {STATE}/ca-bundle.pem", check=True)
+    before = len(events(machine, "config.reload"))
+    machine("cp /etc/pinproxy/test-root.pem /usr/local/share/ca-certificates/test-root.crt && update-ca-certificates", check=True)
+    machines.until("the reload", 20, lambda: len(events(machine, "config.reload")) > before)
+    equal(machine(f"openssl crl2pkcs7 -nocrl -certfile {STATE}/ca-bundle.pem | openssl pkcs7 -print_certs -noout"
+                  " | grep -c '^subject=CN = root.test'").stdout, "1\n", "in the bundle")
+    machine("rm /usr/local/share/ca-certificates/test-root.crt && update-ca-certificates --fresh", check=True)
+
+
+@case
+def every_login_has_the_variables_by_the_example(machine):
+    machine("cp /usr/share/doc/pinproxy/examples/pinproxy.sh /etc/profile.d/ && useradd --create-home somebody", check=True)
+    try:
+        shell = "su - somebody -c 'echo $HTTPS_PROXY; curl --silent --show-error --max-time 20 %s'" % SECURE
+        equal(machine(shell, check=True).stdout, "http://127.0.0.1:7467\norigin\n")
+        # Without a configuration that can be read a login goes on, and says so.
+        machine("mv /etc/pinproxy/pinproxy.yaml /root/away.yaml", check=True)
+        broken = machine("su - somebody -c 'echo on'; mv /root/away.yaml /etc/pinproxy/pinproxy.yaml").stdout
+        contains(broken, "on\n")
+        contains(broken, "this shell does not use the proxy")
+    finally:
+        machine("userdel --remove somebody; rm /etc/profile.d/pinproxy.sh")
+
+
+@case
+def the_manual_is_there(machine):
+    pages = machine("dpkg -L pinproxy | grep /man/ | sort", check=True).stdout
+    for page in ["man1/pinproxy.1.gz", "man1/pinproxy-run.1.gz", "man5/pinproxy.yaml.5.gz", "man5/pins.yaml.5.gz"]:
+        contains(pages, page)
+
+
+@case
+def removal_leaves_the_state(machine):
+    machine("apt-get remove --yes --quiet pinproxy", check=True)
+    machine(f"test -e {STATE}/authority.key && test -e /etc/pinproxy/pins.yaml", check=True)
+    equal(machine("ss -Hltn 'sport = 7467'").stdout, "", "listeners")
+    equal(machine("grep -lx pinproxy /proc/[0-9]*/comm").stdout, "", "processes")
+
+
+@case
+def purge_leaves_nothing(machine):
+    # What the administrator has put there is theirs.
+    machine("rm /etc/pinproxy/test-root.pem", check=True)
+    machine("apt-get purge --yes --quiet pinproxy", check=True)
+    left = machine("find / -xdev -name '*pinproxy*' -not -path '/proc/*' -not -path '/root/*' -not -path '/var/cache/apt/*'"
+                   " -not -path '/tmp/*'; getent passwd pinproxy; getent group pinproxy").stdout
+    equal(left, "", "left")
+    equal(machine("grep -c pinproxy /etc/ca-certificates.conf; ls /etc/ssl/certs | grep pinproxy").stdout, "0\n")

@@ -1,0 +1,154 @@
+"""The service in use: installed, reloaded, restarted, upgraded, watched."""
+
+import json
+import shutil
+
+import machine as machines
+from steps import (
+    HERE, PROXIED, RESTARTS, SECURE, STATE, URL, case, contains, equal, events, main_process, pins, properties, served,
+    under_load)
+
+
+@case
+def installing_starts_the_service_on_loopback(machine):
+    machine(
+        "apt-get install --yes --quiet --no-install-recommends /root/pinproxy.deb", check=True, timeout=300)
+    equal(machine("systemctl is-active pinproxy").stdout, "active\n")
+    equal(machine("systemctl is-enabled pinproxy").stdout, "enabled\n")
+    addresses = {line.split()[3] for line in machine("ss -Hltnp | grep pinproxy", check=True).stdout.splitlines()}
+    equal(addresses, {"127.0.0.1:7467"}, "listens on")
+
+
+@case
+def the_authority_is_new_and_its_key_the_daemons(machine):
+    equal(machine(f"stat -c '%U %a' {STATE}/authority.key", check=True).stdout, "pinproxy 600\n")
+    equal(machine(f"stat -c '%U %a' {STATE}", check=True).stdout, "pinproxy 755\n")
+    equal(len(events(machine, "authority.created")), 1, "authority.created")
+    equal(machine("ls -A /root/.local 2>/dev/null").stdout, "")
+
+
+@case
+def its_readiness_is_in_the_journal(machine):
+    ready, *_ = events(machine, "proxy.ready")
+    equal(ready["PINPROXY_LISTEN"], "127.0.0.1:7467")
+    equal(ready["PRIORITY"], "5")
+    equal(ready["SYSLOG_IDENTIFIER"], "pinproxy")
+    equal(ready["_SYSTEMD_UNIT"], "pinproxy.service")
+
+
+@case
+def a_reload_takes_up_the_configuration(machine):
+    for name in ["load.py", "origin.py"]:
+        shutil.copy(HERE / name, machine.root / "root" / name)
+    machine("""
+        cd /etc/pinproxy
+        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj '/CN=root.test' \
+            -keyout /root/root.key -out test-root.pem -addext basicConstraints=critical,CA:TRUE \
+            -addext keyUsage=critical,keyCertSign
+        openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=origin.test -keyout /root/origin.key \
+            -out /root/origin.csr
+        printf 'subjectAltName=DNS:origin.test\nextendedKeyUsage=serverAuth\n' > /root/extensions
+        openssl x509 -req -in /root/origin.csr -CA test-root.pem -CAkey /root/root.key -CAcreateserial -days 20 \
+            -CAserial /root/serial -extfile /root/extensions -out /root/origin.pem
+        echo '127.0.0.1 origin.test' >> /etc/hosts
+        sed -i 's/^  trust: system$/  trust: [system, test-root.pem]/' pinproxy.yaml
+        systemd-run --unit origin python3 /root/origin.py /root/origin.pem /root/origin.key
+        """, check=True)
+    before = main_process(machine)
+    machine("systemctl reload pinproxy", check=True)
+    equal(len(events(machine, "config.reload")), 1, "config.reload")
+    machines.until("the origin answers", 20, lambda: machine(f"curl -sf {URL}").returncode == 0)
+    served(machine)
+    served(machine, URL)
+    equal(main_process(machine), before, "process after a reload")
+
+
+@case
+def a_wrong_pin_is_refused_and_found_in_the_journal(machine):
+    pins(machine, "hosts:\n  - match: origin.test\n    pinning: public-key\n    pins:\n"
+         "      - sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n")
+    machine("systemctl reload pinproxy", check=True)
+    contains(machine(f"{PROXIED} {SECURE}").stdout, "502")
+    [mismatch] = events(machine, "pin.mismatch")
+    equal(mismatch["PINPROXY_HOST"], "origin.test")
+    equal(mismatch["PRIORITY"], "4")
+
+
+@case
+def a_refused_reload_changes_nothing(machine):
+    (machine.root / "etc/pinproxy/pins.yaml").write_text("hosts: 1\n")
+    equal(machine("systemctl reload pinproxy").returncode != 0, True, "the reload fails")
+    equal(machine("systemctl is-active pinproxy").stdout, "active\n")
+    contains(machine(f"{PROXIED} {SECURE}").stdout, "502")
+    [error] = events(machine, "config.error")
+    equal(error["PRIORITY"], "3")
+    contains(machine("journalctl --unit pinproxy --priority err --no-pager").stdout, "config.error")
+    pins(machine, "hosts: []\n")
+    machine("systemctl reload pinproxy", check=True)
+    served(machine)
+
+
+@case
+def root_is_answered_over_the_control_socket(machine):
+    status = json.loads(machine("pinproxy status --json", check=True).stdout)
+    equal(isinstance(status, dict), True, "status")
+    tasks = json.loads(machine("pinproxy tasks list --json", check=True).stdout)
+    equal((tasks["tasks"], tasks["silent_workers"]), ([], []), "tasks")
+    machine("pinproxy reload", check=True)
+    equal(events(machine, "control.refused"), [])
+
+
+@case
+def nobody_else_is(machine):
+    refused = machine("setpriv --reuid nobody --regid nogroup --clear-groups pinproxy tasks list")
+    equal(refused.returncode, 1, refused.stdout)
+    direct = machine(f"setpriv --reuid nobody --regid nogroup --clear-groups curl -sS --unix-socket {STATE}/control.sock"
+                     " http://localhost/tasks")
+    equal(direct.returncode, 7, direct.stdout)
+
+
+@case
+def a_restart_under_load_refuses_nobody(machine):
+    return under_load(machine, RESTARTS)
+
+
+@case
+def an_upgrade_under_load_refuses_nobody_and_keeps_everything(machine):
+    kept = f"cat {STATE}/authority.pem /etc/pinproxy/*.yaml | sha256sum"
+    before, process = machine(kept, check=True).stdout, main_process(machine)
+    said = under_load(machine, "dpkg --install --force-confold /root/pinproxy.deb")
+    equal(machine(kept, check=True).stdout, before, "authority and configuration")
+    equal(main_process(machine) != process, True, "another process")
+    served(machine)
+    return said
+
+
+@case
+def a_killed_proxy_returns(machine):
+    before = main_process(machine)
+    machine("systemctl kill --kill-whom=main --signal=KILL pinproxy", check=True)
+    machines.until("it is restarted", 20, lambda: main_process(machine) not in ("0", before))
+    machines.until("it is ready", 20, lambda: machine("systemctl is-active pinproxy").stdout == "active\n")
+    served(machine)
+
+
+@case
+def a_proxy_that_stands_still_is_restarted(machine):
+    machine("mkdir -p /run/systemd/system/pinproxy.service.d && printf '[Service]\nWatchdogSec=3\n' >"
+            " /run/systemd/system/pinproxy.service.d/watchdog.conf && systemctl daemon-reload && systemctl restart pinproxy",
+            check=True)
+    before = main_process(machine)
+    machine(f"kill -STOP {before}", check=True)
+    machines.until("it is restarted", 30, lambda: main_process(machine) not in ("0", before))
+    machines.until("it is ready", 20, lambda: machine("systemctl is-active pinproxy").stdout == "active\n")
+    served(machine)
+    contains(machine("journalctl _PID=1 --unit pinproxy --no-pager").stdout, "Watchdog timeout")
+    machine("rm -r /run/systemd/system/pinproxy.service.d && systemctl daemon-reload", check=True)
+
+
+@case
+def stopping_ends_it_cleanly(machine):
+    machine("systemctl stop pinproxy", check=True)
+    seen = properties(machine, "ActiveState", "Result", "ExecMainStatus")
+    equal(seen, {"ActiveState": "inactive", "Result": "success", "ExecMainStatus": "0"})
+    equal(machine(f"{PROXIED} {URL}").returncode, 7, "nobody listens")

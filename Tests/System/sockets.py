@@ -1,0 +1,41 @@
+"""Sockets that systemd holds."""
+
+from steps import (
+    PROXIED, RESTARTS, STATE, URL, case, contains, drop_in, equal, events, is_active, served, settings, start_fails,
+    under_load)
+
+
+@case
+def the_first_client_starts_it_by_its_socket(machine):
+    machine("systemctl start pinproxy.socket", check=True)
+    equal(is_active(machine), False)
+    served(machine, URL)
+    equal(is_active(machine), True)
+    said = under_load(machine, RESTARTS)
+    warnings = [event["PINPROXY_CAUSE"] for event in events(machine, "config.warning")]
+    # It has the socket from systemd twice, from the unit and as the process before has left it.
+    equal([warning for warning in warnings if "hands over" in warning], [], "warnings")
+    machine("systemctl stop pinproxy.socket pinproxy", check=True)
+    return said
+
+
+@case
+def the_address_is_the_units_where_the_configuration_says_systemd(machine):
+    with settings(machine, "s/^  listen: 127.0.0.1:7467/  listen: systemd/"):
+        start_fails(machine, 78, 'systemd hands over no TCP socket named "proxy"')
+        with drop_in(machine, "[Socket]\\nListenStream=\\nListenStream=127.0.0.3:7470\\n", unit="pinproxy.socket"):
+            machine("systemctl start pinproxy.socket", check=True)
+            equal(is_active(machine), False)
+            elsewhere = PROXIED.replace("127.0.0.1:7467", "127.0.0.3:7470")
+            equal(machine(f"{elsewhere} {URL}", check=True).stdout, "origin\n")
+            equal(is_active(machine), True)
+            equal(machine(f"cat {STATE}/listen", check=True).stdout, "127.0.0.3:7470\n")
+            contains(machine("setpriv --reuid nobody --regid nogroup --clear-groups env HOME=/tmp pinproxy env").stdout,
+                     "export HTTPS_PROXY='http://127.0.0.3:7470'")
+            # Kept by its unit, not twice.
+            machine("systemctl restart pinproxy", check=True)
+            equal(machine(f"{elsewhere} {URL}", check=True).stdout, "origin\n")
+            equal(machine("systemctl show pinproxy -P NFileDescriptorStore").stdout, "0\n", "stored")
+            machine("systemctl stop pinproxy.socket pinproxy", check=True)
+    machine("systemctl reset-failed pinproxy; systemctl start pinproxy", check=True)
+    served(machine)

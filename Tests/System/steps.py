@@ -1,0 +1,120 @@
+"""What the cases have in common: a case is a function of the machine, and those before it have left their traces."""
+
+import contextlib
+import json
+import pathlib
+
+import machine as machines
+
+HERE = pathlib.Path(__file__).parent
+STATE = "/var/lib/pinproxy"
+URL = "http://origin.test:8080/"
+SECURE = "https://origin.test:8443/"
+PROXIED = f"curl --silent --show-error --max-time 20 --proxy http://127.0.0.1:7467 --cacert {STATE}/authority.pem"
+
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def equal(seen, wanted, what=""):
+    if seen != wanted:
+        raise AssertionError(f"{what}: {seen!r} instead of {wanted!r}")
+
+
+def contains(text, part):
+    if part not in text:
+        raise AssertionError(f"no {part!r} in {text[-1500:]!r}")
+
+
+def properties(machine, *names):
+    lines = machine(f"systemctl show pinproxy.service {' '.join('-p ' + name for name in names)}", check=True).stdout
+    return dict(line.split("=", 1) for line in lines.splitlines())
+
+
+def events(machine, name):
+    """As the journal has them, of this boot."""
+    machine("journalctl --sync", check=True)
+    lines = machine(f"journalctl --unit pinproxy PINPROXY_EVENT={name} --output json --no-pager", check=True).stdout
+    return [json.loads(line) for line in lines.splitlines() if line.startswith("{")]
+
+
+def served(machine, url=SECURE):
+    equal(machine(f"{PROXIED} {url}", check=True).stdout, "origin\n", url)
+
+
+def pins(machine, text):
+    (machine.root / "etc/pinproxy/pins.yaml").write_text(text)
+
+
+def main_process(machine):
+    return properties(machine, "MainPID")["MainPID"]
+
+
+RESTARTS = f"""
+    for time in $(seq 10); do
+        systemctl restart pinproxy || exit 1
+        for request in $(seq 30); do {PROXIED} --output /dev/null {URL} || exit 1; done
+    done
+    """
+
+
+def under_load(machine, script):
+    """Nobody is refused while it runs."""
+    load = machine.start(f"python3 /root/load.py 7467 {URL}")
+    try:
+        equal(load.stdout.readline(), "under way\n", "load")
+        machine(script, check=True)
+    finally:
+        out = load.communicate()[0]
+    equal(load.returncode, 0, out)
+    return out.strip()
+
+
+def is_active(machine):
+    return machine("systemctl is-active pinproxy").stdout == "active\n"
+
+
+def said(machine, part):
+    """Among the service's last lines in the journal."""
+    machine("journalctl --sync", check=True)
+    contains(machine("journalctl --unit pinproxy --no-pager -n 20").stdout, part)
+
+
+def start_fails(machine, status, part):
+    """With that exit status and a line that says why. 78 is not tried again."""
+    machine("systemctl reset-failed pinproxy")
+    equal(machine("systemctl start pinproxy").returncode, 1, "systemctl start")
+    seen = properties(machine, "ActiveState", "SubState", "ExecMainStatus", "NRestarts")
+    if status == 78:
+        wanted = {"ActiveState": "failed", "SubState": "failed", "ExecMainStatus": "78", "NRestarts": "0"}
+        equal(seen, wanted)
+    else:
+        equal(seen["ExecMainStatus"], str(status), "exit status")
+    said(machine, part)
+
+
+@contextlib.contextmanager
+def drop_in(machine, text, unit="pinproxy.service"):
+    """Lines of its own for a unit, which is stopped before and after."""
+    folder = f"/run/systemd/system/{unit}.d"
+    machine(f"systemctl stop {unit}; mkdir -p {folder} && printf '{text}' > {folder}/test.conf && systemctl daemon-reload",
+            check=True)
+    try:
+        yield
+    finally:
+        machine(f"systemctl stop {unit}; rm -r {folder}; systemctl daemon-reload; systemctl reset-failed {unit}")
+
+
+@contextlib.contextmanager
+def settings(machine, edit):
+    """Other lines in pinproxy.yaml: a script for sed."""
+    file = "/etc/pinproxy/pinproxy.yaml"
+    machine(f"cp -p {file} /root/kept.yaml && sed -i '{edit}' {file}", check=True)
+    try:
+        yield
+    finally:
+        machine(f"cp -p /root/kept.yaml {file}", check=True)

@@ -1,0 +1,108 @@
+"""Makes man pages of section 5 from the shipped, commented files: what they say is said once.
+
+manual.py FILE.yaml... FOLDER   writes FOLDER/FILE.yaml.5 for each
+
+The comment at the top of a file becomes its description, and each section a part of its own, as it stands in the file.
+"""
+
+import datetime
+import os
+import pathlib
+import re
+import sys
+
+TEXTS = {
+    "pinproxy.yaml": (
+        "configuration of pinproxy",
+        ["pinproxy 1", "pinproxy-run 1", "pinproxy-check 1", "pins.yaml 5", "systemd.exec 5", "systemd.socket 5"]),
+    "pins.yaml": (
+        "pins of pinproxy",
+        ["pinproxy 1", "pinproxy-pin 1", "pinproxy-explain 1", "pinproxy-lint 1", "pinproxy.yaml 5"]),
+}
+
+
+def escaped(text):
+    """As text of a line that begins with no request."""
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("…", "\\[u2026]").replace("–", "\\(en")
+    return "\\&" + text if text[:1] in (".", "'") else text
+
+
+def literal(lines):
+    return [".Bd -literal -compact", *[escaped(line) for line in lines], ".Ed"]
+
+
+def prose(comment):
+    """Paragraphs of a comment; what is indented in it stands as it is."""
+    out, block = [], []
+
+    def end():
+        if block:
+            out.extend([".Bd -literal -offset indent -compact", *map(escaped, block), ".Ed"])
+            block.clear()
+
+    for line in comment:
+        if line.startswith("  "):
+            block.append(line[2:])
+            continue
+        end()
+        if line.strip():
+            out.append(escaped(line))
+        elif out and out[-1] != ".Pp":
+            out.append(".Pp")
+    end()
+    while out and out[-1] == ".Pp":
+        out.pop()
+    return out
+
+
+def parts(lines):
+    """The comment at the top, then the sections: (key, lines), with the comment that stands before the key."""
+    end = next(index for index, line in enumerate(lines) if not line.startswith("#"))
+    sections, waiting = [], []
+    for line in lines[end:]:
+        key = re.match(r"([a-z_]+):", line)
+        if key:
+            sections.append((key[1], waiting + [line]))
+            waiting = []
+        elif sections and (line.startswith(" ") or not waiting and line.startswith("#  ")):
+            sections[-1][1].extend(waiting + [line])
+            waiting = []
+        else:
+            waiting.append(line)
+    return [line[2:] if len(line) > 1 else "" for line in lines[:end]], sections
+
+
+def trimmed(lines):
+    while lines and not lines[0].strip():
+        lines = lines[1:]
+    while lines and not lines[-1].strip():
+        lines = lines[:-1]
+    return lines
+
+
+def page(path):
+    name = path.name
+    what, related = TEXTS[name]
+    comment, sections = parts(path.read_text().splitlines())
+    epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or path.stat().st_mtime)
+    date = datetime.datetime.fromtimestamp(epoch, datetime.timezone.utc)
+    out = [
+        f".Dd {date:%B} {date.day}, {date.year}", f".Dt {name.upper()} 5", ".Os", ".Sh NAME", f".Nm {name}", f".Nd {what}",
+        ".Sh SYNOPSIS", f".Pa /etc/pinproxy/{name}", ".Sh DESCRIPTION", *prose(comment), ".Pp",
+        "It is YAML.", "Unknown keys are errors.", "What follows is the file as it is installed; a line that is not a comment shows",
+        "a default.", ".Sh SETTINGS",
+    ]
+    for key, lines in sections:
+        out += [f".Ss {key}", *literal(trimmed(lines))]
+    out += [".Sh FILES", f".Pa /etc/pinproxy/{name} ,", ".Pa /usr/share/doc/pinproxy/", ".Sh SEE ALSO"]
+    out += [f".Xr {reference}" + (" ," if reference != related[-1] else "") for reference in related]
+    return "\n".join(out) + "\n"
+
+
+def main(*arguments):
+    *files, folder = map(pathlib.Path, arguments)
+    for path in files:
+        (folder / f"{path.name}.5").write_text(page(path))
+
+
+main(*sys.argv[1:])
