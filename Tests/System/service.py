@@ -16,7 +16,8 @@ def installing_starts_the_service_on_loopback(machine):
     equal(machine("systemctl is-active pinproxy").stdout, "active\n")
     equal(machine("systemctl is-enabled pinproxy").stdout, "enabled\n")
     addresses = {line.split()[3] for line in machine("ss -Hltnp | grep pinproxy", check=True).stdout.splitlines()}
-    equal(addresses, {"127.0.0.1:7467"}, "listens on")
+    equal(addresses, {"127.0.0.1:7467", "127.0.0.1:7468"}, "listens on")
+    equal(machine("curl -sf http://127.0.0.1:7468/healthz", check=True).stdout, '{"status":"alive"}')
 
 
 @case

@@ -39,3 +39,24 @@ def the_address_is_the_units_where_the_configuration_says_systemd(machine):
             machine("systemctl stop pinproxy.socket pinproxy", check=True)
     machine("systemctl reset-failed pinproxy; systemctl start pinproxy", check=True)
     served(machine)
+
+
+@case
+def the_admin_port_is_systemds_or_a_socket_of_the_file_system(machine):
+    health = '{"status":"alive"}'
+    with settings(machine, "s/^  listen: 127.0.0.1:7468/  listen: systemd/"):
+        machine("systemctl stop pinproxy")
+        start_fails(machine, 78, 'systemd hands over no TCP socket named "admin": start pinproxy-admin.socket')
+        with drop_in(machine, "[Socket]\\nListenStream=\\nListenStream=127.0.0.3:7471\\n", unit="pinproxy-admin.socket"):
+            machine("systemctl reset-failed pinproxy; systemctl start pinproxy-admin.socket", check=True)
+            equal(is_active(machine), False)
+            equal(machine("curl -sf http://127.0.0.3:7471/healthz", check=True).stdout, health)
+            equal(is_active(machine), True)
+            served(machine)
+            machine("systemctl stop pinproxy-admin.socket pinproxy", check=True)
+    with settings(machine, "s,^  listen: 127.0.0.1:7468,  listen: unix:/run/pinproxy/admin.sock,;s/socket_mode: .*/socket_mode: \"0666\"/"):
+        machine("systemctl reset-failed pinproxy; systemctl start pinproxy", check=True)
+        asked = "curl -sf --unix-socket /run/pinproxy/admin.sock http://localhost/healthz"
+        equal(machine(f"setpriv --reuid nobody --regid nogroup --clear-groups {asked}", check=True).stdout, health)
+    machine("systemctl restart pinproxy", check=True)
+    served(machine)

@@ -124,6 +124,9 @@ package final class ProxyDaemon {
             idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount),
             sessionCount: workerCount + 1, unixTime: unixTime)
         listening = try openFirst(on: snapshot.proxy.listen, namedIn: snapshot.files.first ?? "")
+        if snapshot.admin.takesInherited, ListeningSocket.named(for: .admin, among: inherited).isEmpty {
+            throw MissingSocket(port: .admin, file: snapshot.files.first ?? "")
+        }
         let session = LoopSession(
             loop: loop, slabs: SlabPool(), pool: UpstreamPool(), connector: upkeep.connector,
             index: context.sessionCount - 1, of: context.sessionCount)

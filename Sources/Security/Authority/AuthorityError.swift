@@ -28,6 +28,8 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
 
     package var description: String {
         switch self {
+        case .unreadable(let path, .system(EACCES)):
+            "\(path): \(FileProblem.system(EACCES)): give it to the user that runs this (chown)"
         case .unreadable(let path, let problem): "\(path): \(problem)"
         case .unwritable(let path, let problem): "\(path) can't be written: \(problem)"
         case .keyMissing(let certificate, let key):
