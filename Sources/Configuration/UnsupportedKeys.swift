@@ -3,13 +3,7 @@
 enum UnsupportedKeys {
     static let ofThisVersion: Set<String> = [
         "clients",
-        "limits.replay_body",
-
         "session.timeout",
-        "session.redirects",
-        "session.max_redirects",
-        "session.credentials",
-        "session.resume",
         "session.coalesce",
         "session.max_active",
         "session.order",

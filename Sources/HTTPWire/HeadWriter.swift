@@ -121,9 +121,11 @@ package enum HeadWriter {
     ///   - clientVersion: of the request that is answered.
     ///   - coding: what the receiver will see of the body's coding.
     ///   - via: the name under which this hop is recorded; nil: it isn't.
+    ///   - edits: what else is changed.
     package static func write(
         response head: ResponseHead, from bytes: Span<UInt8>, clientVersion: HTTPVersion,
-        connection: ClientPersistence, coding: ResponseCoding, via: ViaPseudonym?, into out: inout [UInt8]
+        connection: ClientPersistence, coding: ResponseCoding, via: ViaPseudonym?, edits: HeadEdits = HeadEdits(),
+        into out: inout [UInt8]
     ) {
         out.append(contentsOf: "HTTP/1.1 ")
         out.append(UInt8(0x30 + head.status / 100 % 10))
@@ -154,6 +156,10 @@ package enum HeadWriter {
                 keeps = !(head.connection.contains(.nominations) && isNominated(field, by: head.fields, in: bytes))
             default: keeps = true
             }
+            if keeps, !edits.isEmpty, edits.drops(field.name, in: bytes) {
+                run.take(field.line, keeps: false, from: bytes, into: &out)
+                continue
+            }
             run.take(field.line, keeps: keeps, from: bytes, into: &out)
             if keeps { continue }
             switch field.id {
@@ -164,6 +170,7 @@ package enum HeadWriter {
             }
         }
         run.flush(from: bytes, into: &out)
+        if !edits.isEmpty { edits.write(beside: head.fields, in: bytes, into: &out) }
 
         if let via, head.lastVia == nil { writeVia(via, after: .empty, head.version, from: bytes, into: &out) }
         if coding == .chunked { out.append(contentsOf: "Transfer-Encoding: chunked\r\n") }

@@ -14,6 +14,8 @@ package final class LoopSession {
     package let hooks: TaskHooks
     /// Where bodies are parsed.
     package let parsing: ParsingQueue
+    /// How origins are told who asks.
+    let challenges: ChallengeMemory
     /// The proxy stops: no connection is kept for another exchange.
     package var isDraining = false
 
@@ -24,10 +26,11 @@ package final class LoopSession {
 
     /// - Parameters:
     ///   - parsing: shared by the workers.
+    ///   - challenges: shared by the workers.
     ///   - index: of this session among `count`, from 0, so that numbers are unique without a lock.
     package init(
         loop: EventLoop, slabs: SlabPool, pool: UpstreamPool, connector: UpstreamConnector, hooks: TaskHooks = TaskHooks(),
-        parsing: ParsingQueue = ParsingQueue(), index: Int = 0, of count: Int = 1
+        parsing: ParsingQueue = ParsingQueue(), challenges: ChallengeMemory = ChallengeMemory(), index: Int = 0, of count: Int = 1
     ) {
         self.loop = loop
         self.slabs = slabs
@@ -35,6 +38,7 @@ package final class LoopSession {
         self.connector = connector
         self.hooks = hooks
         self.parsing = parsing
+        self.challenges = challenges
         nextNumber = UInt64(index + 1)
         numberStride = UInt64(count)
         headScratch.reserveCapacity(4096)

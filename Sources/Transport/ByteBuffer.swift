@@ -134,6 +134,23 @@ package struct ByteBuffer: ~Copyable {
         return true
     }
 
+    /// Room for more after the unread bytes where those in front of them are still needed, doubling up to `limit` bytes
+    /// of both. False: the limit is reached.
+    package mutating func makeRoomKeepingConsumed(limit: Int) -> Bool {
+        if free > 0 { return true }
+        let wanted = min(capacity * 2, limit + ByteBuffer.headroom + ByteBuffer.footroom)
+        guard wanted > capacity else { return false }
+        grow(to: wanted)
+        return true
+    }
+
+    /// The last `count` bytes that were consumed, if nothing has moved since. Valid until the next mutation.
+    package func consumed(last count: Int) -> UnsafeRawBufferPointer {
+        precondition(count >= 0 && count <= start)
+        guard let base else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        return UnsafeRawBufferPointer(start: base + start - count, count: count)
+    }
+
     /// Moves all out into a buffer of its own.
     package mutating func take() -> ByteBuffer {
         var taken = ByteBuffer(slabs: slabs)

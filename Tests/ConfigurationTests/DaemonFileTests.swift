@@ -164,7 +164,6 @@ import Testing
         ("log: {level: warn}\n", "1:14: error: level: unknown value \"warn\"; write trace, debug, info, notice, warning, error or critical"),
         ("log: {level: eror}\n", "1:14: error: level: unknown value \"eror\"; did you mean \"error\"?"),
         ("limits: {inspected_body: 8MB}\n", "1:26: error: inspected_body: \"MB\" is not a unit of size; write 8MiB"),
-        ("limits: {replay_body: 2MiB}\n", "1:23: error: limits.replay_body: not supported yet by this version; leave the line out"),
         ("limits: {replay_body: 2GiB}\n", "1:23: error: replay_body: 2GiB is out of range; write a size from 0B to 1GiB"),
         ("reachability: [any, \"a.test:80\"]\n", "1:21: error: reachability: \"a.test:80\": a port can't be watched; leave it out"),
         ("reachability: []\n", "1:15: error: reachability: the list is empty; write any, addresses or host names"),

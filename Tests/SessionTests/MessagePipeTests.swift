@@ -82,12 +82,12 @@ extension MessagePipe {
         }
     }
 
-    mutating func begin(_ passage: Passage, replayable: Bool = false, salvages: Bool = false) {
+    mutating func begin(_ passage: Passage, replayLimit: Int = 0, salvages: Bool = false) {
         var head = Passage.written
         begin(
             head: &head, inPlaceOf: Passage.received.count, framing: passage.framing,
-            dechunks: passage.coding == .dechunked, chunks: passage.coding == .chunked, replayable: replayable,
-            salvages: salvages)
+            dechunks: passage.coding == .dechunked, chunks: passage.coding == .chunked,
+            replayLimit: replayLimit, salvages: salvages)
     }
 
     /// The name of the outcome.
@@ -276,7 +276,7 @@ struct Unexpected: Error { let text: String }
         var pipe = MessagePipe(slabs: wires.slabs)
         wires.send(Passage.received + passage.sent[..<cut])
         try pipe.receiveHead(on: wires)
-        pipe.begin(passage, replayable: true)
+        pipe.begin(passage, replayLimit: 27)
         #expect(pipe.pump(wires) == (cut < 27 ? "waiting" : "ended"))
         #expect(wires.arrived() == Passage.written + passage.sent[..<cut])
         let canRewind = pipe.canRewind
@@ -302,7 +302,7 @@ struct Unexpected: Error { let text: String }
         var pipe = MessagePipe(slabs: wires.slabs)
         wires.send(Passage.received)
         try pipe.receiveHead(on: wires)
-        pipe.begin(passage, replayable: true)
+        pipe.begin(passage, replayLimit: 64 << 10)
         var sent = 0
         var arrived: [UInt8] = []
         var outcome = ""
@@ -316,6 +316,61 @@ struct Unexpected: Error { let text: String }
         let canRewind = pipe.canRewind
         #expect(!canRewind)
         #expect(passage.decoded(arrived) == passage.body)
+    }
+
+    /// Up to the limit it is kept, however many times the memory has to grow for that; a byte more, and it isn't.
+    @Test(arguments: [0, 1]) func `a long body is kept up to the limit`(beyond: Int) throws {
+        let body = Array(Passage.large[0].body[..<(700_000 + beyond)])
+        let passage = Passage("length", .length(UInt64(body.count)), sent: body, body: body)
+        let wires = try Wires()
+        var pipe = MessagePipe(slabs: wires.slabs)
+        wires.send(Passage.received)
+        try pipe.receiveHead(on: wires)
+        pipe.begin(passage, replayLimit: 700_000)
+        func pumpAll(to pipe: inout MessagePipe, from start: Int) -> [UInt8] {
+            var (sent, arrived, outcome) = (start, [UInt8](), "")
+            while outcome != "ended" {
+                sent += wires.offer(Array(body[sent..<min(sent + 50_000, body.count)]))
+                outcome = pipe.pump(wires)
+                arrived += wires.arrived()
+            }
+            return arrived
+        }
+        #expect(pumpAll(to: &pipe, from: 0) == Passage.written + body)
+        let canRewind = pipe.canRewind
+        #expect(canRewind == (beyond == 0))
+        guard beyond == 0 else { return }
+        var head = Array("POST / HTTP/1.1\r\nAuthorization: Digest of a length that the first head did not have\r\n\r\n".utf8)
+        let other = head
+        pipe.beginAgain(head: &head, keepsBody: true)
+        #expect(pumpAll(to: &pipe, from: body.count) == other + body)
+    }
+
+    /// In the middle of its body, with what the client has sent of the next request behind it, or none of it.
+    @Test(arguments: [0, 1, 13, 27]) func `a message goes out again with another head`(cut: Int) throws {
+        let passage = Passage.small[0]
+        let wires = try Wires()
+        var pipe = MessagePipe(slabs: wires.slabs)
+        wires.send(Passage.received + passage.sent[..<cut])
+        try pipe.receiveHead(on: wires)
+        pipe.begin(passage, replayLimit: 100)
+        _ = pipe.pump(wires)
+        _ = wires.arrived()
+        for head in ["short\r\n\r\n", String(repeating: "long", count: 300) + "\r\n\r\n"] {
+            var scratch = Array(head.utf8)
+            pipe.beginAgain(head: &scratch, keepsBody: true)
+            #expect(pipe.pump(wires) == (cut < 27 ? "waiting" : "ended"))
+            #expect(wires.arrived() == Array(head.utf8) + passage.sent[..<cut])
+        }
+        wires.send(passage.sent[cut...] + Array("next".utf8))
+        if cut == 27 { try pipe.receiveHead(on: wires) } else { #expect(pipe.pump(wires) == "ended") }
+        #expect(wires.arrived() == passage.sent[cut...].map { $0 })
+        var scratch = Array("GET\r\n\r\n".utf8)
+        pipe.beginAgain(head: &scratch, keepsBody: false)
+        #expect(pipe.pump(wires) == "ended")
+        #expect(wires.arrived() == Array("GET\r\n\r\n".utf8))
+        let unread = Array(pipe.unread)
+        #expect(unread == Array("next".utf8))
     }
 
     // MARK: Heads

@@ -7,6 +7,7 @@ extension RuleBlockReader {
         table.key(.timeout, \.timeout, .duration(.milliseconds(1)...(.days(1))))
         table.key(.redirects, \.redirects, .anyCase)
         table.key(.maxRedirects, \.maxRedirects, .integer(1...100))
+        table.key(.locationField, \.locationField, .bool)
         table.optional(.credentials, \.credentials) { value in
             SecretReader(section: table.section, file: file).credentials(value, "credentials")
         }

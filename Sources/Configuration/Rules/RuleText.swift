@@ -17,6 +17,7 @@ extension SessionRules {
         case .serviceType: serviceType.rawValue
         case .allowWWAN: "\(allowWWAN)"
         case .baseURL: written(baseURL, \.description)
+        case .locationField: "\(locationField)"
         }
     }
 }

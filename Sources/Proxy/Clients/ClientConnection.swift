@@ -34,7 +34,7 @@ final class ClientConnection {
     let peer: SocketAddress
     /// Its socket is the one that was accepted, and counts under `limits.clients`.
     let isCounted: Bool
-    private let place: ClientPlace
+    let place: ClientPlace
     let server: HTTP1Server
     private let stream: ByteStream
     var state = State.open
@@ -42,7 +42,7 @@ final class ClientConnection {
     /// The authority of CONNECT as the client wrote it: SNI, Host and the certificate that the client is shown name that.
     private(set) var asked: Authority?
     /// Where the exchange under way goes.
-    private var exchangeRoute: Route?
+    var exchangeRoute: Route?
     /// Who asked for what this connection has become.
     private(set) var identity = ClientIdentity()
     /// Its run waits to hear how the TLS handshake goes.

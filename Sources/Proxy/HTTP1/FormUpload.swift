@@ -41,9 +41,17 @@ final class FormUpload: Downstream {
 
     // MARK: The request's way up
 
-    func beginRequest(head: inout [UInt8], replayable: Bool) {
+    func beginRequest(head: inout [UInt8], replayLimit: Int) {
         head.withUnsafeBytes { outgoing.append(copying: $0) }
     }
+
+    /// Files may have changed meanwhile: never with the body.
+    func beginAgain(head: inout [UInt8], keepsBody: Bool) {
+        head.withUnsafeBytes { outgoing.append(copying: $0) }
+        requestCarried = 0
+    }
+
+    func withSentHead(_ body: (Span<UInt8>) -> Void) {}
 
     func passRequest(to sink: any ByteSink, readable: Bool) -> MessagePipe.Outcome {
         // What the client sends meanwhile waits; that it has gone is noticed.
@@ -98,15 +106,19 @@ final class FormUpload: Downstream {
 
     func writeHead(
         of response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
-        into head: inout [UInt8]
+        edits: HeadEdits, into head: inout [UInt8]
     ) -> ResponseCoding {
-        server.writeHead(of: response, kind, requestSent: requestSent, to: destination, into: &head)
+        server.writeHead(of: response, kind, requestSent: requestSent, to: destination, edits: edits, into: &head)
     }
 
     // MARK: News
 
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {
         server.attempted(result, to: destination)
+    }
+
+    func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling {
+        server.route(to: url, for: request)
     }
 
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {

@@ -6,10 +6,16 @@ import Transport
 extension HTTP1Server: Downstream {
     // MARK: The request's way up
 
-    func beginRequest(head scratch: inout [UInt8], replayable: Bool) {
-        requests.begin(head: &scratch, inPlaceOf: headLength, framing: head.framing, replayable: replayable)
+    func beginRequest(head scratch: inout [UInt8], replayLimit: Int) {
+        requests.begin(head: &scratch, inPlaceOf: headLength, framing: head.framing, replayLimit: replayLimit)
         headTaken()
     }
+
+    func beginAgain(head scratch: inout [UInt8], keepsBody: Bool) {
+        requests.beginAgain(head: &scratch, keepsBody: keepsBody)
+    }
+
+    func withSentHead(_ body: (Span<UInt8>) -> Void) { requests.withSentHead(body) }
 
     func passRequest(to sink: any ByteSink, readable: Bool) -> MessagePipe.Outcome {
         requests.pump(from: stream, to: sink, readable: readable)
@@ -27,7 +33,7 @@ extension HTTP1Server: Downstream {
 
     func writeHead(
         of response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
-        into scratch: inout [UInt8]
+        edits: HeadEdits, into scratch: inout [UInt8]
     ) -> ResponseCoding {
         let speaksChunks = head.version == .http11
         let coding: ResponseCoding
@@ -56,7 +62,7 @@ extension HTTP1Server: Downstream {
         HeadWriter.write(
             response: response.head, from: response.bytes, clientVersion: head.version,
             connection: endsUnannounced(response.head.status, requestSent) ? .keepAlive : persistence,
-            coding: coding, via: destination.via, into: &scratch)
+            coding: coding, via: destination.via, edits: edits, into: &scratch)
         return coding
     }
 
@@ -73,6 +79,10 @@ extension HTTP1Server: Downstream {
 
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {
         owner.attempted(result)
+    }
+
+    func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling {
+        owner.route(to: url, for: request)
     }
 
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {

@@ -18,6 +18,9 @@ protocol HTTP1ServerOwner: AnyObject {
     func switched(to upstream: UpstreamConnection, by server: HTTP1Server)
     /// Keeps an upstream for this client's next request: it is nobody else's.
     func keep(_ upstream: UpstreamConnection)
+    /// A redirect of the exchange under way may be followed to that place, as about one that was asked for.
+    /// - Parameter request: as it would be sent there, with the whole URL.
+    func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling
     /// A connection was tried for a request.
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>)
     /// Its request is refused, or what it asked for failed before anything of an answer was passed on.

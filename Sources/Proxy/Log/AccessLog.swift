@@ -64,6 +64,11 @@ final class AccessLog {
             if let first = transaction.firstByte { line.field("first_byte", nanoseconds: first - record.began) }
         }
         if !record.retried.isEmpty { line.field("retried", json: Self.retried(record)) }
+        if record.retriedCount > record.retried.count { line.field("retried_count", record.retriedCount) }
+        if let last = record.hops.last {
+            line.field("hops", json: Self.hops(record))
+            line.field("location", last.url.description)
+        }
         if let entry = record.entry { line.field("entry", entry) }
         if let verification = record.verification { line.field("verification", verification) }
         if let pin = record.matchedPin { line.field("pin", pin.origin) }
@@ -90,6 +95,13 @@ final class AccessLog {
             return "{" + fields.joined(separator: ",") + "}"
         }
         return Array("[\(tries.joined(separator: ","))]".utf8)
+    }
+
+    /// Where redirects led, a list of objects.
+    private static func hops(_ record: borrowing TaskRecord) -> [UInt8] {
+        // A URL that is followed holds nothing that JSON escapes.
+        let hops = record.hops.map { "{\"status\":\($0.status),\"to\":\"\($0.url)\"}" }
+        return Array("[\(hops.joined(separator: ","))]".utf8)
     }
 
     /// Hands over what was gathered.

@@ -21,6 +21,12 @@ struct TaskEvents {
         hooks.metricsCollected = { [accessLog, loop] in accessLog.write($0, now: loop.now) }
         hooks.suspended = { record, cause in log(.info, "task.suspend", Self.fields(record, cause)) }
         hooks.resumed = { record, cause in log(.info, "task.resume", Self.fields(record, cause)) }
+        hooks.broke = { record, broken in
+            var fields = Self.fields(record, broken.cause)
+            fields["offset"] = .stringConvertible(broken.offset)
+            fields["length"] = .stringConvertible(broken.length)
+            log(.notice, "download.resume", fields)
+        }
         if logger.logLevel <= .debug {
             hooks.completed = { record in log(.debug, "task.complete", Self.fields(record, record.failure)) }
         }

@@ -45,6 +45,8 @@ enum ProxyError {
     case unaskedUpgrade(host: String)
     case noResponse(after: Duration, host: String)
     case bodyBroke(String, host: String)
+    /// - Parameter by: where it is written what holds for the host.
+    indirect case redirect(RedirectDefect, host: String, PolicySource?)
     // The rules'.
     /// - Parameter source: the rule, and where it is written.
     indirect case unacceptable(ResponseSerializationError, source: String?, host: String, PolicySource?)
@@ -87,6 +89,7 @@ enum ProxyError {
         case .unaskedUpgrade: .unaskedUpgrade(host: host)
         case .noResponse(let time): .noResponse(after: time, host: host)
         case .bodyBroke(let cause): .bodyBroke(cause, host: host)
+        case .redirect(let defect): .redirect(defect, host: host, destination.source)
         case .unacceptable(let error, let source): .unacceptable(error, source: source, host: host, destination.source)
         case .notJudged: .notJudged(host: host)
         case .cancelled(let by): .cancelled(by: by, host: host)
@@ -205,6 +208,7 @@ enum ProxyError {
             .origin(
                 502, "Incomplete response from \(host)", "http_response_incomplete",
                 "\(cause), before the response could be judged", host)
+        case .redirect(let defect, let host, let source): defect.report(of: host, source)
         case .unacceptable(let error, let source, let host, let policy):
             error.report(of: host, by: source, policy)
         case .notJudged(let host): Self.notJudged(host)

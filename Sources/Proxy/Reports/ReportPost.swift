@@ -94,10 +94,16 @@ extension ReportPost: Downstream {
         body(message.view)
     }
 
-    func beginRequest(head: inout [UInt8], replayable: Bool) {
+    func beginRequest(head: inout [UInt8], replayLimit: Int) {
         outgoing.begin(
-            head: &head, inPlaceOf: headLength, framing: .length(UInt64(bodyLength)), replayable: replayable)
+            head: &head, inPlaceOf: headLength, framing: .length(UInt64(bodyLength)), replayLimit: replayLimit)
     }
+
+    func beginAgain(head: inout [UInt8], keepsBody: Bool) {
+        outgoing.beginAgain(head: &head, keepsBody: keepsBody)
+    }
+
+    func withSentHead(_ body: (Span<UInt8>) -> Void) {}
 
     func passRequest(to sink: any ByteSink, readable: Bool) -> MessagePipe.Outcome { outgoing.passOn(to: sink) }
 
@@ -112,13 +118,16 @@ extension ReportPost: Downstream {
 
     func writeHead(
         of response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
-        into head: inout [UInt8]
+        edits: HeadEdits, into head: inout [UInt8]
     ) -> ResponseCoding {
         status = response.head.status
         return .asReceived
     }
 
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {}
+
+    /// A collector is where its URI says.
+    func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling { .pass }
 
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
         ProxyError.exchange(failure, destination).refusal

@@ -15,6 +15,7 @@ final class ProxyContext: Sendable {
     let listeners: OwnListeners
     let loops = LoopDetection()
     let parsing = ParsingQueue()
+    let challenges = ChallengeMemory()
     let clientTLS: TLSClientContext
     let serverTLS: TLSServerContext
     let pins: PinWatch

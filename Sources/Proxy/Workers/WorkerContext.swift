@@ -48,8 +48,8 @@ final class WorkerContext {
             shared.rules.count(finding, error, at: shared.unixTime())
         }
         session = LoopSession(
-            loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: hooks, parsing: shared.parsing, index: number,
-            of: shared.sessionCount)
+            loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: hooks, parsing: shared.parsing,
+            challenges: shared.challenges, index: number, of: shared.sessionCount)
         settle(configuration)
     }
 

@@ -33,10 +33,13 @@ package final class Destination {
         self.source = source
     }
 
-    /// The port that URLs and Host leave out.
-    package var defaultPort: UInt16 {
-        if case .plain = target.layer { 80 } else { 443 }
+    /// Requests go to it under TLS.
+    package var isSecure: Bool {
+        if case .plain = target.layer { false } else { true }
     }
+
+    /// The port that URLs and Host leave out.
+    package var defaultPort: UInt16 { isSecure ? 443 : 80 }
 }
 
 /// Where a configuration says what holds for a host, for people.

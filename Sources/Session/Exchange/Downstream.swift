@@ -1,6 +1,16 @@
 package import HTTPWire
 package import Transport
 
+/// What becomes of a redirect.
+package enum RedirectRuling {
+    /// - Parameter rules: what shapes the request there and judges the response; nil: nothing does.
+    case follow(Destination, ExchangeRules?)
+    /// It can't be followed as the one who asked would follow it, who gets the redirect instead.
+    case pass
+    /// Going there isn't allowed; why, for people.
+    case refuse(String)
+}
+
 /// How an exchange ended, for the one who asked.
 package enum ExchangeEnding {
     /// The last byte of the response has been passed on.
@@ -36,8 +46,16 @@ package protocol Downstream: AnyObject {
     /// `head` goes in the place of the received one; ``passRequest(to:readable:)`` passes on what follows.
     /// - Parameters:
     ///   - head: scratch space, used up.
-    ///   - replayable: what is sent is kept as long as it fits, see ``canResendRequest``.
-    func beginRequest(head: inout [UInt8], replayable: Bool)
+    ///   - replayLimit: what is sent is kept as long as its body is no longer than that, see ``canResendRequest``.
+    func beginRequest(head: inout [UInt8], replayLimit: Int)
+    /// Goes back to the request's first byte, to send it with another head.
+    /// - Parameters:
+    ///   - head: scratch space, used up.
+    ///   - keepsBody: the body goes after it, which was sent only if ``canResendRequest``; else the request, which was
+    ///     sent to its end, has none any more.
+    func beginAgain(head: inout [UInt8], keepsBody: Bool)
+    /// Lends the head that was sent, if it is still here.
+    func withSentHead(_ body: (Span<UInt8>) -> Void)
     /// Passes on what is there, as far as both sides go.
     /// - Parameter readable: there is known to be more to read.
     func passRequest(to sink: any ByteSink, readable: Bool) -> MessagePipe.Outcome
@@ -62,17 +80,21 @@ package protocol Downstream: AnyObject {
     /// Writes the head as the client is to see it.
     /// - Parameters:
     ///   - requestSent: the request has been passed on to its last byte.
+    ///   - edits: what else is changed in it.
     ///   - head: the scratch space that it is written to.
     /// - Returns: in which coding the body is to reach ``sink``.
     func writeHead(
         of response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
-        into head: inout [UInt8]
+        edits: HeadEdits, into head: inout [UInt8]
     ) -> ResponseCoding
 
     // MARK: News
 
     /// A new connection was tried for this exchange.
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination)
+    /// A redirect is to be followed: decides about the place that it leads to, as about one that was asked for.
+    /// - Parameter request: as it would be sent there, with the whole URL.
+    func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling
     /// What the log is to tell of a failure, in the words in which the client is told.
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal
     /// Called once for each ``Exchange/begin(to:over:)``, after the task's record is complete.

@@ -22,8 +22,14 @@ package final class Exchange: UpstreamReceiver {
     @exclusivity(unchecked) private(set) var upstream: (any Upstream)?
     /// What shapes the request and judges the response; nil for hosts without rules.
     @exclusivity(unchecked) private(set) var rules: ExchangeRules?
+    /// Set while a rule may want the request sent in other words.
+    @exclusivity(unchecked) private(set) var itinerary: Itinerary?
+    /// Set while a response is under way that may be continued if it breaks off.
+    @exclusivity(unchecked) var resumption: Resumption?
     /// Set while a rule looks at the response's body.
     @exclusivity(unchecked) var inspection: ResponseInspection?
+    /// Where a response goes that is of no use.
+    var discarded: Discard?
     /// Slows the request down, where a rule wants that.
     var throttle: RequestThrottle?
     /// What the head has left open, until the inspection begins.
@@ -31,7 +37,7 @@ package final class Exchange: UpstreamReceiver {
     private var attempt: UpstreamAttempt?
     /// The words for what the state machine is about to be told.
     var failure: ExchangeFailure?
-    private var cause = ""
+    private(set) var cause = ""
     private let deadline: Deadline
 
     package init(session: LoopSession) {
@@ -47,7 +53,7 @@ package final class Exchange: UpstreamReceiver {
         guard isUnderWay else { return nil }
         return TaskSummary(
             record, state: state.isSuspended ? .suspended : .running, phase: state.words,
-            up: downstream.requestCarried, down: upstream?.responseCarried ?? 0, now: session.loop.now)
+            up: downstream.requestCarried, down: bytesDown, now: session.loop.now)
     }
 
     /// Begins with the request that the one who asks lends.
@@ -56,8 +62,17 @@ package final class Exchange: UpstreamReceiver {
         self.destination = destination
         self.rules = rules
         session.begin(&record)
-        happened(.requestArrived(expectsContinue: downstream.request.expectsContinue, leased: leased != nil))
+        if let rules, rules.asksAgain {
+            downstream.withRequest { itinerary = Itinerary($0, to: destination, by: rules.session) }
+        }
+        happened(
+            .requestArrived(
+                expectsContinue: downstream.request.expectsContinue, leased: leased != nil, limits: retryLimits))
         if let leased { start(on: leased) }
+    }
+
+    var retryLimits: RetryRule.Limits {
+        rules.map { RetryRule.Limits(redirects: UInt8(clamping: $0.session.maxRedirects)) } ?? RetryRule.Limits()
     }
 
     // MARK: What is done
@@ -75,6 +90,9 @@ package final class Exchange: UpstreamReceiver {
             keepTime()
         case .forwardInterim: forwardInterim()
         case .forwardFinal, .hold: forward(.final)
+        case .discard: discard()
+        case .reopen: reopen()
+        case .takeUp: takeUp()
         case .judge: judgeBody()
         case .release: passResponse(readable: false)
         case .forwardUpgrade: forward(.upgrade)
@@ -101,6 +119,9 @@ package final class Exchange: UpstreamReceiver {
 
     private func keepTime() {
         guard let destination else { return }
+        if let timeout = rules?.timeoutNanoseconds {
+            return state.patience == .unlimited ? deadline.clear() : deadline.set(afterNanoseconds: timeout)
+        }
         switch state.patience {
         case .unlimited: deadline.clear()
         case .firstByte: deadline.set(afterNanoseconds: destination.firstByteNanoseconds)
@@ -109,7 +130,11 @@ package final class Exchange: UpstreamReceiver {
     }
 
     private func timedOut() {
-        guard let timeouts = destination?.timeouts else { return }
+        guard var timeouts = destination?.timeouts else { return }
+        if let rules, rules.timeoutNanoseconds != nil {
+            timeouts.firstByte = rules.session.timeout
+            timeouts.idleClient = rules.session.timeout
+        }
         switch state.patience {
         case .unlimited: break
         case .firstByte: happened(.deadline, because: .noResponse(after: timeouts.firstByte))
@@ -122,12 +147,12 @@ package final class Exchange: UpstreamReceiver {
 
     // MARK: The upstream
 
-    private func open(fresh: Bool) {
+    func open(fresh: Bool) {
         guard let destination else { return }
         upstream?.abandon()
         upstream = nil
         deadline.clear()
-        if !fresh, let idle = destination.origin.lease(for: downstream.request.method, at: session.unixTime()) {
+        if !fresh, let idle = destination.origin.lease(for: method, at: session.unixTime()) {
             return start(on: idle)
         }
         attempt = session.connector.connect(to: destination.target, timeouts: destination.timeouts) {
@@ -136,7 +161,9 @@ package final class Exchange: UpstreamReceiver {
             downstream.attempted(result, to: destination)
             switch result {
             case .success(let connection): start(on: connection)
-            case .failure(let failure): happened(.upstreamFailed, because: .unreachable(failure))
+            case .failure(let failure):
+                resumption?.failed()
+                happened(.upstreamFailed(isFinal: failure.isFinal), because: .unreachable(failure))
             }
         }
     }
@@ -154,19 +181,54 @@ package final class Exchange: UpstreamReceiver {
     private func send() {
         guard let upstream, let destination else { return }
         session.headScratch.removeAll(keepingCapacity: true)
-        downstream.withRequest { upstream.writeHead(of: $0, to: destination, by: rules, into: &session.headScratch) }
+        let edits = rules == nil ? HeadEdits() : requestEdits()
+        downstream.withRequest {
+            upstream.writeHead(of: $0, to: destination, via: destination.via, edits: edits, into: &session.headScratch)
+        }
         if rules != nil { slowDown(upstream, headLength: session.headScratch.count) }
         downstream.beginRequest(
-            head: &session.headScratch, replayable: upstream.isReused && downstream.request.method.isIdempotent)
+            head: &session.headScratch, replayLimit: mayBeSentAgain(over: upstream) ? destination.limits.replayBody : 0)
         upstream.wantsRead(true)
         passRequest(readable: false)
     }
 
+    /// Whether what is sent is to be kept. Of a GET that is the head, by which a download can be continued.
+    private func mayBeSentAgain(over upstream: any Upstream) -> Bool {
+        if itinerary != nil { return true }
+        let method = downstream.request.method
+        return method.isIdempotent && (upstream.isReused || method == .get)
+    }
+
     private func resend() {
-        downstream.rewindRequest()
+        if let upstream, let destination {
+            if state.asksForRest, let resumption {
+                askForRest(over: upstream, resumption, to: destination)
+            } else if let itinerary, itinerary.isDue {
+                send(itinerary, over: upstream, to: destination)
+            } else {
+                downstream.rewindRequest()
+            }
+        }
         if rules != nil, let upstream { slowDown(upstream, headLength: 0) }
         upstream?.wantsRead(true)
         passRequest(readable: false)
+    }
+
+    /// Sends the request of the itinerary in the place of the one that was sent.
+    private func send(_ itinerary: Itinerary, over upstream: any Upstream, to destination: Destination) {
+        itinerary.isDue = false
+        session.headScratch.removeAll(keepingCapacity: true)
+        upstream.writeHead(
+            of: itinerary.request.view, to: destination, via: destination.via, edits: requestEdits(),
+            into: &session.headScratch)
+        downstream.beginAgain(head: &session.headScratch, keepsBody: itinerary.keepsBody)
+    }
+
+    /// A redirect leads there.
+    func moved(to destination: Destination, by rules: ExchangeRules?) {
+        self.destination = destination
+        self.rules = rules
+        throttle = nil
     }
 
     /// Holds the request back as a rule wants (`throttle`).
@@ -188,7 +250,7 @@ package final class Exchange: UpstreamReceiver {
             if let throttle, throttle.isPausing { deadline.clear() }
         case .ended:
             downstream.wantsRead(true)
-            record.requestSent(at: session.loop.now)
+            if !state.asksForRest { record.requestSent(at: session.loop.now) }
             happened(.requestSent)
         case .truncated: downstreamIsGone("the client ended in the middle of the request")
         case .sourceFailed(let error): downstreamIsGone(error.description)
@@ -222,7 +284,7 @@ package final class Exchange: UpstreamReceiver {
             passResponse(readable: false)
             if state.phase == .awaiting { lookForNextHead() }
         case .responding, .switching: passResponse(readable: false)
-        case .idle, .connecting, .awaiting, .holding, .judging: break
+        case .idle, .connecting, .awaiting, .holding, .judging, .discarding: break
         }
     }
 
@@ -231,6 +293,7 @@ package final class Exchange: UpstreamReceiver {
         switch state.phase {
         case .awaiting: receiveHead()
         case .responding, .holding: passResponse(readable: true)
+        case .discarding: passDiscarded(readable: true)
         case .idle, .connecting, .interim, .switching, .judging: upstream?.wantsRead(false)
         }
     }
@@ -272,6 +335,8 @@ package final class Exchange: UpstreamReceiver {
         deadline.clear()
     }
 
+    func clearDeadline() { deadline.clear() }
+
     private func goOn() {
         keepTime()
         guard let upstream else { return }
@@ -282,6 +347,7 @@ package final class Exchange: UpstreamReceiver {
         case .interim, .responding, .switching: downstreamIsWritable()
         case .awaiting: lookForNextHead()
         case .holding: passResponse(readable: false)
+        case .discarding: passDiscarded(readable: false)
         case .idle, .connecting, .judging: break
         }
     }
@@ -290,7 +356,8 @@ package final class Exchange: UpstreamReceiver {
 
     private func finish() {
         guard let upstream, let destination else { return }
-        count(upstream)
+        record.bytesDown = bytesDown
+        record.bytesUp = downstream.requestCarried
         self.upstream = nil
         let kept = upstream.finish(
             requestSent: state.request == .sent, idleNanoseconds: destination.idleUpstreamNanoseconds)
@@ -303,7 +370,8 @@ package final class Exchange: UpstreamReceiver {
         record.status = 101
         deadline.clear()
         destination = nil
-        if rules != nil { dropRules() }
+        if rules != nil || itinerary != nil { dropRules() }
+        if resumption != nil { dropResumption() }
         downstream.exchangeEnded(.switched(upstream.surrender()))
     }
 
@@ -317,19 +385,25 @@ package final class Exchange: UpstreamReceiver {
 
     private func cut(_ fault: ExchangeState.Fault, within phase: ExchangeState.Phase) {
         record.failed(cause)
-        let isDelivered = fault != .downstreamGone && phase == .responding && upstream?.hasPassedAll == true
-            && inspection?.isReleasing != true
-        if let upstream { count(upstream) }
+        let hasPassedAll = phase == .responding && upstream?.hasPassedAll == true || state.asksForRest
+        let isDelivered = fault != .downstreamGone && hasPassedAll && inspection?.isReleasing != true
+        record.bytesDown = bytesDown
+        record.bytesUp = downstream.requestCarried
         dropUpstream()
         end(.cut(isDelivered ? .delivered : .reset))
     }
 
-    private func count(_ upstream: any Upstream) {
-        record.bytesDown = upstream.responseCarried
-        record.bytesUp = downstream.requestCarried
+    /// Of the response, that were passed on.
+    private var bytesDown: UInt64 { (resumption?.carried ?? 0) + (upstream?.responseCarried ?? 0) }
+
+    /// What was of no use has been read away.
+    func dropDiscarded(of upstream: any Upstream, idleNanoseconds: UInt64) {
+        discarded = nil
+        self.upstream = nil
+        upstream.finish(requestSent: true, idleNanoseconds: idleNanoseconds)?.close()
     }
 
-    private func dropUpstream() {
+    func dropUpstream() {
         upstream?.abandon()
         upstream = nil
     }
@@ -339,6 +413,13 @@ package final class Exchange: UpstreamReceiver {
         inspection = nil
         throttle = nil
         verdict = nil
+        itinerary = nil
+        discarded = nil
+    }
+
+    private func dropResumption() {
+        resumption?.pause.clear()
+        resumption = nil
     }
 
     /// The task is completed here and nowhere else.
@@ -347,7 +428,8 @@ package final class Exchange: UpstreamReceiver {
         attempt?.cancel()
         attempt = nil
         destination = nil
-        if rules != nil { dropRules() }
+        if rules != nil || itinerary != nil { dropRules() }
+        if resumption != nil { dropResumption() }
         if failure != nil { failure = nil }
         session.complete(&record)
         downstream.exchangeEnded(ending)

@@ -18,6 +18,8 @@ package enum ExchangeFailure: Error {
     case noResponse(after: Duration)
     /// It broke off before the rules could judge it.
     case bodyBroke(String)
+    /// A redirect isn't followed.
+    case redirect(RedirectDefect)
     // The rules'.
     /// - Parameter source: the rule, and where it is written.
     indirect case unacceptable(ResponseSerializationError, source: String?)
@@ -38,8 +40,9 @@ package enum ExchangeFailure: Error {
             "the response's head is longer than \(limit) bytes (limits.response_head)"
         case .tooManyResponseFields: "the response has too many header fields"
         case .unaskedUpgrade: "101 Switching Protocols that no one asked for"
-        case .bodyBroke(let cause): "\(cause), before the response could be judged"
+        case .bodyBroke(let cause): cause
         case .unacceptable(let error, _): error.description
+        case .redirect(let defect): defect.description
         case .notJudged: "too many responses wait to be judged"
         case .noResponse(let time): "no response within \(time) (timeouts.first_byte)"
         case .cancelled(let cause): cause

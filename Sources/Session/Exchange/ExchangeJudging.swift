@@ -10,7 +10,7 @@ extension Exchange {
     func judgeHead() -> ExchangeState.Head {
         guard let judge = rules?.judge, let upstream, let destination else { return .final }
         rules?.counts.countResponse()
-        let isHEAD = downstream.request.method == .head
+        let isHEAD = method == .head
         var verdict = HeadVerdict.pass(limit: nil)
         upstream.withResponse {
             verdict = judge.verdict(
@@ -150,7 +150,8 @@ extension Exchange {
         guard let destination, let original = inspection?.original?.withBody(of: body.count) else { return nil }
         var message: [UInt8] = []
         _ = downstream.writeHead(
-            of: original.view, .final, requestSent: state.request == .sent, to: destination, into: &message)
+            of: original.view, .final, requestSent: state.request == .sent, to: destination, edits: responseEdits,
+            into: &message)
         return message + body
     }
 

@@ -6,11 +6,10 @@ import Transport
 extension Exchange {
     func receiveHead() {
         guard let upstream, let destination else { return }
-        let method = downstream.request.method
+        let method = method
         repeat {
             var progress = upstream.receiveHead(of: method, limit: destination.limits.responseHead) {
                 record.firstByte(at: session.loop.now)
-                downstream.forgetReplay()
                 happened(.responseBegan)
             }
             while found(progress), state.phase == .awaiting { progress = upstream.nextHead(of: method) }
@@ -22,7 +21,9 @@ extension Exchange {
         switch progress {
         case .incomplete: return false
         case .complete(let response):
-            if response.isInterim {
+            if state.asksForRest {
+                foundRest(response)
+            } else if response.isInterim {
                 happened(.head(.interim(isContinue: response.status == 100)))
             } else if response.isUpgrade {
                 if rules != nil, refusesUpgrade(response) {
@@ -32,7 +33,7 @@ extension Exchange {
                 }
             } else {
                 record.began(response)
-                if rules == nil { happened(.head(.final)) } else { happened(.head(judgeHead())) }
+                happened(.head(finalHead(response)))
             }
             return true
         case .ended(let cause):
@@ -50,6 +51,13 @@ extension Exchange {
         return false
     }
 
+    /// What becomes of the final head that was found.
+    private func finalHead(_ response: ResponseTraits) -> ExchangeState.Head {
+        if let itinerary, let head = followUp(response, itinerary) { return head }
+        prepareToResume(response)
+        return rules == nil ? .final : judgeHead()
+    }
+
     func forwardInterim() {
         guard downstream.request.takesInterim else {
             upstream?.dropHead()
@@ -62,10 +70,16 @@ extension Exchange {
         guard let upstream, let destination else { return }
         session.headScratch.removeAll(keepingCapacity: true)
         var coding = ResponseCoding.asReceived
+        let edits = itinerary == nil ? HeadEdits() : responseEdits
         upstream.withResponse {
             coding = downstream.writeHead(
-                of: $0, kind, requestSent: state.request == .sent, to: destination, into: &session.headScratch)
+                of: $0, kind, requestSent: state.request == .sent, to: destination, edits: edits,
+                into: &session.headScratch)
             if verdict != nil { inspect($0, coding, headLength: session.headScratch.count) }
+        }
+        if kind != .interim {
+            downstream.forgetReplay()
+            resumption?.headLength = session.headScratch.count
         }
         upstream.beginResponse(head: &session.headScratch, kind, coding: coding)
         passResponse(readable: false)
@@ -96,13 +110,16 @@ extension Exchange {
     /// - Parameter failure: what the client is told, where nothing was passed on.
     func broke(_ cause: String, begun: Bool = true, because failure: ExchangeFailure? = nil) {
         self.failure = failure ?? .bodyBroke(cause)
-        happened(.responseBroke(begun: begun), cause: cause)
+        happened(.responseBroke(begun: begun, resumption: failure == nil ? takeBreak() : .impossible), cause: cause)
     }
 
     func lookForNextHead() {
         guard let upstream else { return }
-        let method = downstream.request.method
+        let method = method
         while state.phase == .awaiting, found(upstream.nextHead(of: method)) {}
         if state.phase == .awaiting, upstream.holdsBytes { receiveHead() }
     }
+
+    /// What is changed in the head for the one who asked.
+    var responseEdits: HeadEdits { itinerary?.responseEdits ?? HeadEdits() }
 }

@@ -4,177 +4,39 @@
 /// ```
 /// idle → connecting → awaiting → responding → idle
 ///            ↑ retry     ↑ ↓ ↘ switching ────→ idle
-///            └───────── interim   ↑
-///                         ↘ holding → judging
+///            ├───────── interim   ↑
+///            │            ↘ holding → judging
+///            ├─ ask again ─ discarding
+///            └─ the rest ── responding, holding
 /// ```
 /// The request goes on being sent while the response arrives: ``phase`` tells of the response, ``request`` of the
 /// request. Whatever the order of events, an exchange ends once: with one of ``Action/finish``,
 /// ``Action/becomeRelay``, ``Action/refuse(_:)`` and ``Action/cut(_:)``, after which every event is ignored until
-/// the next ``Event/requestArrived(expectsContinue:leased:)``.
+/// the next ``Event/requestArrived(expectsContinue:leased:limits:)``.
 package struct ExchangeState: Sendable, Hashable {
-    package enum Phase: Sendable, Equatable {
-        /// No exchange is under way.
-        case idle
-        /// An upstream connection is being obtained.
-        case connecting
-        /// The head of a response is awaited.
-        case awaiting
-        /// An interim response (1xx) is on its way downstream.
-        case interim
-        /// The final response is on its way downstream.
-        case responding
-        /// `101 Switching Protocols` is on its way downstream.
-        case switching
-        /// The final response arrives and is held back: nothing of it goes downstream before it has been judged.
-        case holding
-        /// It is whole, and is being judged.
-        case judging
-    }
-
-    /// How far the request has got.
-    package enum Request: Sendable, Equatable {
-        /// The client's turn: all that it sent has been passed on.
-        case moving
-        /// The origin's turn: it takes no more for now, or is yet to say that it wants the body.
-        case stalled
-        /// To its last byte.
-        case sent
-        /// The origin stopped taking it; its answer may have come all the same.
-        case abandoned
-    }
-
-    /// What the request's body waits for before its first byte (RFC 9110 section 10.1.1).
-    private enum Expectation: Hashable { case none, continuation }
-
-    /// Whether somebody has stopped the exchange for a while.
-    private enum Suspension: Hashable {
-        case none, suspended
-        /// The upstream became ready meanwhile.
-        case suspendedBeforeSending
-    }
-
-    /// What happened. The reasons of failures stay with who knows their words.
-    package enum Event: Sendable, Equatable {
-        /// - Parameter leased: an upstream is at hand.
-        case requestArrived(expectsContinue: Bool, leased: Bool)
-        /// - Parameter reused: the connection served before, so that the origin may be closing it.
-        case upstreamReady(reused: Bool)
-        /// None can be had.
-        case upstreamFailed
-        /// All that the client sent was passed on; more of its request is to come.
-        case requestPaused
-        /// The upstream takes no more for now.
-        case requestStalled
-        /// The client sends again.
-        case requestResumed
-        case requestSent
-        /// The upstream will take no more.
-        case requestRejected
-        case requestMalformed
-        /// The first byte of a response has arrived.
-        case responseBegan
-        case head(Head)
-        /// More of a response was passed on, or waits for the client.
-        case responseMoved
-        case responseEnded
-        /// The response breaks off, or breaks its framing.
-        /// - Parameter begun: a byte of it was passed on.
-        case responseBroke(begun: Bool)
-        /// What the rules say of a response that is held back.
-        case judged(isAccepted: Bool)
-        /// The upstream ended, or failed, before a whole head.
-        /// - Parameter resendable: the message can be sent once more.
-        case upstreamEnded(resendable: Bool)
-        /// The client ended within its request, failed, or takes no more.
-        case downstreamGone
-        /// What ``patience`` allows has passed.
-        case deadline
-        case suspend, resume
-        /// By the user, or by the end of the proxy.
-        /// - Parameter isTold: a client to which nothing of a response was passed on gets to know why.
-        case cancel(isTold: Bool)
-    }
-
-    package enum Head: Sendable, Equatable {
-        /// - Parameter isContinue: it is `100 Continue`.
-        case interim(isContinue: Bool)
-        case final
-        /// A final one that is to be held back until its body has been judged.
-        case held
-        /// A final one that the rules refuse.
-        case unacceptable
-        /// 101.
-        /// - Parameter isWanted: the request asked for it.
-        case upgrade(isWanted: Bool)
-        case malformed, tooLarge
-    }
-
-    /// What is to be done now.
-    package enum Action: Sendable, Equatable {
-        case none
-        /// Some of the message moved: ``patience`` begins anew.
-        case wait
-        /// An upstream is to be obtained.
-        /// - Parameter fresh: not one that served before.
-        case open(fresh: Bool)
-        /// The request's head is to be written, and its body passed on.
-        case send
-        /// The same for the bytes that were kept.
-        case resend
-        /// No more of the request is to be read.
-        case stopReadingRequest
-        case forwardInterim, forwardFinal, forwardUpgrade
-        /// The final response is to be kept instead of forwarded.
-        case hold
-        /// All of it is here.
-        case judge
-        /// What was kept is to be forwarded, and what follows.
-        case release
-        /// The next head is to be looked for.
-        case awaitHead
-        /// Both sides are to be left alone until ``resume``.
-        case pause
-        /// Both sides go on.
-        case goOn
-        /// All was passed on.
-        case finish
-        /// The connections carry another protocol from here.
-        case becomeRelay
-        /// Nothing of a response was passed on: the client is to be told why there is none.
-        case refuse(Fault)
-        /// The client must see that what it has is not the whole.
-        case cut(Fault)
-    }
-
-    /// Why an exchange ended without its response.
-    package enum Fault: Sendable, Equatable {
-        case unreachable, upstreamClosed, malformedRequest, malformedResponse, responseHeadTooLarge
-        case unacceptable, unaskedUpgrade, noResponse, requestStalled, responseBroke, nothingMoved, downstreamGone, cancelled
-    }
-
-    /// How long may pass until something moves.
-    package enum Patience: Sendable, Equatable {
-        /// Others keep the time, or nobody does.
-        case unlimited
-        /// Until the origin answers.
-        case firstByte
-        case idle
-    }
-
     package private(set) var phase = Phase.idle
     package private(set) var request = Request.moving
     private var expectation = Expectation.none
     private var suspension = Suspension.none
-    private var retry = RetryRule.Progress()
+    private var broken = Broken.no
+    /// The response has been received to its last byte.
+    private var isWhole = false
+    private var retry = RetryRule.Progress(limits: RetryRule.Limits())
 
     package init() {}
 
     package var isUnderWay: Bool { phase != .idle }
     package var isSuspended: Bool { suspension != .none }
+    /// A response broke off, and the rest of it is asked for.
+    package var asksForRest: Bool { broken != .no }
+
+    /// Whether the request may be sent once more for that reason.
+    package func allows(_ rule: RetryRule, resendable: Bool) -> Bool { retry.allows(rule, resendable: resendable) }
+
     /// Whether the request's bytes are to be looked after.
     package var passesRequest: Bool {
         guard request == .moving || request == .stalled else { return false }
-        return phase != .idle && phase != .connecting && !isSuspended
+        return phase != .idle && phase != .connecting && phase != .discarding && !isSuspended
     }
 
     package var patience: Patience {
@@ -183,7 +45,7 @@ package struct ExchangeState: Sendable, Hashable {
         // A judgement takes as long as it takes: it is bounded by what it works on.
         case .idle, .connecting, .judging: .unlimited
         case .awaiting: request == .moving ? .idle : .firstByte
-        case .interim, .responding, .switching, .holding: .idle
+        case .interim, .responding, .switching, .holding, .discarding: .idle
         }
     }
 
@@ -191,7 +53,9 @@ package struct ExchangeState: Sendable, Hashable {
     package var words: String {
         switch phase {
         case .idle: "over"
+        case .connecting where asksForRest: "connecting to continue the response"
         case .connecting: "connecting"
+        case .discarding: "asking again"
         case .awaiting: request == .moving ? "sending the request" : "waiting for the response"
         case .interim, .responding, .holding: "receiving the response"
         case .judging: "judging the response"
@@ -200,9 +64,10 @@ package struct ExchangeState: Sendable, Hashable {
     }
 
     package mutating func received(_ event: Event) -> Action {
-        if case .requestArrived(let expectsContinue, let leased) = event {
+        if case .requestArrived(let expectsContinue, let leased, let limits) = event {
             guard phase == .idle else { return .none }
             self = ExchangeState()
+            retry = RetryRule.Progress(limits: limits)
             phase = .connecting
             expectation = expectsContinue ? .continuation : .none
             return leased ? .none : .open(fresh: false)
@@ -211,7 +76,7 @@ package struct ExchangeState: Sendable, Hashable {
         switch event {
         case .requestArrived: return .none
         case .upstreamReady(let reused): return upstreamReady(reused: reused)
-        case .upstreamFailed: return phase == .connecting ? end(.unreachable) : .none
+        case .upstreamFailed(let isFinal): return upstreamFailed(isFinal: isFinal)
         case .requestPaused, .requestStalled, .requestResumed, .requestSent, .requestRejected, .requestMalformed:
             return requestMoved(event)
         case .responseBegan:
@@ -220,14 +85,11 @@ package struct ExchangeState: Sendable, Hashable {
         case .head(let head): return phase == .awaiting ? received(head) : .none
         case .responseMoved: return .wait
         case .responseEnded: return responseEnded()
-        case .responseBroke where phase == .holding: return refuse(.responseBroke)
         case .judged(let isAccepted): return judged(isAccepted)
-        case .responseBroke(let begun):
-            guard phase == .interim || phase == .responding || phase == .switching else { return .none }
-            if !begun, phase != .interim { return refuse(.malformedResponse) }
-            return end(.responseBroke)
+        case .responseBroke(let begun, let resumption): return responseBroke(begun: begun, resumption)
         case .upstreamEnded(let resendable):
             guard phase == .awaiting else { return .none }
+            if asksForRest { return askForRest(orEnd: .upstreamClosed) }
             guard retry.begin(.staleConnection, resendable: resendable) else { return end(.upstreamClosed) }
             phase = .connecting
             return .open(fresh: true)
@@ -267,6 +129,11 @@ package struct ExchangeState: Sendable, Hashable {
         return retry.isFirstTry ? .send : .resend
     }
 
+    private mutating func upstreamFailed(isFinal: Bool) -> Action {
+        guard phase == .connecting else { return .none }
+        return asksForRest && !isFinal ? askForRest(orEnd: .unreachable) : end(.unreachable)
+    }
+
     private mutating func requestMoved(_ event: Event) -> Action {
         guard phase != .connecting, request == .moving || request == .stalled else { return .none }
         switch event {
@@ -289,6 +156,7 @@ package struct ExchangeState: Sendable, Hashable {
 
     private mutating func received(_ head: Head) -> Action {
         retry.answered()
+        if asksForRest { return receivedRest(head) }
         switch head {
         case .interim(let isContinue):
             if isContinue { bodyIsWanted() }
@@ -301,12 +169,29 @@ package struct ExchangeState: Sendable, Hashable {
             phase = .holding
             return .hold
         case .unacceptable: return refuse(.unacceptable)
+        case .askAgain(let rule):
+            guard retry.begin(rule, resendable: true) else { return refuse(.notAskedAgain) }
+            // A connection on which a part of a request is on its way can't carry another.
+            phase = request == .sent ? .discarding : .connecting
+            return request == .sent ? .discard : .open(fresh: false)
         case .upgrade(let isWanted):
             guard isWanted, request == .sent else { return end(.unaskedUpgrade) }
             phase = .switching
             return .forwardUpgrade
-        case .malformed: return end(.malformedResponse)
+        case .malformed, .rest, .notNow, .another: return end(.malformedResponse)
         case .tooLarge: return end(.responseHeadTooLarge)
+        }
+    }
+
+    /// What is missing was asked for, and this is the answer.
+    private mutating func receivedRest(_ head: Head) -> Action {
+        switch head {
+        case .rest:
+            phase = broken == .held ? .holding : .responding
+            broken = .no
+            return .takeUp
+        case .notNow: return askForRest(orEnd: .responseBroke)
+        default: return end(.entityChanged)
         }
     }
 
@@ -329,9 +214,40 @@ package struct ExchangeState: Sendable, Hashable {
             return .becomeRelay
         case .holding:
             phase = .judging
+            isWhole = true
             return .judge
+        case .discarding:
+            phase = .connecting
+            return .open(fresh: false)
         case .idle, .connecting, .awaiting, .judging: return .none
         }
+    }
+
+    private mutating func responseBroke(begun: Bool, _ resumption: Resumption) -> Action {
+        switch phase {
+        case .discarding:
+            phase = .connecting
+            return .open(fresh: false)
+        case .responding, .holding:
+            if case .possible(let progressed) = resumption, request == .sent, !isWhole {
+                if progressed { retry.moved() }
+                if retry.allows(.brokenResponse, resendable: true) {
+                    broken = phase == .holding ? .held : .forwarded
+                    return askForRest(orEnd: .responseBroke)
+                }
+            }
+            if phase == .holding { return refuse(.responseBroke) }
+            return begun ? end(.responseBroke) : refuse(.malformedResponse)
+        case .switching: return begun ? end(.responseBroke) : refuse(.malformedResponse)
+        case .interim: return end(.responseBroke)
+        case .idle, .connecting, .awaiting, .judging: return .none
+        }
+    }
+
+    private mutating func askForRest(orEnd fault: Fault) -> Action {
+        guard retry.begin(.brokenResponse, resendable: true) else { return end(fault) }
+        phase = .connecting
+        return .reopen
     }
 
     private mutating func judged(_ isAccepted: Bool) -> Action {
@@ -345,12 +261,16 @@ package struct ExchangeState: Sendable, Hashable {
 
     private mutating func timedOut() -> Action {
         guard !isSuspended else { return .none }
-        return switch phase {
-        case .awaiting where request == .moving: refuse(.requestStalled)
-        case .awaiting: refuse(.noResponse)
-        case .interim, .responding, .switching: cut(.nothingMoved)
-        case .holding: refuse(.nothingMoved)
-        case .idle, .connecting, .judging: .none
+        switch phase {
+        case .awaiting where asksForRest: return askForRest(orEnd: .noResponse)
+        case .awaiting where request == .moving: return refuse(.requestStalled)
+        case .awaiting: return refuse(.noResponse)
+        case .interim, .responding, .switching: return cut(.nothingMoved)
+        case .holding: return refuse(.nothingMoved)
+        case .discarding:
+            phase = .connecting
+            return .open(fresh: false)
+        case .idle, .connecting, .judging: return .none
         }
     }
 
@@ -358,7 +278,8 @@ package struct ExchangeState: Sendable, Hashable {
     private mutating func end(_ fault: Fault) -> Action {
         switch phase {
         case .interim, .responding, .switching: cut(fault)
-        case .idle, .connecting, .awaiting, .holding, .judging: refuse(fault)
+        case .idle, .connecting, .awaiting, .holding, .judging, .discarding:
+            broken == .forwarded ? cut(fault) : refuse(fault)
         }
     }
 

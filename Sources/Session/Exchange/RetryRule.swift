@@ -1,7 +1,10 @@
-/// When a request is sent once more on another connection: why, how often, and what must hold. The rows are all
-/// the ways there are.
-package struct RetryRule: Sendable, Equatable {
-    /// What must hold of the try that failed.
+/// When a request is sent once more: why, how often, and what must hold. The rows are all the ways there are.
+package struct RetryRule: Sendable, Hashable {
+    package enum Reason: UInt8, Sendable, Hashable {
+        case staleConnection, redirect, challenge, brokenResponse
+    }
+
+    /// What must hold of the try before it.
     package struct Conditions: OptionSet, Sendable, Hashable {
         package let rawValue: UInt8
         package init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -10,25 +13,52 @@ package struct RetryRule: Sendable, Equatable {
         package static let reusedConnection = Conditions(rawValue: 1)
         /// Nothing of a response had arrived.
         package static let nothingAnswered = Conditions(rawValue: 2)
-        /// Every byte that was sent is still here, and sending it twice means the same as sending it once.
+        /// All that must be sent again is still here, and sending it twice means the same as sending it once, or the
+        /// origin has said that it did nothing with it.
         package static let resendable = Conditions(rawValue: 4)
     }
 
-    /// Tries beyond the first, of one exchange.
-    package let limit: UInt8
+    package let reason: Reason
     package let conditions: Conditions
 
     /// The origin closed a pooled connection as the request went out (RFC 9110 section 9.2.2, RFC 9112 section
     /// 9.3.1). The second try goes over a fresh connection, so that there is no third.
     package static let staleConnection = RetryRule(
-        limit: 1, conditions: [.reusedConnection, .nothingAnswered, .resendable])
+        reason: .staleConnection, conditions: [.reusedConnection, .nothingAnswered, .resendable])
+    /// The resource is elsewhere (RFC 9110 section 15.4), and a rule has the proxy go there.
+    package static let redirect = RetryRule(reason: .redirect, conditions: .resendable)
+    /// The origin wants credentials (RFC 9110 section 11), which a rule has.
+    package static let challenge = RetryRule(reason: .challenge, conditions: .resendable)
+    /// A download broke off: what is missing is asked for (RFC 9110 section 14).
+    package static let brokenResponse = RetryRule(reason: .brokenResponse, conditions: .resendable)
+
+    /// How often one exchange may try again, for each reason.
+    package struct Limits: Sendable, Hashable {
+        /// In all.
+        package var redirects: UInt8
+        /// For each place that is asked.
+        package var challenges: UInt8
+        /// One after another that brought the download no further.
+        package var breaks: UInt8
+
+        package init(redirects: UInt8 = 20, challenges: UInt8 = 2, breaks: UInt8 = 8) {
+            self.redirects = redirects
+            self.challenges = challenges
+            self.breaks = breaks
+        }
+    }
 
     /// How often an exchange has tried, and what is known of the present try.
     struct Progress: Sendable, Hashable {
-        private var retries: UInt8 = 0
+        private let limits: Limits
+        private var hasRetriedStale = false
+        private var redirects: UInt8 = 0
+        private var challenges: UInt8 = 0
+        private var breaks: UInt8 = 0
         private var known: Conditions = .nothingAnswered
+        private(set) var isFirstTry = true
 
-        var isFirstTry: Bool { retries == 0 }
+        init(limits: Limits) { self.limits = limits }
 
         mutating func connected(reused: Bool) {
             known = reused ? [.nothingAnswered, .reusedConnection] : .nothingAnswered
@@ -36,11 +66,35 @@ package struct RetryRule: Sendable, Equatable {
 
         mutating func answered() { known.remove(.nothingAnswered) }
 
+        /// The download got further.
+        mutating func moved() { breaks = 0 }
+
+        func allows(_ rule: RetryRule, resendable: Bool) -> Bool {
+            let met = resendable ? known.union(.resendable) : known
+            guard met.isSuperset(of: rule.conditions) else { return false }
+            return switch rule.reason {
+            case .staleConnection: !hasRetriedStale
+            case .redirect: redirects < limits.redirects
+            case .challenge: challenges < limits.challenges
+            case .brokenResponse: breaks < limits.breaks
+            }
+        }
+
         /// Begins one more try, if the rule allows it.
         mutating func begin(_ rule: RetryRule, resendable: Bool) -> Bool {
-            let met = resendable ? known.union(.resendable) : known
-            guard retries < rule.limit, met.isSuperset(of: rule.conditions) else { return false }
-            retries += 1
+            guard allows(rule, resendable: resendable) else { return false }
+            isFirstTry = false
+            switch rule.reason {
+            case .staleConnection: hasRetriedStale = true
+            case .redirect:
+                redirects += 1
+                challenges = 0
+                hasRetriedStale = false
+            case .challenge:
+                challenges += 1
+                hasRetriedStale = false
+            case .brokenResponse: breaks += 1
+            }
             return true
         }
     }

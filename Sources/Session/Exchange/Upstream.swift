@@ -30,9 +30,12 @@ package protocol Upstream: AnyObject {
     /// Where a request's bytes go.
     var sink: any ByteSink { get }
     /// Writes the head as the origin is to see it to `head`.
-    /// - Parameter rules: what else is changed in it.
+    /// - Parameters:
+    ///   - via: the name under which this hop is recorded; nil: it isn't, or has been.
+    ///   - edits: what else is changed in it.
     func writeHead(
-        of request: borrowing RequestView, to destination: Destination, by rules: ExchangeRules?, into head: inout [UInt8])
+        of request: borrowing RequestView, to destination: Destination, via: ViaPseudonym?, edits: HeadEdits,
+        into head: inout [UInt8])
 
     // MARK: The response's way down
 
@@ -53,6 +56,8 @@ package protocol Upstream: AnyObject {
     func beginResponse(head: inout [UInt8], _ kind: ResponseKind, coding: ResponseCoding)
     /// Passes on what is there, as far as both sides go.
     func passResponse(to sink: any ByteSink, readable: Bool) -> MessagePipe.Outcome
+    /// The response under way has been received to its last byte, as its head and what came with it show.
+    var hasWholeResponse: Bool { get }
     /// All that was received of the response has been passed on.
     var hasPassedAll: Bool { get }
     /// Bytes of the response under way that were passed on, its head included.

@@ -16,14 +16,15 @@ extension UpstreamConnection: Upstream {
     package var sink: any ByteSink { stream }
 
     package func writeHead(
-        of request: borrowing RequestView, to destination: Destination, by rules: ExchangeRules?, into head: inout [UInt8]
+        of request: borrowing RequestView, to destination: Destination, via: ViaPseudonym?, edits: HeadEdits,
+        into head: inout [UInt8]
     ) {
-        var edits = parentHop?.edits ?? HeadEdits()
-        if let rules { edits.append(rules.edits) }
+        var edits = edits
+        if let parentHop { edits.append(parentHop.edits) }
         if request.head.authenticatesConnection(in: request.bytes) { isPersonal = true }
         HeadWriter.write(
             request: request.head, from: request.bytes, target: parentHop == nil ? .originForm : .asReceived,
-            authority: destination.authority, defaultPort: destination.defaultPort, via: destination.via,
+            authority: destination.authority, defaultPort: destination.defaultPort, via: via,
             forwardUpgrade: request.head.wantsUpgrade, edits: edits, into: &head)
     }
 
@@ -81,6 +82,11 @@ extension UpstreamConnection: Upstream {
 
     package func passResponse(to sink: any ByteSink, readable: Bool) -> MessagePipe.Outcome {
         responses.pump(from: stream, to: sink, readable: readable)
+    }
+
+    package var hasWholeResponse: Bool {
+        guard case .length(let length) = response.framing else { return response.framing == .none }
+        return UInt64(responses.unread.count) >= UInt64(response.length) + length
     }
 
     package var hasPassedAll: Bool { responses.isDrained }

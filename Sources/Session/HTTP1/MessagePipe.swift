@@ -35,7 +35,7 @@ package struct MessagePipe: ~Copyable {
         case sourceFailed(StreamError)
         case sinkFailed(StreamError)
         /// The body breaks its framing. Nothing was passed on if it does so from its beginning, and nothing
-        /// that arrived with the defect if the message is not ``begin(head:inPlaceOf:framing:dechunks:chunks:replayable:salvages:)``
+        /// that arrived with the defect if the message is not ``begin(head:inPlaceOf:framing:dechunks:chunks:replayLimit:salvages:)``
         /// for salvage.
         case malformed(WireError)
     }
@@ -45,7 +45,8 @@ package struct MessagePipe: ~Copyable {
     private var ready = 0
     /// Bytes in front of the buffer's start that were sent and can be sent again.
     private var replay = 0
-    private var keepsReplay = false
+    /// How many bytes may be kept so; 0: none are.
+    private var replayLimit = 0
     /// What breaks the body's framing, once that has been seen.
     private var defect: WireError?
     /// What is whole of a body that breaks its framing is passed on.
@@ -96,7 +97,7 @@ package struct MessagePipe: ~Copyable {
 
     /// Gives the memory back while nothing is on its way.
     package mutating func rest() {
-        if !keepsReplay { buffer.releaseIfEmpty() }
+        if replayLimit == 0 { buffer.releaseIfEmpty() }
     }
 
     /// Takes all that was received out, as bytes.
@@ -120,15 +121,15 @@ package struct MessagePipe: ~Copyable {
     ///   - head: the head as it shall be written; scratch space of the caller's.
     ///   - dechunks: the receiver doesn't know chunks.
     ///   - chunks: the body ends with the connection, and the receiver shall see it in chunks.
-    ///   - replayable: keep what is sent for ``rewind()`` as long as it fits.
+    ///   - replayLimit: keep what is sent for ``rewind()`` as long as it is no longer than that, its head not counted.
     ///   - salvages: pass on what is whole of a body that breaks its framing, before the defect is told.
     package mutating func begin(
         head: inout [UInt8], inPlaceOf length: Int, framing: BodyFraming,
-        dechunks: Bool = false, chunks: Bool = false, replayable: Bool = false, salvages: Bool = false
+        dechunks: Bool = false, chunks: Bool = false, replayLimit: Int = 0, salvages: Bool = false
     ) {
         carried = 0
         replay = 0
-        keepsReplay = replayable
+        self.replayLimit = replayLimit > 0 ? replayLimit + head.count : 0
         defect = nil
         self.salvages = salvages
         headLength = head.count
@@ -164,12 +165,40 @@ package struct MessagePipe: ~Copyable {
         carried = 0
     }
 
+    /// Goes back to the first byte of the message, to send it with another head.
+    /// - Parameter keepsBody: the body goes after it, what is yet to come of it too: only if ``canRewind``. Else the
+    ///   message, which was received to its end, has no body any more.
+    package mutating func beginAgain(head: inout [UInt8], keepsBody: Bool) {
+        if keepsBody {
+            rewind()
+            head.withUnsafeBytes { buffer.replaceFront(headLength, with: $0) }
+            ready += head.count - headLength
+        } else {
+            abandon()
+            head.withUnsafeBytes { buffer.replaceFront(0, with: $0) }
+            ready = head.count
+            coding = .verbatim(BodyScanner(.none))
+            isComplete = true
+            defect = nil
+            replay = 0
+            carried = 0
+        }
+        headLength = head.count
+    }
+
     /// Whether every byte of the message that was written is still here.
-    package var canRewind: Bool { keepsReplay }
+    package var canRewind: Bool { replayLimit > 0 }
+
+    /// Lends the head that was written, if it is still here.
+    package func withSentHead(_ body: (Span<UInt8>) -> Void) {
+        guard canRewind, replay >= headLength else { return }
+        let sent = UnsafeRawBufferPointer(rebasing: buffer.consumed(last: replay)[..<headLength])
+        unsafe body(Span(_unsafeBytes: sent))
+    }
 
     /// The receiver has begun to answer: what was written needn't be kept.
     package mutating func forgetReplay() {
-        keepsReplay = false
+        replayLimit = 0
         replay = 0
     }
 
@@ -232,14 +261,17 @@ package struct MessagePipe: ~Copyable {
         let taken = before - buffer.count
         ready -= taken
         carried += UInt64(taken)
-        if keepsReplay { replay += taken }
+        if replayLimit > 0 {
+            replay += taken
+            if replay > replayLimit { forgetReplay() }
+        }
         return outcome
     }
 
     /// All that was received has been written, unless it is kept to be sent again.
     private mutating func makeRoom() {
-        if keepsReplay {
-            if buffer.free > 0 { return }
+        if replayLimit > 0 {
+            if buffer.makeRoomKeepingConsumed(limit: replayLimit) { return }
             forgetReplay()
         }
         buffer.compact()

@@ -15,6 +15,10 @@ package final class ExchangeRules: Sendable {
     package let writesRequests: Bool
     /// Something about a request may be changed.
     package let changesRequests: Bool
+    /// A response may lead to another request: by a redirect, or a challenge.
+    package let asksAgain: Bool
+    /// Without a byte in either direction; nil: as for hosts without rules.
+    let timeoutNanoseconds: UInt64?
     /// What the response rules ask for; nil: nothing.
     package let judge: ResponseJudge?
     /// Of the exchanges that they hold for, and the responses that they judge.
@@ -43,6 +47,8 @@ package final class ExchangeRules: Sendable {
         sendsSecret = written.contains(where: \.isSecret)
         writesRequests = !request.parameters.isEmpty || !request.parts.isEmpty || request.convertBody != nil
         changesRequests = writesRequests || !written.isEmpty || request.upgradeInsecure
+        asksAgain = session.redirects != .pass || session.credentials != nil
+        timeoutNanoseconds = sources["session.\(SessionRules.Key.timeout.rawValue)"].map { _ in session.timeout.nanoseconds }
         judge = ResponseJudge(response)
     }
 

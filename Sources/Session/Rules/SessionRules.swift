@@ -12,11 +12,12 @@ package struct SessionRules: Sendable, Hashable {
         case serviceType = "service_type"
         case allowWWAN = "allow_wwan"
         case baseURL = "base_url"
+        case locationField = "location_field"
 
         /// It is about requests and responses, and means nothing where bytes pass untouched.
         package var isOfExchanges: Bool {
             switch self {
-            case .redirects, .maxRedirects, .credentials, .resume, .coalesce, .baseURL: true
+            case .redirects, .maxRedirects, .credentials, .resume, .coalesce, .baseURL, .locationField: true
             case .timeout, .maxActive, .order, .serviceType, .allowWWAN: false
             }
         }
@@ -51,6 +52,8 @@ package struct SessionRules: Sendable, Hashable {
     package var timeout: Duration = .seconds(60)
     package var redirects = Redirects.pass
     package var maxRedirects = 20
+    /// A response to which redirects led says in `Pinproxy-Location` where it comes from.
+    package var locationField = true
     /// What Basic and Digest challenges are answered with.
     package var credentials: Credentials?
     /// A broken download is continued.
@@ -82,6 +85,7 @@ package struct SessionRules: Sendable, Hashable {
         case .serviceType: serviceType = other.serviceType
         case .allowWWAN: allowWWAN = other.allowWWAN
         case .baseURL: baseURL = other.baseURL
+        case .locationField: locationField = other.locationField
         }
     }
 }

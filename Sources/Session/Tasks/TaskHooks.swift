@@ -10,6 +10,8 @@ package struct TaskHooks {
     package var suspended: ((borrowing TaskRecord, String) -> Void)?
     /// With who wanted it, for people.
     package var resumed: ((borrowing TaskRecord, String) -> Void)?
+    /// A download broke off, and the rest of it is asked for.
+    package var broke: ((borrowing TaskRecord, ResponseBreak) -> Void)?
     /// A response is not what the rules want it to be; that may be found out after its task is over.
     package var judged: ((ResponseFinding, ResponseSerializationError) -> Void)?
     /// The record is whole: nothing is measured after this.

@@ -54,10 +54,22 @@ package struct TaskRecord: ~Copyable {
         /// When the last byte had been passed on, or the try was given up.
         package fileprivate(set) var ended: MonotonicTime?
     }
+    /// Where a redirect led that was followed.
+    package struct Hop: Sendable {
+        /// Of the redirect.
+        package let status: Int
+        package let url: ShownText
+    }
+    package internal(set) var hops: [Hop] = []
+
     /// Under way, or the last.
     package private(set) var transaction: Transaction?
-    /// Tries that failed before it.
+    /// Those before it, the first ones first: tries that failed, and connections that a redirect, a challenge or a
+    /// download that broke off led on from.
     package private(set) var retried: [Transaction] = []
+    /// How many those were, of which not all may be kept.
+    package private(set) var retriedCount = 0
+    private static let mostRetried = 32
     /// All of them, the first one first.
     package var transactions: [Transaction] { transaction.map { retried + [$0] } ?? retried }
 
@@ -118,7 +130,8 @@ package struct TaskRecord: ~Copyable {
     package mutating func connected(_ connection: UpstreamConnection, at now: MonotonicTime) {
         if var transaction {
             transaction.ended = now
-            retried.append(transaction)
+            retriedCount += 1
+            if retried.count < Self.mostRetried { retried.append(transaction) }
         }
         transaction = Transaction(upstream: connection, began: now, isReused: connection.exchanges > 1)
     }
@@ -195,6 +208,8 @@ package struct TaskRecord: ~Copyable {
     mutating func release() {
         transaction = nil
         if !retried.isEmpty { retried = [] }
+        retriedCount = 0
+        if !hops.isEmpty { hops = [] }
         // Large, so that even to clear it costs.
         if tunnelVerdict != nil { tunnelVerdict = nil }
     }

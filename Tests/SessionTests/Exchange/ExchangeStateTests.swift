@@ -8,13 +8,21 @@ import Testing
     typealias Event = ExchangeState.Event
     typealias Action = ExchangeState.Action
 
+    /// Few, so that all that can happen can be gone through.
+    static let limits = RetryRule.Limits(redirects: 2, challenges: 1, breaks: 2)
+
     /// Everything that can happen, each flag in both ways.
     static let alphabet: [Event] = [
-        .requestArrived(expectsContinue: false, leased: false), .requestArrived(expectsContinue: true, leased: true),
-        .upstreamReady(reused: false), .upstreamReady(reused: true), .upstreamFailed, .requestPaused, .requestStalled,
+        .requestArrived(expectsContinue: false, leased: false, limits: limits),
+        .requestArrived(expectsContinue: true, leased: true, limits: limits),
+        .upstreamReady(reused: false), .upstreamReady(reused: true), .upstreamFailed(isFinal: false),
+        .upstreamFailed(isFinal: true), .requestPaused, .requestStalled,
         .requestResumed, .requestSent, .requestRejected, .requestMalformed, .responseBegan,
         .head(.interim(isContinue: true)), .head(.interim(isContinue: false)), .head(.final),
         .head(.upgrade(isWanted: true)), .head(.upgrade(isWanted: false)), .head(.malformed), .head(.tooLarge),
+        .head(.askAgain(.redirect)), .head(.askAgain(.challenge)), .head(.rest), .head(.notNow), .head(.another),
+        .responseBroke(begun: true, resumption: .possible(progressed: true)),
+        .responseBroke(begun: true, resumption: .possible(progressed: false)),
         .head(.held), .head(.unacceptable), .judged(isAccepted: true), .judged(isAccepted: false),
         .responseMoved, .responseEnded, .responseBroke(begun: true), .responseBroke(begun: false),
         .upstreamEnded(resendable: true), .upstreamEnded(resendable: false), .downstreamGone, .deadline, .suspend,
@@ -26,8 +34,15 @@ import Testing
     struct Observer: Hashable {
         private(set) var state = ExchangeState()
         private var isOpen = false
+        /// Connections since the request was last put in other words.
         private var connections = 0
         private var sends = 0
+        private var redirects = 0
+        private var challenges = 0
+        /// Connections for the rest of a response, one after another that brought nothing.
+        private var continuations = 0
+        /// The response broke off, and the rest of it is asked for.
+        private var isBroken = false
         private var hasForwarded = false
         /// A response is kept that nobody has accepted yet.
         private var isHeld = false
@@ -51,7 +66,6 @@ import Testing
             case .requestArrived where !before.isUnderWay:
                 self = Observer(state: state, isOpen: true)
             case .responseBegan where before.isUnderWay: answered = true
-            case .head where before.phase == .awaiting: answered = true
             case .judged(true) where before.phase == .holding || before.phase == .judging:
                 isAccepted = true
                 // It goes on with the rest when it is resumed.
@@ -59,6 +73,13 @@ import Testing
             case .upstreamReady(let again) where before.phase == .connecting:
                 reused = again
                 answered = false
+            case .head(.askAgain(let rule)) where before.phase == .awaiting && !before.asksForRest && state.isUnderWay:
+                connections = 0
+                // Interim responses at most.
+                hasForwarded = false
+                if rule == .redirect { (redirects, challenges) = (redirects + 1, 0) } else { challenges += 1 }
+            case .head where before.phase == .awaiting: answered = true
+            case .responseBroke(_, .possible(true)) where [.responding, .holding].contains(before.phase): continuations = 0
             default: break
             }
         }
@@ -68,19 +89,35 @@ import Testing
             switch action {
             case .open(let fresh):
                 connections += 1
+                if isBroken { return "the whole was asked for again" }
+                if hasForwarded, before.phase != .awaiting, before.phase != .discarding { return "asked again after an answer" }
+                if redirects > limits.redirects { return "too many redirects" }
+                if challenges > limits.challenges { return "too many challenges" }
                 if connections > 2 { return "a third connection" }
                 if connections == 2 {
                     if !fresh { return "a retry on a connection that served before" }
                     if answered || hasForwarded { return "a retry though an answer had begun" }
                     if !reused { return "a retry though the connection was new" }
                 }
+            case .discard:
+                if sends == 0 || isHeld || isBroken { return "discarded out of turn" }
+            case .reopen:
+                if !hasForwarded, !isHeld { return "the rest of nothing" }
+                if isWhole { return "the rest of what was whole" }
+                isBroken = true
+                continuations += 1
+                if continuations > limits.breaks { return "too many tries for the rest" }
+            case .takeUp:
+                if !isBroken || event != .head(.rest) { return "taken up out of turn" }
+                isBroken = false
             case .send, .resend:
-                sends += 1
+                sends = min(sends + 1, 2)
                 if (action == .send) != (sends == 1) { return "sent \(sends) times" }
                 if isSuspended, event != .resume { return "sent while suspended" }
                 isSuspended = false
             case .forwardInterim, .forwardFinal, .forwardUpgrade:
                 if sends == 0 { return "an answer to what was not asked" }
+                if isBroken { return "a second head" }
                 if isHeld { return "another answer beside the one that is held back" }
                 hasForwarded = true
             case .hold:
@@ -95,6 +132,7 @@ import Testing
                 hasForwarded = true
             case .finish, .becomeRelay:
                 if !hasForwarded { return "finished without an answer" }
+                if isBroken { return "finished without the rest" }
                 if isHeld, !isAccepted { return "finished with an answer that nobody accepted" }
                 isOpen = false
             case .refuse:
@@ -102,6 +140,7 @@ import Testing
                 if [.interim, .responding, .switching].contains(before.phase), !nothingPassed {
                     return "refused within a response"
                 }
+                if isBroken, !isHeld || isAccepted { return "refused after a part of the response" }
                 isOpen = false
             case .cut: isOpen = false
             case .pause: isSuspended = true
@@ -131,6 +170,11 @@ import Testing
             self.state = state
             self.isOpen = isOpen
             connections = 0
+        }
+
+        private var limits: (redirects: Int, challenges: Int, breaks: Int) {
+            let limits = ExchangeStateTests.limits
+            return (Int(limits.redirects), Int(limits.challenges), Int(limits.breaks))
         }
     }
 
@@ -316,5 +360,97 @@ import Testing
             (.requestSent, .wait), (.head(.final), .forwardFinal),
             (.responseBroke(begun: false), .refuse(.malformedResponse)),
         ])
+    }
+
+    // MARK: Asking again
+
+    private static let asked: [(Event, Action)] = [
+        (.requestArrived(expectsContinue: false, leased: false, limits: limits), .open(fresh: false)),
+        (.upstreamReady(reused: false), .send), (.requestSent, .wait),
+    ]
+
+    @Test func aRedirectIsFollowedAfterItsOwnBody() {
+        run(Self.asked + [
+            (.head(.askAgain(.redirect)), .discard), (.responseMoved, .wait), (.responseEnded, .open(fresh: false)),
+            (.upstreamReady(reused: true), .resend), (.requestSent, .wait),
+            // A connection from the pool may be stale at each place.
+            (.upstreamEnded(resendable: true), .open(fresh: true)), (.upstreamReady(reused: false), .resend),
+            (.requestSent, .wait), (.head(.final), .forwardFinal), (.responseEnded, .finish),
+        ])
+    }
+
+    /// Its connection can't carry another request while a part of the first is on its way.
+    @Test func aRedirectBeforeTheWholeRequestEndsItsConnection() {
+        run(Self.asked.dropLast() + [(.head(.askAgain(.redirect)), .open(fresh: false)), (.upstreamReady(reused: false), .resend)])
+    }
+
+    @Test func redirectsAndChallengesEnd() {
+        let again: [(Event, Action)] = [
+            (.responseEnded, .open(fresh: false)), (.upstreamReady(reused: false), .resend), (.requestSent, .wait),
+        ]
+        let redirect = [(Event.head(.askAgain(.redirect)), Action.discard)] + again
+        run(Self.asked + redirect + redirect + [(.head(.askAgain(.redirect)), .refuse(.notAskedAgain))])
+        let challenge = [(Event.head(.askAgain(.challenge)), Action.discard)] + again
+        run(Self.asked + challenge + [(.head(.askAgain(.challenge)), .refuse(.notAskedAgain))])
+        // Each place may ask who comes.
+        run(Self.asked + challenge + redirect + challenge + [(.head(.final), .forwardFinal)])
+    }
+
+    @Test func aResponseThatIsOfNoUseNeedNotEndWell() {
+        for event in [Event.responseBroke(begun: true), .deadline, .responseEnded] {
+            run(Self.asked + [(.head(.askAgain(.challenge)), .discard), (event, .open(fresh: false))])
+        }
+        run(Self.asked + [(.head(.askAgain(.challenge)), .discard), (.downstreamGone, .cut(.downstreamGone))])
+    }
+
+    private static let broke: [(Event, Action)] = asked + [
+        (.head(.final), .forwardFinal), (.responseMoved, .wait),
+        (.responseBroke(begun: true, resumption: .possible(progressed: true)), .reopen),
+    ]
+
+    @Test func aDownloadThatBreaksOffIsContinued() {
+        run(Self.broke + [
+            (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(.rest), .takeUp),
+            (.responseMoved, .wait), (.responseEnded, .finish),
+        ])
+    }
+
+    @Test func aDownloadIsNotContinuedForEver() {
+        run(Self.broke + [
+            (.upstreamFailed(isFinal: false), .reopen), (.upstreamFailed(isFinal: false), .cut(.unreachable)),
+        ])
+        run(Self.broke + [(.upstreamFailed(isFinal: true), .cut(.unreachable))])
+        run(Self.broke + [
+            (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(.notNow), .reopen),
+            (.upstreamReady(reused: false), .resend), (.deadline, .cut(.noResponse)),
+        ])
+        // As long as it gets further it goes on.
+        var further = Self.broke
+        for _ in 0..<10 {
+            further += [
+                (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(.rest), .takeUp),
+                (.responseBroke(begun: true, resumption: .possible(progressed: true)), .reopen),
+            ]
+        }
+        run(further)
+    }
+
+    /// The client has a part: another entity's bytes must not follow it, nor another head.
+    @Test(arguments: [ExchangeState.Head.another, .final, .held, .malformed, .interim(isContinue: false), .askAgain(.redirect)])
+    func nothingButTheRestFollows(head: ExchangeState.Head) {
+        run(Self.broke + [
+            (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(head), .cut(.entityChanged)),
+        ])
+    }
+
+    @Test func whatIsHeldBackIsContinuedToo() {
+        let broke: [(Event, Action)] = Self.asked + [
+            (.head(.held), .hold), (.responseBroke(begun: true, resumption: .possible(progressed: false)), .reopen),
+            (.upstreamReady(reused: false), .resend), (.requestSent, .wait),
+        ]
+        run(broke + [
+            (.head(.rest), .takeUp), (.responseEnded, .judge), (.judged(isAccepted: true), .release), (.responseEnded, .finish),
+        ])
+        run(broke + [(.head(.another), .refuse(.entityChanged))])
     }
 }

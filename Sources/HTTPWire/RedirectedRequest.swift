@@ -1,0 +1,65 @@
+extension OwnedRequest {
+    /// What of a request goes to another place than it was made for (RFC 9110 section 15.4).
+    package struct Redirection: OptionSet, Sendable {
+        package let rawValue: UInt8
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// It becomes a GET without a body: what speaks of the body stays behind.
+        package static let becomesGET = Redirection(rawValue: 1)
+        /// The place belongs to somebody else: credentials and cookies stay behind.
+        package static let leavesOrigin = Redirection(rawValue: 2)
+    }
+
+    /// The same request for another place.
+    /// - Parameter url: the target, in absolute form: whoever writes the head makes Host of it.
+    package func redirected(to url: RequestURL, _ redirection: Redirection) throws(WireError) -> OwnedRequest {
+        let bytes = message
+        var out = redirection.contains(.becomesGET) ? Array("GET".utf8) : Array(bytes[head.methodRange.offsets])
+        out += " \(url.origin)".utf8
+        out += url.target
+        out += (head.version == .http11 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n").utf8
+        for field in head.fields where !stays(field, behind: redirection) { out += bytes[field.line.offsets] }
+        out += "\r\n".utf8
+        return try OwnedRequest(out)
+    }
+
+    private func stays(_ field: HeadField, behind redirection: Redirection) -> Bool {
+        switch field.id {
+        case .authorization, .cookie: return redirection.contains(.leavesOrigin)
+        case .contentLength, .transferEncoding, .trailer, .expect, .contentType, .contentEncoding, .contentLanguage,
+            .contentLocation, .contentRange:
+            return redirection.contains(.becomesGET)
+        case .other:
+            let name = field.name.text(in: message.span).lowercased()
+            return switch name {
+            case "cookie2": redirection.contains(.leavesOrigin)
+            case "content-md5", "content-digest", "repr-digest", "digest": redirection.contains(.becomesGET)
+            default: false
+            }
+        default: return false
+        }
+    }
+
+    /// The same request for the part of the response that is missing (RFC 9110 section 14.2 and 13.1.5).
+    /// - Parameters:
+    ///   - offset: of the first byte that is missing.
+    ///   - validator: of the response, as If-Range is to say it.
+    package func asking(from offset: UInt64, ifStill validator: [UInt8]) throws(WireError) -> OwnedRequest {
+        var out = Array(message[..<head.fieldsStart])
+        for field in head.fields {
+            switch field.id {
+            case .range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince: continue
+            default: out += message[field.line.offsets]
+            }
+        }
+        out += "Range: bytes=\(offset)-\r\nIf-Range: ".utf8
+        out += validator
+        out += "\r\n\r\n".utf8
+        return try OwnedRequest(out)
+    }
+}
+
+extension RequestHead {
+    /// Where the first field line begins.
+    fileprivate var fieldsStart: Int { fields.first.map { Int($0.line.start) } ?? Int(length) - 2 }
+}

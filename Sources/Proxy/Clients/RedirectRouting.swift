@@ -1,0 +1,39 @@
+import Configuration
+import HTTPWire
+import Serialization
+import Session
+
+/// Where redirects of a client's exchanges may lead: what holds for a request of its own holds for them.
+extension ClientConnection {
+    func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling {
+        let authority = url.authority.canonical
+        if request.head.hasPassed(worker.shared.loops.pseudonym(for: authority), in: request.bytes) {
+            return .refuse(ProxyError.loop(authority.description).cause)
+        }
+        let client = Route.Client(place: place, via: request.head.via(in: request.bytes))
+        let route: Route
+        switch worker.decide(authority, for: url.isSecure ? .secure : .plain, client: client) {
+        case .refuse(let error): return .refuse(error.report.title)
+        // What is tunnelled isn't the proxy's to read: the client goes there itself.
+        case .tunnel: return .pass
+        case .relay(let allowed): route = allowed
+        }
+        guard let layers = route.rules else { return follow(route, by: nil) }
+        guard case .success(let rules) = worker.rules(of: layers, for: request) else {
+            return .refuse(ProxyError.ambiguousPath(host: authority.host, entry: route.entry?.location).cause)
+        }
+        // What rules write into targets and bodies is for a request that the client sends there itself.
+        if rules.writesRequests || rules.request.upgradeInsecure && !url.isSecure { return .pass }
+        if !url.isSecure, rules.sendsSecret {
+            return .refuse(ProxyError.secretInTheClear(host: authority.host, entry: route.entry?.location).cause)
+        }
+        if worker.session.connector.network.outlook.refusal(by: rules, to: route.target) != nil { return .pass }
+        rules.counts.countExchange()
+        return follow(route, by: rules)
+    }
+
+    private func follow(_ route: Route, by rules: ExchangeRules?) -> RedirectRuling {
+        exchangeRoute = route
+        return .follow(route.destination, rules)
+    }
+}

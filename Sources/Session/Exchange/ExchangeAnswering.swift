@@ -1,0 +1,76 @@
+import HTTPWire
+import Serialization
+
+/// Challenges that are answered from configured credentials (RFC 9110 section 11). None of it is reached where no rule
+/// has credentials.
+extension Exchange {
+    /// What rules, and the answer to a challenge, change in the request's head.
+    func requestEdits() -> HeadEdits {
+        var edits = rules?.edits ?? HeadEdits()
+        if let itinerary { edits.append(authorization(for: itinerary)) }
+        return edits
+    }
+
+    /// The answer to the challenge that was received, or to one that must be expected.
+    private func authorization(for itinerary: Itinerary) -> HeadEdits {
+        var edits = HeadEdits()
+        guard let credentials = credentials(for: itinerary) else { return edits }
+        if itinerary.answer == nil {
+            itinerary.answer = session.challenges.authorization(
+                for: itinerary.methodName, target: itinerary.url.target, at: itinerary.url.origin,
+                credentials: credentials)
+        }
+        if let answer = itinerary.answer {
+            edits.append(.set(String(decoding: answer.value, as: UTF8.self)), "Authorization")
+        }
+        return edits
+    }
+
+    /// The same for a request that goes out a second time, with a count of its own.
+    func freshAuthorization() -> HeadEdits {
+        guard let itinerary else { return HeadEdits() }
+        itinerary.answer = nil
+        return authorization(for: itinerary)
+    }
+
+    /// What challenges of the place are answered from; nil: they are the one's who asked.
+    private func credentials(for itinerary: Itinerary) -> Credentials? {
+        guard let rules, let credentials = rules.session.credentials, itinerary.url.isSecure,
+            rules.request.authorization == nil, !itinerary.carriesCredentials
+        else { return nil }
+        return credentials
+    }
+
+    /// The 401 whose head was found leads to another request, if it can be answered.
+    func challenge(_ itinerary: Itinerary) -> ExchangeState.Head? {
+        guard let credentials = credentials(for: itinerary), state.allows(.challenge, resendable: true) else { return nil }
+        let hasBody = itinerary.keepsBody && itinerary.request.head.framing != .none
+        guard !hasBody || downstream.canResendRequest else { return nil }
+        var challenges: [Challenge] = []
+        upstream?.withResponse { view in
+            for field in view.head.fields where field.id == .wwwAuthenticate {
+                Challenge.append(of: view.bytes.extracting(field.value.offsets), to: &challenges)
+            }
+        }
+        let answer = session.challenges.answer(
+            to: challenges, method: itinerary.methodName, target: itinerary.url.target, at: itinerary.url.origin,
+            credentials: credentials, previous: itinerary.answer)
+        guard let answer else { return nil }
+        itinerary.goBack(with: answer)
+        return .askAgain(.challenge)
+    }
+
+    /// The origin answered something else than 401.
+    func acceptedAnswer(of itinerary: Itinerary) {
+        guard let answer = itinerary.answer, let credentials = credentials(for: itinerary) else { return }
+        var info: [UInt8]?
+        upstream?.withResponse { view in
+            for field in view.head.fields
+            where field.id == .other && field.name.text(in: view.bytes).lowercased() == "authentication-info" {
+                info = view.bytes.extracting(field.value.offsets).withUnsafeBufferPointer { Array($0) }
+            }
+        }
+        session.challenges.accepted(
+            answer, target: itinerary.url.target, at: itinerary.url.origin, credentials: credentials, info: info)
+    }
+}

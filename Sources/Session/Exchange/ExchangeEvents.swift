@@ -1,0 +1,187 @@
+/// The words of ``ExchangeState``: where an exchange can be, what can happen to it, and what can be done.
+extension ExchangeState {
+    package enum Phase: Sendable, Equatable {
+        /// No exchange is under way.
+        case idle
+        /// An upstream connection is being obtained.
+        case connecting
+        /// The head of a response is awaited.
+        case awaiting
+        /// An interim response (1xx) is on its way downstream.
+        case interim
+        /// The final response is on its way downstream.
+        case responding
+        /// `101 Switching Protocols` is on its way downstream.
+        case switching
+        /// The final response arrives and is held back: nothing of it goes downstream before it has been judged.
+        case holding
+        /// It is whole, and is being judged.
+        case judging
+        /// The final response arrives and is of no use: the request goes out again in other words when it is over.
+        case discarding
+    }
+
+    /// How far the request has got.
+    package enum Request: Sendable, Equatable {
+        /// The client's turn: all that it sent has been passed on.
+        case moving
+        /// The origin's turn: it takes no more for now, or is yet to say that it wants the body.
+        case stalled
+        /// To its last byte.
+        case sent
+        /// The origin stopped taking it; its answer may have come all the same.
+        case abandoned
+    }
+
+    /// What the request's body waits for before its first byte (RFC 9110 section 10.1.1).
+    enum Expectation: Hashable { case none, continuation }
+
+    /// Whether somebody has stopped the exchange for a while.
+    enum Suspension: Hashable {
+        case none, suspended
+        /// The upstream became ready meanwhile.
+        case suspendedBeforeSending
+    }
+
+    /// What the one who asked had of a response when it broke off, while the rest of it is asked for.
+    enum Broken: Hashable {
+        case no
+        /// A part of it.
+        case forwarded
+        /// Nothing: a part of it is held back.
+        case held
+    }
+
+    /// Whether what is missing of a response that broke off can be asked for.
+    package enum Resumption: Sendable, Equatable {
+        case impossible
+        /// - Parameter progressed: the last connection carried enough of it to be worth another.
+        case possible(progressed: Bool)
+    }
+
+    /// What happened. The reasons of failures stay with who knows their words.
+    package enum Event: Sendable, Equatable {
+        /// - Parameters:
+        ///   - leased: an upstream is at hand.
+        ///   - limits: how often it may be sent again.
+        case requestArrived(expectsContinue: Bool, leased: Bool, limits: RetryRule.Limits = RetryRule.Limits())
+        /// - Parameter reused: the connection served before, so that the origin may be closing it.
+        case upstreamReady(reused: Bool)
+        /// None can be had.
+        /// - Parameter isFinal: to try again would be no use, or wrong: a policy has refused it.
+        case upstreamFailed(isFinal: Bool)
+        /// All that the client sent was passed on; more of its request is to come.
+        case requestPaused
+        /// The upstream takes no more for now.
+        case requestStalled
+        /// The client sends again.
+        case requestResumed
+        case requestSent
+        /// The upstream will take no more.
+        case requestRejected
+        case requestMalformed
+        /// The first byte of a response has arrived.
+        case responseBegan
+        case head(Head)
+        /// More of a response was passed on, or waits for the client.
+        case responseMoved
+        case responseEnded
+        /// The response breaks off, or breaks its framing.
+        /// - Parameter begun: a byte of it was passed on.
+        case responseBroke(begun: Bool, resumption: Resumption = .impossible)
+        /// What the rules say of a response that is held back.
+        case judged(isAccepted: Bool)
+        /// The upstream ended, or failed, before a whole head.
+        /// - Parameter resendable: the message can be sent once more.
+        case upstreamEnded(resendable: Bool)
+        /// The client ended within its request, failed, or takes no more.
+        case downstreamGone
+        /// What ``patience`` allows has passed.
+        case deadline
+        case suspend, resume
+        /// By the user, or by the end of the proxy.
+        /// - Parameter isTold: a client to which nothing of a response was passed on gets to know why.
+        case cancel(isTold: Bool)
+    }
+
+    package enum Head: Sendable, Equatable {
+        /// - Parameter isContinue: it is `100 Continue`.
+        case interim(isContinue: Bool)
+        case final
+        /// A final one that is to be held back until its body has been judged.
+        case held
+        /// A final one that the rules refuse.
+        case unacceptable
+        /// A final one that asks for another request: a redirect that is followed, or a challenge that is answered.
+        case askAgain(RetryRule)
+        /// What was missing of a response that had broken off.
+        case rest
+        /// The origin can't give it at present.
+        case notNow
+        /// It isn't what was missing: the entity has changed, or the origin gives no part of it.
+        case another
+        /// 101.
+        /// - Parameter isWanted: the request asked for it.
+        case upgrade(isWanted: Bool)
+        case malformed, tooLarge
+    }
+
+    /// What is to be done now.
+    package enum Action: Sendable, Equatable {
+        case none
+        /// Some of the message moved: ``patience`` begins anew.
+        case wait
+        /// An upstream is to be obtained.
+        /// - Parameter fresh: not one that served before.
+        case open(fresh: Bool)
+        /// The request's head is to be written, and its body passed on.
+        case send
+        /// The same for the bytes that were kept, or in other words.
+        case resend
+        /// The response that arrives is to be read away.
+        case discard
+        /// After a pause an upstream is to be obtained, to ask for the rest.
+        case reopen
+        /// The head is to be dropped, and what follows goes after what was passed on before.
+        case takeUp
+        /// No more of the request is to be read.
+        case stopReadingRequest
+        case forwardInterim, forwardFinal, forwardUpgrade
+        /// The final response is to be kept instead of forwarded.
+        case hold
+        /// All of it is here.
+        case judge
+        /// What was kept is to be forwarded, and what follows.
+        case release
+        /// The next head is to be looked for.
+        case awaitHead
+        /// Both sides are to be left alone until ``resume``.
+        case pause
+        /// Both sides go on.
+        case goOn
+        /// All was passed on.
+        case finish
+        /// The connections carry another protocol from here.
+        case becomeRelay
+        /// Nothing of a response was passed on: the client is to be told why there is none.
+        case refuse(Fault)
+        /// The client must see that what it has is not the whole.
+        case cut(Fault)
+    }
+
+    /// Why an exchange ended without its response.
+    package enum Fault: Sendable, Equatable {
+        case unreachable, upstreamClosed, malformedRequest, malformedResponse, responseHeadTooLarge
+        case unacceptable, unaskedUpgrade, noResponse, requestStalled, responseBroke, nothingMoved, downstreamGone, cancelled
+        case notAskedAgain, entityChanged
+    }
+
+    /// How long may pass until something moves.
+    package enum Patience: Sendable, Equatable {
+        /// Others keep the time, or nobody does.
+        case unlimited
+        /// Until the origin answers.
+        case firstByte
+        case idle
+    }
+}

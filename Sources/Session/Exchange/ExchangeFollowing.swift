@@ -1,0 +1,113 @@
+import HTTPWire
+import Serialization
+import TLS
+
+/// Responses that ask for another request: redirects that are followed, and challenges that are answered. None of it is
+/// reached where no rule wants it.
+extension Exchange {
+    /// The method of the request that is under way.
+    var method: Method { itinerary?.method ?? downstream.request.method }
+
+    /// Whether the final head that was found leads to another request, and not to the one who asked.
+    /// - Returns: nil if it doesn't.
+    func followUp(_ response: ResponseTraits, _ itinerary: Itinerary) -> ExchangeState.Head? {
+        if response.status == 401 { return challenge(itinerary) }
+        acceptedAnswer(of: itinerary)
+        return switch response.status {
+        case 301, 302, 303, 307, 308: redirect(response.status, itinerary)
+        default: nil
+        }
+    }
+
+    // MARK: The response that is of no use
+
+    /// Reads away the response whose head was found.
+    func discard() {
+        session.headScratch.removeAll(keepingCapacity: true)
+        upstream?.beginResponse(head: &session.headScratch, .final, coding: .asReceived)
+        discarded = Discard()
+        passDiscarded(readable: false)
+    }
+
+    func passDiscarded(readable: Bool) {
+        guard let upstream, let destination, let discarded else { return }
+        switch upstream.passResponse(to: discarded, readable: readable) {
+        case .waiting: happened(.responseMoved)
+        case .ended:
+            dropDiscarded(of: upstream, idleNanoseconds: destination.idleUpstreamNanoseconds)
+            happened(.responseEnded)
+        case .blocked, .truncated, .sourceFailed, .malformed, .sinkFailed: happened(.responseBroke(begun: true))
+        }
+    }
+
+    // MARK: Redirects
+
+    private func redirect(_ status: Int, _ itinerary: Itinerary) -> ExchangeState.Head? {
+        var redirects = itinerary.redirects
+        if rules?.session.redirects == .refuse { redirects = .refuse }
+        guard redirects != .pass else { return nil }
+        do throws(RedirectDefect) {
+            guard let location = try location(relativeTo: itinerary.url) else { return nil }
+            if redirects == .refuse { throw .refused(to: "\(ShownText("\(location)"))") }
+            return try follow(location, status, itinerary)
+        } catch {
+            failure = .redirect(error)
+            return .unacceptable
+        }
+    }
+
+    /// Where the response says that the resource is; nil: it doesn't.
+    private func location(relativeTo url: RequestURL) throws(RedirectDefect) -> RequestURL? {
+        var found: Result<RequestURL, RedirectDefect>?
+        upstream?.withResponse { view in
+            for field in view.head.fields where field.id == .location {
+                if found != nil { return found = .failure(.severalLocations) }
+                do throws(LocationDefect) {
+                    found = .success(try url.resolving(view.bytes.extracting(field.value.offsets)))
+                } catch {
+                    found = .failure(.location(error))
+                }
+            }
+        }
+        return try found?.get()
+    }
+
+    private func follow(
+        _ url: RequestURL, _ status: Int, _ itinerary: Itinerary
+    ) throws(RedirectDefect) -> ExchangeState.Head? {
+        let shown = "\(ShownText("\(url)"))"
+        if itinerary.url.isSecure, !url.isSecure { throw .insecure(to: shown) }
+        guard state.allows(.redirect, resendable: true) else { throw .tooMany(limit: itinerary.redirectLimit) }
+        var redirection: OwnedRequest.Redirection = []
+        if Self.becomesGET(status, itinerary.method) { redirection.insert(.becomesGET) }
+        if url.origin != itinerary.url.origin { redirection.insert(.leavesOrigin) }
+        let keepsBody = itinerary.keepsBody && !redirection.contains(.becomesGET)
+        if keepsBody {
+            if itinerary.request.head.framing != .none, !downstream.canResendRequest {
+                throw .bodyNotKept(limit: destination?.limits.replayBody ?? 0)
+            }
+        } else if state.request != .sent {
+            // The rest of the body would have to be read away first: the client, which is not done, goes there itself.
+            return nil
+        }
+        guard let request = try? itinerary.request.redirected(to: url, redirection) else { return nil }
+        switch downstream.route(to: url, for: request.view) {
+        case .pass: return nil
+        case .refuse(let why): throw .denied(to: shown, why)
+        case .follow(let destination, let rules):
+            itinerary.move(to: url, with: request, keepsBody: keepsBody, status: status)
+            record.hops = itinerary.hops
+            moved(to: destination, by: rules)
+            return .askAgain(.redirect)
+        }
+    }
+
+    /// RFC 9110 section 15.4: 303 asks for another resource; after 301 and 302 every client makes a GET of a POST.
+    private static func becomesGET(_ status: Int, _ method: Method) -> Bool {
+        switch status {
+        case 303: method != .get && method != .head
+        case 301, 302: method == .post
+        default: false
+        }
+    }
+}

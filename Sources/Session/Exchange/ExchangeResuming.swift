@@ -1,0 +1,97 @@
+import EventLoop
+import HTTPWire
+import Transport
+
+/// Downloads that break off, and are continued so that the one who asked notices nothing but a pause.
+extension Exchange {
+    /// Takes note of what is needed to ask for the rest of the response whose final head was found, if there may be one.
+    func prepareToResume(_ response: ResponseTraits) {
+        guard response.status == 200, method == .get, let upstream, !upstream.hasWholeResponse,
+            rules?.session.resume != false
+        else { return }
+        upstream.withResponse { view in
+            let head = view.head
+            let bytes = view.bytes
+            downstream.withSentHead { sent in
+                resumption = Resumption(ResponseView(head, bytes), to: sent, on: session.loop)
+            }
+        }
+    }
+
+    /// Whether the rest of the response that broke off may be asked for: by the configuration in force, too.
+    func takeBreak() -> ExchangeState.Resumption {
+        guard let resumption, let upstream, let destination, !destination.origin.isRetired, inspection?.isReleasing != true
+        else { return .impossible }
+        return .possible(progressed: resumption.broke(after: upstream.responseCarried))
+    }
+
+    /// Obtains another connection, after a pause, to ask for the rest over it.
+    func reopen() {
+        guard let resumption else { return }
+        dropUpstream()
+        clearDeadline()
+        session.hooks.broke?(record, ResponseBreak(offset: resumption.passed, length: resumption.length, cause: cause))
+        guard resumption.pauseNanoseconds > 0 else { return reconnect() }
+        resumption.pause.expired = { [unowned self] in reconnect() }
+        resumption.pause.set(afterNanoseconds: resumption.pauseNanoseconds)
+    }
+
+    private func reconnect() {
+        guard destination?.origin.isRetired == false else {
+            let cause = "the configuration has changed since the download began"
+            return happened(.upstreamFailed(isFinal: true), because: .bodyBroke(cause))
+        }
+        open(fresh: true)
+    }
+
+    /// Writes the request for the rest in the place of the one that was sent.
+    func askForRest(over upstream: any Upstream, _ resumption: Resumption, to destination: Destination) {
+        session.headScratch.removeAll(keepingCapacity: true)
+        guard let request = try? resumption.requestForRest() else { return }
+        upstream.writeHead(
+            of: request.view, to: destination, via: nil, edits: freshAuthorization(), into: &session.headScratch)
+        downstream.beginAgain(head: &session.headScratch, keepsBody: false)
+    }
+
+    /// Judges the answer to that.
+    func foundRest(_ response: ResponseTraits) {
+        guard let upstream, let resumption else { return }
+        if response.isInterim { return upstream.dropHead() }
+        var answer = Resumption.Answer.another("the origin changed the protocol")
+        upstream.withResponse { answer = resumption.judge($0) }
+        switch answer {
+        case .rest: happened(.head(.rest))
+        case .notNow(let cause):
+            resumption.failed()
+            happened(.head(.notNow), because: .bodyBroke(cause))
+        case .another(let cause): happened(.head(.another), because: .bodyBroke(cause))
+        }
+    }
+
+    /// What follows the head goes after what was passed on before.
+    func takeUp() {
+        session.headScratch.removeAll(keepingCapacity: true)
+        upstream?.beginResponse(head: &session.headScratch, .final, coding: .asReceived)
+        passResponse(readable: false)
+    }
+}
+
+/// A download broke off, and the rest of it is asked for.
+package struct ResponseBreak: Sendable {
+    /// Of the first byte that is missing.
+    package let offset: UInt64
+    /// Of the whole body, in bytes.
+    package let length: UInt64
+    /// For people.
+    package let cause: String
+}
+
+extension UpstreamFailure {
+    /// To try again would be no use, or wrong.
+    var isFinal: Bool {
+        switch self {
+        case .blocked, .itself, .clientCertificate, .refused, .cellularForbidden, .parentRefused: true
+        case .unresolved, .unreachable, .timedOut, .parentFailed, .tls, .noNetwork, .noDescriptors, .local: false
+        }
+    }
+}

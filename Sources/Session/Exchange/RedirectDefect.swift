@@ -1,0 +1,29 @@
+package import HTTPWire
+
+/// Why a redirect isn't followed, and not passed on either.
+package enum RedirectDefect: Error, Sendable, Hashable {
+    /// `redirects: refuse`.
+    case refused(to: String)
+    case tooMany(limit: Int)
+    case location(LocationDefect)
+    case severalLocations
+    /// From https to http.
+    case insecure(to: String)
+    /// The body would have to be sent again, and was too long to be kept, or comes from files.
+    case bodyNotKept(limit: Int)
+    /// What the policy or the rules say of the place that it leads to.
+    case denied(to: String, String)
+
+    package var description: String {
+        switch self {
+        case .refused(let url): "it redirects to \(url), and the rules refuse redirects (session.redirects: refuse)"
+        case .tooMany(let limit): "more than \(limit) redirects, one after another (session.max_redirects)"
+        case .location(let defect): "\(defect)"
+        case .severalLocations: "the redirect has more than one Location field"
+        case .insecure(let url): "it redirects from https to \(url), where nothing is encrypted"
+        case .bodyNotKept(let limit):
+            "the redirect wants the body sent again, which was longer than \(limit) bytes (limits.replay_body) or came from files"
+        case .denied(let url, let why): "it redirects to \(url): \(why)"
+        }
+    }
+}

@@ -1,0 +1,105 @@
+import EventLoop
+import HTTPWire
+
+/// A download that may be continued if it breaks off: what was asked for, what it is known by, and how far it got.
+final class Resumption {
+    /// What a connection must have carried to be worth another without a pause.
+    static let progress: UInt64 = 64 << 10
+
+    /// What the answer to the request for the rest is.
+    enum Answer {
+        case rest
+        /// What it said, for people.
+        case notNow(String), another(String)
+    }
+
+    /// As it was sent.
+    private let request: OwnedRequest
+    /// As If-Range has it.
+    private let validator: [UInt8]
+    /// Bytes of the body.
+    let length: UInt64
+    /// Bytes of the body that were passed on before the connection in use.
+    private(set) var passed: UInt64 = 0
+    /// The same with the head.
+    private(set) var carried: UInt64 = 0
+    /// Bytes of the head that the connection in use brought.
+    var headLength = 0
+    /// Tries one after another that brought it no further.
+    private(set) var tries = 0
+    let pause: Deadline
+
+    /// Nil if the rest of that response couldn't be asked for.
+    init?(_ response: borrowing ResponseView, to request: Span<UInt8>, on loop: EventLoop) {
+        guard case .length(let length) = response.head.framing, Self.givesRanges(response),
+            let validator = Self.validator(of: response),
+            let request = try? OwnedRequest(request.withUnsafeBufferPointer { Array($0) }),
+            request.head.first(.range) == nil, request.head.first(.ifRange) == nil
+        else { return nil }
+        self.length = length
+        self.validator = validator
+        self.request = request
+        pause = Deadline(loop: loop)
+    }
+
+    private static func givesRanges(_ response: borrowing ResponseView) -> Bool {
+        for field in response.head.fields
+        where field.id == .other && field.name.text(in: response.bytes).lowercased() == "accept-ranges" {
+            return field.value.text(in: response.bytes).lowercased() == "bytes"
+        }
+        return false
+    }
+
+    private static func validator(of response: borrowing ResponseView) -> [UInt8]? {
+        StrongValidator.of(
+            etag: response.value(of: .etag), lastModified: response.value(of: .lastModified), date: response.value(of: .date))
+    }
+
+    /// The connection in use broke off.
+    /// - Parameter count: bytes that it carried.
+    /// - Returns: whether it got the download further.
+    func broke(after count: UInt64) -> Bool {
+        let body = count - min(count, UInt64(headLength))
+        headLength = 0
+        passed += body
+        carried += count
+        let hasProgressed = body >= Self.progress
+        tries = hasProgressed ? 1 : tries + 1
+        return hasProgressed
+    }
+
+    /// Another try came to nothing.
+    func failed() { tries += 1 }
+
+    /// How long to wait before the next try: nothing at first, then from a quarter of a second to eight seconds.
+    var pauseNanoseconds: UInt64 { tries <= 1 ? 0 : 250_000_000 << UInt64(min(tries - 2, 5)) }
+
+    /// Asks for what is missing.
+    func requestForRest() throws(WireError) -> OwnedRequest { try request.asking(from: passed, ifStill: validator) }
+
+    func judge(_ response: borrowing ResponseView) -> Answer {
+        let status = response.head.status
+        if status == 408 || status == 429 || status >= 500 { return .notNow("the origin answered \(status)") }
+        guard status == 206 else {
+            return .another("the origin answered \(status) when it was asked for the rest, from byte \(passed) on")
+        }
+        guard let range = response.value(of: .contentRange).flatMap({ ContentRange.parse($0.span) }) else {
+            return .another("the origin's part has no valid Content-Range")
+        }
+        guard range == .bytes(passed...(length - 1), complete: length), response.head.framing == .length(length - passed) else {
+            return .another("the origin sent another part than bytes \(passed) to \(length - 1) of \(length)")
+        }
+        // A part may leave its validators out (RFC 9110 section 15.3.7): then If-Range vouches for it.
+        let isTag = validator.first == UInt8(ascii: "\"")
+        guard response.value(of: isTag ? .etag : .lastModified) ?? validator == validator else {
+            return .another("the origin's part is of another version")
+        }
+        return .rest
+    }
+}
+
+extension ResponseView {
+    fileprivate func value(of field: FieldName) -> [UInt8]? {
+        head.first(field).map { bytes.extracting($0.offsets).withUnsafeBufferPointer { Array($0) } }
+    }
+}
