@@ -4,9 +4,6 @@ enum UnsupportedKeys {
     static let ofThisVersion: Set<String> = [
         "clients",
         "session.timeout",
-        "session.coalesce",
-        "session.max_active",
-        "session.order",
         "session.base_url",
 
 

@@ -118,6 +118,15 @@ package struct OwnedResponse: Sendable {
         get { ResponseView(head, bytes.span) }
     }
 
+    /// The same response with a body that ends where its bytes do, if the transfer coding was all that told its end.
+    package func withoutTransferCoding() -> OwnedResponse? {
+        var out = bytes[..<(head.fields.first.map { Int($0.line.start) } ?? Int(head.length) - 2)]
+        for field in head.fields where field.id != .transferEncoding && field.id != .trailer {
+            out += bytes[field.line.offsets]
+        }
+        return try? OwnedResponse(Array(out + [0x0D, 0x0A]))
+    }
+
     /// The same response with another body, uncoded, of `length` bytes: what speaks of the old body's bytes goes, and
     /// a strong validator becomes weak (RFC 9110 section 7.7 and 8.8.1).
     package func withBody(of length: Int) -> OwnedResponse? {

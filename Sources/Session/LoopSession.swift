@@ -16,6 +16,10 @@ package final class LoopSession {
     package let parsing: ParsingQueue
     /// How origins are told who asks.
     let challenges: ChallengeMemory
+    /// Requests that others may share.
+    let fetches: SharedFetches
+    /// Of hosts that want few at a time.
+    let admissions: Admissions
     /// The proxy stops: no connection is kept for another exchange.
     package var isDraining = false
 
@@ -26,11 +30,12 @@ package final class LoopSession {
 
     /// - Parameters:
     ///   - parsing: shared by the workers.
-    ///   - challenges: shared by the workers.
+    ///   - challenges, fetches, admissions: shared by the workers.
     ///   - index: of this session among `count`, from 0, so that numbers are unique without a lock.
     package init(
         loop: EventLoop, slabs: SlabPool, pool: UpstreamPool, connector: UpstreamConnector, hooks: TaskHooks = TaskHooks(),
-        parsing: ParsingQueue = ParsingQueue(), challenges: ChallengeMemory = ChallengeMemory(), index: Int = 0, of count: Int = 1
+        parsing: ParsingQueue = ParsingQueue(), challenges: ChallengeMemory = ChallengeMemory(),
+        fetches: SharedFetches = SharedFetches(), admissions: Admissions = Admissions(), index: Int = 0, of count: Int = 1
     ) {
         self.loop = loop
         self.slabs = slabs
@@ -39,6 +44,8 @@ package final class LoopSession {
         self.hooks = hooks
         self.parsing = parsing
         self.challenges = challenges
+        self.fetches = fetches
+        self.admissions = admissions
         nextNumber = UInt64(index + 1)
         numberStride = UInt64(count)
         headScratch.reserveCapacity(4096)

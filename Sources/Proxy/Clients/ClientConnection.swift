@@ -375,6 +375,10 @@ extension ClientConnection: HTTP1ServerOwner {
 
     func refused(_ error: ProxyError) { identity.run?.refused(error.report, asking: record.authority) }
 
+    func attemptReport() -> AttemptReport {
+        { [worker, exchangeRoute] result in if let exchangeRoute { worker.report(result, of: exchangeRoute) } }
+    }
+
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>) {
         if let exchangeRoute { worker.report(result, of: exchangeRoute) }
     }

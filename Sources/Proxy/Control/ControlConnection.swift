@@ -82,6 +82,7 @@ extension ControlConnection: HTTP1ServerOwner {
     func switched(to upstream: UpstreamConnection, by server: HTTP1Server) { upstream.close() }
     func keep(_ upstream: UpstreamConnection) { upstream.close() }
     func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling { .pass }
+    func attemptReport() -> AttemptReport { { _ in } }
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>) {}
 
     func secured(_ result: Result<Void, StreamError>) {

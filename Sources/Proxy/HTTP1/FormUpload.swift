@@ -113,6 +113,8 @@ final class FormUpload: Downstream {
 
     // MARK: News
 
+    func attemptReport() -> AttemptReport { server.attemptReport() }
+
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {
         server.attempted(result, to: destination)
     }

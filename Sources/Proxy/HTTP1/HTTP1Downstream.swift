@@ -77,6 +77,8 @@ extension HTTP1Server: Downstream {
 
     // MARK: News
 
+    func attemptReport() -> AttemptReport { owner.attemptReport() }
+
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {
         owner.attempted(result)
     }

@@ -21,6 +21,8 @@ protocol HTTP1ServerOwner: AnyObject {
     /// A redirect of the exchange under way may be followed to that place, as about one that was asked for.
     /// - Parameter request: as it would be sent there, with the whole URL.
     func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling
+    /// Tells of connections that are tried for the request in hand, by whomever, perhaps after the owner is gone.
+    func attemptReport() -> AttemptReport
     /// A connection was tried for a request.
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>)
     /// Its request is refused, or what it asked for failed before anything of an answer was passed on.

@@ -65,6 +65,7 @@ final class AccessLog {
         }
         if !record.retried.isEmpty { line.field("retried", json: Self.retried(record)) }
         if record.retriedCount > record.retried.count { line.field("retried_count", record.retriedCount) }
+        if let shared = record.sharedTask { line.field("shared", shared) }
         if let last = record.hops.last {
             line.field("hops", json: Self.hops(record))
             line.field("location", last.url.description)

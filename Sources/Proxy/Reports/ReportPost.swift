@@ -124,6 +124,8 @@ extension ReportPost: Downstream {
         return .asReceived
     }
 
+    func attemptReport() -> AttemptReport { { _ in } }
+
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {}
 
     /// A collector is where its URI says.

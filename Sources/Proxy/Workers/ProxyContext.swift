@@ -16,6 +16,8 @@ final class ProxyContext: Sendable {
     let loops = LoopDetection()
     let parsing = ParsingQueue()
     let challenges = ChallengeMemory()
+    let fetches = SharedFetches()
+    let admissions = Admissions()
     let clientTLS: TLSClientContext
     let serverTLS: TLSServerContext
     let pins: PinWatch

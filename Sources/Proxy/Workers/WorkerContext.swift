@@ -49,7 +49,8 @@ final class WorkerContext {
         }
         session = LoopSession(
             loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: hooks, parsing: shared.parsing,
-            challenges: shared.challenges, index: number, of: shared.sessionCount)
+            challenges: shared.challenges, fetches: shared.fetches, admissions: shared.admissions, index: number,
+            of: shared.sessionCount)
         settle(configuration)
     }
 

@@ -1,6 +1,9 @@
 package import HTTPWire
 package import Transport
 
+/// Tells of a connection that was tried.
+package typealias AttemptReport = (Result<UpstreamConnection, UpstreamFailure>) -> Void
+
 /// What becomes of a redirect.
 package enum RedirectRuling {
     /// - Parameter rules: what shapes the request there and judges the response; nil: nothing does.
@@ -90,6 +93,8 @@ package protocol Downstream: AnyObject {
 
     // MARK: News
 
+    /// Tells of connections that are tried in this one's place, perhaps after it is over.
+    func attemptReport() -> AttemptReport
     /// A new connection was tried for this exchange.
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination)
     /// A redirect is to be followed: decides about the place that it leads to, as about one that was asked for.

@@ -22,6 +22,8 @@ package final class Exchange: UpstreamReceiver {
     @exclusivity(unchecked) private(set) var upstream: (any Upstream)?
     /// What shapes the request and judges the response; nil for hosts without rules.
     @exclusivity(unchecked) private(set) var rules: ExchangeRules?
+    /// Set where only so many exchanges with the host may be under way.
+    private var admission: Admission?
     /// Set while a rule may want the request sent in other words.
     @exclusivity(unchecked) private(set) var itinerary: Itinerary?
     /// Set while a response is under way that may be continued if it breaks off.
@@ -52,7 +54,8 @@ package final class Exchange: UpstreamReceiver {
     package var summary: TaskSummary? {
         guard isUnderWay else { return nil }
         return TaskSummary(
-            record, state: state.isSuspended ? .suspended : .running, phase: state.words,
+            record, state: state.isSuspended ? .suspended : .running,
+            phase: admission?.isWaiting == true ? "waiting for its turn" : state.words,
             up: downstream.requestCarried, down: bytesDown, now: session.loop.now)
     }
 
@@ -65,10 +68,59 @@ package final class Exchange: UpstreamReceiver {
         if let rules, rules.asksAgain {
             downstream.withRequest { itinerary = Itinerary($0, to: destination, by: rules.session) }
         }
-        happened(
-            .requestArrived(
-                expectsContinue: downstream.request.expectsContinue, leased: leased != nil, limits: retryLimits))
+        guard let rules, rules.takesTurns else { return begin(over: leased) }
+        if let shared = share(destination, rules) {
+            // Whoever runs it takes one from the pool.
+            if let leased { leased.origin.giveBack(leased, idleNanoseconds: destination.idleUpstreamNanoseconds) }
+            arrived(leased: true)
+            return start(sharing: shared)
+        }
+        guard let limit = rules.session.maxActive else { return begin(over: leased) }
+        arrived(leased: true)
+        let admission = Admission(to: destination.target, by: rules.session, limit: limit, session: session) {
+            [unowned self] in
+            deadline.clear()
+            if let leased, !leased.isOver { start(on: leased) } else { open(fresh: false) }
+        }
+        self.admission = admission
+        if admission.isWaiting {
+            deadline.set(afterNanoseconds: rules.timeoutNanoseconds ?? destination.firstByteNanoseconds)
+        } else if let leased {
+            start(on: leased)
+        } else {
+            open(fresh: false)
+        }
+    }
+
+    private func begin(over leased: UpstreamConnection?) {
+        arrived(leased: leased != nil)
         if let leased { start(on: leased) }
+    }
+
+    private func arrived(leased: Bool) {
+        happened(
+            .requestArrived(expectsContinue: downstream.request.expectsContinue, leased: leased, limits: retryLimits))
+    }
+
+    /// Shares the response to a request of another that is the same, or has one made that others can share.
+    private func share(_ destination: Destination, _ rules: ExchangeRules) -> SharedUpstream? {
+        guard let rulesOfFetch = rules.ofSharedFetch else { return nil }
+        var request: OwnedRequest?
+        downstream.withRequest { if $0.isShareable { request = OwnedRequest($0) } }
+        guard let request else { return nil }
+        let shared = SharedUpstream(request, session: session)
+        let place = SharedFetches.Place(
+            key: SharedFetches.Key(origin: destination.target.key, rules: ObjectIdentifier(rules), target: request.pathAndQuery),
+            destination: destination, rules: rulesOfFetch, entry: record.entry)
+        shared.join(session.fetches, place, report: downstream.attemptReport())
+        record.sharedTask = shared.task
+        return shared
+    }
+
+    private func start(sharing shared: SharedUpstream) {
+        upstream = shared
+        shared.begin(for: self)
+        happened(.upstreamReady(reused: false))
     }
 
     var retryLimits: RetryRule.Limits {
@@ -134,6 +186,10 @@ package final class Exchange: UpstreamReceiver {
         if let rules, rules.timeoutNanoseconds != nil {
             timeouts.firstByte = rules.session.timeout
             timeouts.idleClient = rules.session.timeout
+        }
+        if let admission, admission.isWaiting {
+            let failure = ExchangeFailure.notAdmitted(limit: admission.limit, after: timeouts.firstByte)
+            return happened(.upstreamFailed(isFinal: true), because: failure)
         }
         switch state.patience {
         case .unlimited: break
@@ -409,6 +465,8 @@ package final class Exchange: UpstreamReceiver {
     }
 
     private func dropRules() {
+        admission?.leave()
+        admission = nil
         rules = nil
         inspection = nil
         throttle = nil

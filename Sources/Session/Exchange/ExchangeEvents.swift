@@ -94,6 +94,9 @@ extension ExchangeState {
         /// The upstream ended, or failed, before a whole head.
         /// - Parameter resendable: the message can be sent once more.
         case upstreamEnded(resendable: Bool)
+        /// The response to another's request, which was to be shared, is none for this one.
+        /// - Parameter resendable: the message can be sent by itself.
+        case notShared(resendable: Bool)
         /// The client ended within its request, failed, or takes no more.
         case downstreamGone
         /// What ``patience`` allows has passed.

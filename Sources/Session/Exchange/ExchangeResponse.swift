@@ -43,6 +43,8 @@ extension Exchange {
             } else {
                 happened(.upstreamEnded(resendable: downstream.canResendRequest), because: .upstreamClosed(cause))
             }
+        case .failed(let failure): happened(.upstreamEnded(resendable: false), because: failure)
+        case .notShared: happened(.notShared(resendable: downstream.canResendRequest), because: .upstreamClosed("could not share its response"))
         case .malformed(let error): happened(.head(.malformed), because: .badResponse(error))
         case .tooManyFields: happened(.head(.malformed), because: .tooManyResponseFields)
         case .tooLarge:

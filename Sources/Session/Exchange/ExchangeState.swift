@@ -93,6 +93,11 @@ package struct ExchangeState: Sendable, Hashable {
             guard retry.begin(.staleConnection, resendable: resendable) else { return end(.upstreamClosed) }
             phase = .connecting
             return .open(fresh: true)
+        case .notShared(let resendable):
+            guard phase == .awaiting else { return .none }
+            guard !asksForRest, retry.begin(.notShared, resendable: resendable) else { return end(.upstreamClosed) }
+            phase = .connecting
+            return .open(fresh: false)
         case .downstreamGone: return cut(.downstreamGone)
         case .deadline: return timedOut()
         case .suspend:

@@ -31,8 +31,7 @@ final class Resumption {
 
     /// Nil if the rest of that response couldn't be asked for.
     init?(_ response: borrowing ResponseView, to request: Span<UInt8>, on loop: EventLoop) {
-        guard case .length(let length) = response.head.framing, Self.givesRanges(response),
-            let validator = Self.validator(of: response),
+        guard case .length(let length) = response.head.framing, Self.givesRanges(response), let validator = Self.validator(of: response),
             let request = try? OwnedRequest(request.withUnsafeBufferPointer { Array($0) }),
             request.head.first(.range) == nil, request.head.first(.ifRange) == nil
         else { return nil }
@@ -40,6 +39,11 @@ final class Resumption {
         self.validator = validator
         self.request = request
         pause = Deadline(loop: loop)
+    }
+
+    /// Whether the rest of that response could be asked for.
+    static func isPossible(_ response: borrowing ResponseView) -> Bool {
+        givesRanges(response) && validator(of: response) != nil
     }
 
     private static func givesRanges(_ response: borrowing ResponseView) -> Bool {

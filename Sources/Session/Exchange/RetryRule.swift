@@ -1,7 +1,7 @@
 /// When a request is sent once more: why, how often, and what must hold. The rows are all the ways there are.
 package struct RetryRule: Sendable, Hashable {
     package enum Reason: UInt8, Sendable, Hashable {
-        case staleConnection, redirect, challenge, brokenResponse
+        case staleConnection, notShared, redirect, challenge, brokenResponse
     }
 
     /// What must hold of the try before it.
@@ -25,6 +25,8 @@ package struct RetryRule: Sendable, Hashable {
     /// 9.3.1). The second try goes over a fresh connection, so that there is no third.
     package static let staleConnection = RetryRule(
         reason: .staleConnection, conditions: [.reusedConnection, .nothingAnswered, .resendable])
+    /// Another's request was made in its place, and the response turned out not to be for both (RFC 9111 section 4).
+    package static let notShared = RetryRule(reason: .notShared, conditions: [.nothingAnswered, .resendable])
     /// The resource is elsewhere (RFC 9110 section 15.4), and a rule has the proxy go there.
     package static let redirect = RetryRule(reason: .redirect, conditions: .resendable)
     /// The origin wants credentials (RFC 9110 section 11), which a rule has.
@@ -52,6 +54,7 @@ package struct RetryRule: Sendable, Hashable {
     struct Progress: Sendable, Hashable {
         private let limits: Limits
         private var hasRetriedStale = false
+        private var hasLeftShared = false
         private var redirects: UInt8 = 0
         private var challenges: UInt8 = 0
         private var breaks: UInt8 = 0
@@ -74,6 +77,7 @@ package struct RetryRule: Sendable, Hashable {
             guard met.isSuperset(of: rule.conditions) else { return false }
             return switch rule.reason {
             case .staleConnection: !hasRetriedStale
+            case .notShared: !hasLeftShared
             case .redirect: redirects < limits.redirects
             case .challenge: challenges < limits.challenges
             case .brokenResponse: breaks < limits.breaks
@@ -86,6 +90,7 @@ package struct RetryRule: Sendable, Hashable {
             isFirstTry = false
             switch rule.reason {
             case .staleConnection: hasRetriedStale = true
+            case .notShared: hasLeftShared = true
             case .redirect:
                 redirects += 1
                 challenges = 0

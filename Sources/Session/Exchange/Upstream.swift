@@ -13,6 +13,10 @@ package enum ResponseHeadProgress {
     /// It is longer than allowed.
     case tooLarge
     case tooManyFields
+    /// There is none, for a reason that is known.
+    case failed(ExchangeFailure)
+    /// The response that was to be shared is none for this exchange.
+    case notShared
 }
 
 /// The far door of an exchange: who answers. Leased from an ``Origin`` for one exchange.

@@ -81,6 +81,8 @@ package struct MessagePipe: ~Copyable {
 
     /// Adds bytes that were made here.
     package mutating func put(_ bytes: [UInt8]) {
+        // Else it would grow by what has been written.
+        if replayLimit == 0 { buffer.compact() }
         bytes.withUnsafeBytes { buffer.append(copying: $0) }
     }
 
@@ -252,6 +254,10 @@ package struct MessagePipe: ~Copyable {
         case .failed(let error): .sinkFailed(error)
         }
     }
+
+    /// No more will be put here.
+    /// - Returns: false if the message wanted more.
+    package mutating func endPut() -> Bool { isComplete || sourceEnded() }
 
     /// Writes what is ready.
     private mutating func write(to sink: any ByteSink) -> WriteOutcome {

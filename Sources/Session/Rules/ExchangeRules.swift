@@ -17,6 +17,10 @@ package final class ExchangeRules: Sendable {
     package let changesRequests: Bool
     /// A response may lead to another request: by a redirect, or a challenge.
     package let asksAgain: Bool
+    /// A request may have to wait for others, or share the response to one.
+    var takesTurns: Bool { session.maxActive != nil || session.coalesce }
+    /// What holds for a request that several share: its response is judged by each of them. Nil: none is shared.
+    let ofSharedFetch: ExchangeRules?
     /// Without a byte in either direction; nil: as for hosts without rules.
     let timeoutNanoseconds: UInt64?
     /// What the response rules ask for; nil: nothing.
@@ -47,6 +51,14 @@ package final class ExchangeRules: Sendable {
         sendsSecret = written.contains(where: \.isSecret)
         writesRequests = !request.parameters.isEmpty || !request.parts.isEmpty || request.convertBody != nil
         changesRequests = writesRequests || !written.isEmpty || request.upgradeInsecure
+        if session.coalesce {
+            var session = session
+            session.coalesce = false
+            session.redirects = .pass
+            ofSharedFetch = ExchangeRules(session: session, request: request, sources: sources)
+        } else {
+            ofSharedFetch = nil
+        }
         asksAgain = session.redirects != .pass || session.credentials != nil
         timeoutNanoseconds = sources["session.\(SessionRules.Key.timeout.rawValue)"].map { _ in session.timeout.nanoseconds }
         judge = ResponseJudge(response)

@@ -17,8 +17,8 @@ package struct SessionRules: Sendable, Hashable {
         /// It is about requests and responses, and means nothing where bytes pass untouched.
         package var isOfExchanges: Bool {
             switch self {
-            case .redirects, .maxRedirects, .credentials, .resume, .coalesce, .baseURL, .locationField: true
-            case .timeout, .maxActive, .order, .serviceType, .allowWWAN: false
+            case .redirects, .maxRedirects, .credentials, .resume, .coalesce, .maxActive, .order, .baseURL, .locationField: true
+            case .timeout, .serviceType, .allowWWAN: false
             }
         }
     }

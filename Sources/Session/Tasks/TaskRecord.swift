@@ -62,6 +62,9 @@ package struct TaskRecord: ~Copyable {
     }
     package internal(set) var hops: [Hop] = []
 
+    /// The task whose response it shares.
+    package internal(set) var sharedTask: UInt64?
+
     /// Under way, or the last.
     package private(set) var transaction: Transaction?
     /// Those before it, the first ones first: tries that failed, and connections that a redirect, a challenge or a
@@ -210,6 +213,7 @@ package struct TaskRecord: ~Copyable {
         if !retried.isEmpty { retried = [] }
         retriedCount = 0
         if !hops.isEmpty { hops = [] }
+        sharedTask = nil
         // Large, so that even to clear it costs.
         if tunnelVerdict != nil { tunnelVerdict = nil }
     }

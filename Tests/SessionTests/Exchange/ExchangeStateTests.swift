@@ -20,7 +20,7 @@ import Testing
         .requestResumed, .requestSent, .requestRejected, .requestMalformed, .responseBegan,
         .head(.interim(isContinue: true)), .head(.interim(isContinue: false)), .head(.final),
         .head(.upgrade(isWanted: true)), .head(.upgrade(isWanted: false)), .head(.malformed), .head(.tooLarge),
-        .head(.askAgain(.redirect)), .head(.askAgain(.challenge)), .head(.rest), .head(.notNow), .head(.another),
+        .notShared(resendable: true), .notShared(resendable: false), .head(.askAgain(.redirect)), .head(.askAgain(.challenge)), .head(.rest), .head(.notNow), .head(.another),
         .responseBroke(begun: true, resumption: .possible(progressed: true)),
         .responseBroke(begun: true, resumption: .possible(progressed: false)),
         .head(.held), .head(.unacceptable), .judged(isAccepted: true), .judged(isAccepted: false),

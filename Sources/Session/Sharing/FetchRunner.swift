@@ -1,0 +1,137 @@
+import EventLoop
+import HTTPWire
+import Transport
+
+/// Runs a ``SharedFetch``: an exchange whose response goes to all who wait for it. Lives on the loop of the first who
+/// asked, and outlives him as long as others read.
+final class FetchRunner {
+    private let fetch: SharedFetch
+    private let session: LoopSession
+    private let message: OwnedRequest
+    private var outgoing: MessagePipe
+    private let exchange: Exchange
+    /// Tells of connections that were tried, as if the first who asked had tried them.
+    private let report: AttemptReport
+    private let closed: () -> Void
+    /// Itself, until it is over: those who wait are elsewhere.
+    private var selfWhileRunning: FetchRunner?
+
+    /// - Parameter closed: called once nobody can join any more, perhaps more than once.
+    init(
+        _ request: OwnedRequest, for fetch: SharedFetch, session: LoopSession, report: @escaping AttemptReport,
+        closed: @escaping () -> Void
+    ) {
+        message = request
+        self.fetch = fetch
+        self.session = session
+        self.report = report
+        self.closed = closed
+        outgoing = MessagePipe(slabs: session.slabs)
+        exchange = Exchange(session: session)
+        exchange.downstream = self
+    }
+
+    /// - Parameter entry: the pattern of the entry that decided.
+    func start(to destination: Destination, by rules: ExchangeRules, entry: String?) {
+        selfWhileRunning = self
+        // A copy in hand, since the view borrows from it.
+        let message = message
+        exchange.record.began(message.view, number: fetch.task, at: session.loop.now)
+        exchange.record.authority = destination.authority
+        exchange.record.entry = entry
+        let runner = LoopBound(self, on: session.loop)
+        let handle = session.loop.handle
+        fetch.run(
+            wake: { handle.post { runner.value(on: $0).exchange.downstreamIsWritable() } },
+            cancel: { handle.post { runner.value(on: $0).exchange.cancel("nobody waits for it any more") } })
+        outgoing.put(message.message)
+        exchange.begin(to: destination, by: rules, over: nil)
+    }
+
+    /// Bytes of a body that any reader may be behind, so that none is ever left behind.
+    private func fitsReaders(_ response: borrowing ResponseView) -> Bool {
+        switch response.head.framing {
+        case .none: true
+        case .length(let length): length <= UInt64(SharedFetch.slack) || Resumption.isPossible(response)
+        case .chunked, .untilClose: false
+        }
+    }
+}
+
+extension FetchRunner: Downstream {
+    var request: RequestTraits {
+        var traits = RequestTraits()
+        traits.method = .get
+        traits.takesInterim = false
+        return traits
+    }
+
+    func withRequest(_ body: (borrowing RequestView) -> Void) {
+        // A copy in hand, since the view borrows from it.
+        let message = message
+        body(message.view)
+    }
+
+    func beginRequest(head: inout [UInt8], replayLimit: Int) {
+        outgoing.begin(head: &head, inPlaceOf: message.message.count, framing: .none, replayLimit: replayLimit)
+    }
+
+    func beginAgain(head: inout [UInt8], keepsBody: Bool) { outgoing.beginAgain(head: &head, keepsBody: keepsBody) }
+    func withSentHead(_ body: (Span<UInt8>) -> Void) { outgoing.withSentHead(body) }
+    func passRequest(to sink: any ByteSink, readable: Bool) -> MessagePipe.Outcome { outgoing.passOn(to: sink) }
+    var requestCarried: UInt64 { outgoing.carried }
+    var canResendRequest: Bool { outgoing.canRewind }
+    func rewindRequest() { outgoing.rewind() }
+    func forgetReplay() { outgoing.forgetReplay() }
+    func wantsRead(_ wanted: Bool) {}
+    func receiveAhead() -> StreamError? { nil }
+
+    var sink: any ByteSink { self }
+
+    func writeHead(
+        of response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
+        edits: HeadEdits, into head: inout [UInt8]
+    ) -> ResponseCoding {
+        guard let shared = OwnedResponse(response).withoutTransferCoding() else { return .asReceived }
+        if !shared.isForEverybody || !fitsReaders(response) {
+            fetch.keepToOne()
+            closed()
+        }
+        fetch.tell(.head(shared, of: message))
+        return response.head.framing == .chunked ? .dechunked : .asReceived
+    }
+
+    func attemptReport() -> AttemptReport { report }
+    func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) { report(result) }
+    /// Each reader follows it as its own rules say.
+    func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling { .pass }
+
+    func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
+        // What clients are told is in the lines of their own tasks.
+        TaskRecord.Refusal(status: 502, cause: failure.cause, errorType: "proxy_internal_response")
+    }
+
+    func exchangeEnded(_ ending: ExchangeEnding) {
+        switch ending {
+        case .finished(let kept):
+            kept?.close()
+            fetch.tell(.ended)
+        case .refused(let failure, _): fetch.tell(.failed(failure))
+        case .cut: fetch.tell(.broke(exchange.record.failure ?? "the response broke off"))
+        case .switched(let upstream): upstream.abandon()
+        }
+        fetch.end()
+        closed()
+        selfWhileRunning = nil
+    }
+}
+
+extension FetchRunner: ByteSink {
+    func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
+        guard fetch.hasRoom() else { return .blocked }
+        fetch.tell(.body(Array(buffer.unread[..<count])))
+        buffer.consume(count)
+        if !fetch.isJoinable { closed() }
+        return .done
+    }
+}

@@ -1,0 +1,193 @@
+import EventLoop
+import HTTPWire
+import Synchronization
+
+/// One request in flight, and those who read its response: each on its own loop, as fast as it can.
+///
+/// The response is taken from the origin as fast as the fastest reader takes it. A reader that falls too far behind is
+/// left behind: it goes on by itself from where it is.
+final class SharedFetch: Sendable {
+    /// Bytes of a body that are kept for those who come late.
+    static let keptForLatecomers = 1 << 20
+    /// Bytes that a reader may be behind.
+    static let slack = 1 << 20
+    /// Bytes that the fastest reader is behind when no more is taken from the origin.
+    static let ahead = 256 << 10
+
+    /// What readers are told, in this order: a head, the body's pieces, an end.
+    enum News: Sendable {
+        /// Without the coding of its transfer: the pieces are the body's own. With the request that it answers.
+        case head(OwnedResponse, of: OwnedRequest)
+        case body([UInt8])
+        case ended
+        /// There is no response; why.
+        case failed(ExchangeFailure)
+        /// It broke off; why, for people.
+        case broke(String)
+        /// The response isn't for others than the first who asked.
+        case notShared
+        /// It is too far behind.
+        case leftBehind
+    }
+
+    /// Somebody who reads.
+    struct Reader: Sendable {
+        private let handle: EventLoop.Handle
+        private let upstream: LoopBound<SharedUpstream>
+        fileprivate var number = 0
+        /// Bytes that it was sent and has not taken.
+        fileprivate var behind = 0
+
+        init(_ upstream: SharedUpstream, on loop: EventLoop) {
+            handle = loop.handle
+            self.upstream = LoopBound(upstream, on: loop)
+        }
+
+        fileprivate func tell(_ news: [News]) {
+            handle.post { [upstream] in upstream.value(on: $0).received(news) }
+        }
+    }
+
+    fileprivate struct State {
+        var readers: [Reader] = []
+        var lastNumber = 0
+        /// From the head on; empty once nobody can join any more.
+        var kept: [News] = []
+        var keptBytes = 0
+        var isJoinable = true
+        /// The origin is kept waiting for the readers.
+        var isPaused = false
+        /// Of the one who runs it, on his loop.
+        var wake: (@Sendable () -> Void)?
+        var cancel: (@Sendable () -> Void)?
+    }
+
+    private let state = Mutex(State())
+    /// The number of the task that runs it.
+    let task: UInt64
+
+    init(task: UInt64) { self.task = task }
+
+    /// - Parameters:
+    ///   - wake: more may be taken from the origin.
+    ///   - cancel: the last reader is gone. Both are called on any thread.
+    func run(wake: @escaping @Sendable () -> Void, cancel: @escaping @Sendable () -> Void) {
+        state.withLock {
+            $0.wake = wake
+            $0.cancel = cancel
+        }
+    }
+
+    // MARK: Readers
+
+    /// - Returns: the reader's number; nil: it is too late to join.
+    func join(_ reader: Reader) -> Int? {
+        state.withLock { state in
+            guard state.isJoinable else { return nil }
+            state.lastNumber += 1
+            var reader = reader
+            reader.number = state.lastNumber
+            reader.behind = state.keptBytes
+            state.readers.append(reader)
+            if !state.kept.isEmpty { reader.tell(state.kept) }
+            return reader.number
+        }
+    }
+
+    /// The last one to leave ends the fetch.
+    func leave(_ number: Int) {
+        let cancel = state.withLock { state -> (@Sendable () -> Void)? in
+            guard let index = state.readers.firstIndex(where: { $0.number == number }) else { return nil }
+            state.readers.remove(at: index)
+            if state.readers.isEmpty {
+                state.isJoinable = false
+                return state.cancel
+            }
+            return state.takeWake()
+        }
+        cancel?()
+    }
+
+    /// A reader has taken so many bytes.
+    func took(_ count: Int, by number: Int) {
+        let wake = state.withLock { state -> (@Sendable () -> Void)? in
+            guard let index = state.readers.firstIndex(where: { $0.number == number }) else { return nil }
+            state.readers[index].behind -= count
+            return state.takeWake()
+        }
+        wake?()
+    }
+
+    // MARK: The one who runs it
+
+    /// Whether more may be taken from the origin; if not, ``run(wake:cancel:)``'s `wake` tells when.
+    func hasRoom() -> Bool {
+        state.withLock { state in
+            state.isPaused = state.fastest >= SharedFetch.ahead
+            return !state.isPaused
+        }
+    }
+
+    /// Tells all readers. Those who are too far behind for a piece get no more.
+    func tell(_ news: News) {
+        state.withLock { state in
+            state.keep(news)
+            for index in state.readers.indices.reversed() {
+                if case .body(let bytes) = news {
+                    guard state.readers[index].behind <= SharedFetch.slack else {
+                        state.readers.remove(at: index).tell([.leftBehind])
+                        continue
+                    }
+                    state.readers[index].behind += bytes.count
+                }
+                state.readers[index].tell([news])
+            }
+        }
+    }
+
+    /// The response isn't for all: only the first who asked, or whoever is left, gets it.
+    func keepToOne() {
+        state.withLock { state in
+            state.isJoinable = false
+            for reader in state.readers.dropFirst() { reader.tell([.notShared]) }
+            state.readers.removeLast(max(0, state.readers.count - 1))
+        }
+    }
+
+    /// It is over: nobody may call back.
+    func end() {
+        state.withLock { state in
+            state.isJoinable = false
+            state.kept = []
+            state.wake = nil
+            state.cancel = nil
+        }
+    }
+
+    /// Whether somebody may still join.
+    var isJoinable: Bool { state.withLock { $0.isJoinable } }
+}
+
+extension SharedFetch.State {
+    /// How far the fastest reader is behind.
+    fileprivate var fastest: Int { readers.lazy.map(\.behind).min() ?? 0 }
+
+    fileprivate mutating func takeWake() -> (@Sendable () -> Void)? {
+        guard isPaused, fastest < SharedFetch.ahead / 2 else { return nil }
+        isPaused = false
+        return wake
+    }
+
+    fileprivate mutating func keep(_ news: SharedFetch.News) {
+        guard isJoinable else { return }
+        switch news {
+        case .head: kept.append(news)
+        case .body(let bytes) where keptBytes + bytes.count <= SharedFetch.keptForLatecomers:
+            kept.append(news)
+            keptBytes += bytes.count
+        case .body, .ended, .failed, .broke, .notShared, .leftBehind:
+            isJoinable = false
+            kept = []
+        }
+    }
+}

@@ -1,0 +1,107 @@
+import HTTPWire
+import Synchronization
+
+/// The requests in flight that others may share (`session.coalesce`), of all workers.
+package final class SharedFetches: Sendable {
+    /// What must be equal for two requests to be the same, besides what the response's Vary names.
+    struct Key: Hashable {
+        /// Where it goes, and under which policy.
+        let origin: OriginKey
+        /// The rules that hold for it, by their identity: one configuration's.
+        let rules: ObjectIdentifier
+        /// Path and query.
+        let target: [UInt8]
+    }
+
+    private let fetches = Mutex<[Key: SharedFetch]>([:])
+
+    package init() {}
+
+    /// What a request to be shared goes by.
+    struct Place {
+        let key: Key
+        let destination: Destination
+        let rules: ExchangeRules
+        /// The pattern of the entry that decided.
+        let entry: String?
+    }
+
+    /// Joins the request in flight, or begins one.
+    /// - Parameter task: the number of the task that is to run it.
+    /// - Returns: the reader's number, and whether the request was begun: the caller has to run it then.
+    func join(
+        _ key: Key, as reader: SharedFetch.Reader, task: @autoclosure () -> UInt64
+    ) -> (fetch: SharedFetch, number: Int, isNew: Bool) {
+        fetches.withLock { fetches in
+            if let fetch = fetches[key], let number = fetch.join(reader) { return (fetch, number, false) }
+            let fetch = SharedFetch(task: task())
+            fetches[key] = fetch
+            // Nobody else has it yet.
+            return (fetch, fetch.join(reader) ?? 0, true)
+        }
+    }
+
+    /// Nobody joins it from now on.
+    func close(_ key: Key, _ fetch: SharedFetch) {
+        fetches.withLock { if $0[key] === fetch { $0[key] = nil } }
+    }
+}
+
+extension RequestView {
+    /// Whether another client's answer would do: a GET that says nothing about who asks, which part of the resource is
+    /// wanted, or how fresh it has to be.
+    var isShareable: Bool {
+        guard head.method == .get, head.framing == .none, !head.wantsUpgrade else { return false }
+        for field in head.fields {
+            switch field.id {
+            case .authorization, .cookie, .range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince,
+                .ifUnmodifiedSince, .cacheControl, .pragma, .expect:
+                return false
+            default: continue
+            }
+        }
+        return true
+    }
+}
+
+extension OwnedRequest {
+    /// As the origin gets it.
+    var pathAndQuery: [UInt8] {
+        if case .absolute(let parts) = head.targetForm { return Array(message[parts.pathAndQuery.offsets]) }
+        return Array(message[head.target.offsets])
+    }
+
+    /// Whether both requests say the same in the fields that a response names in Vary (RFC 9110 section 12.5.5).
+    func agrees(with other: OwnedRequest, in response: OwnedResponse) -> Bool {
+        for name in response.names(in: .vary) where values(of: name) != other.values(of: name) { return false }
+        return true
+    }
+
+    private func values(of name: String) -> [String] {
+        let view = view
+        return view.head.fields.compactMap { field in
+            field.name.text(in: view.bytes).lowercased() == name ? field.value.text(in: view.bytes) : nil
+        }
+    }
+}
+
+extension OwnedResponse {
+    /// The names that the fields of a list name, in lower case.
+    fileprivate func names(in list: FieldName) -> [String] {
+        let view = view
+        return view.head.fields.filter { $0.id == list }.flatMap { field in
+            field.value.text(in: view.bytes).split(separator: ",").map {
+                $0.drop { $0 == " " || $0 == "\t" }.prefix { $0 != " " && $0 != "\t" && $0 != "=" }.lowercased()
+            }
+        }
+    }
+
+    /// Whether it may go to others than the one who asked (RFC 9111 section 3): it says nothing that is for him alone.
+    var isForEverybody: Bool {
+        let view = view
+        if view.head.status == 401 || view.head.status == 407 || view.head.first(.setCookie) != nil { return false }
+        let directives = names(in: .cacheControl)
+        if directives.contains("private") || directives.contains("no-store") { return false }
+        return !names(in: .vary).contains("*")
+    }
+}
