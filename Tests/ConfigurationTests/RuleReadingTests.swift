@@ -284,8 +284,8 @@ import Testing
     }
 
     @Test func tunnelsHaveASessionToo() throws {
-        let snapshot = try RuleBed("hosts: [{match: a.test, action: tunnel, session: {timeout: 5s, max_active: 2, service_type: voice}}]\n").load()
-        #expect(snapshot.entry(for: "a.test", port: 443)?.rules?.rules(.none).session.maxActive == 2)
+        let snapshot = try RuleBed("hosts: [{match: a.test, action: tunnel, session: {timeout: 5s, service_type: voice}}]\n").load()
+        #expect(snapshot.entry(for: "a.test", port: 443)?.rules?.rules(.none).session.timeout == .seconds(5))
         #expect(snapshot.warnings == [])
     }
 

@@ -9,7 +9,7 @@ import Testing
     typealias Action = ExchangeState.Action
 
     /// Few, so that all that can happen can be gone through.
-    static let limits = RetryRule.Limits(redirects: 2, challenges: 1, breaks: 2)
+    static let limits = RetryRule.Limits(redirects: 1, challenges: 1, breaks: 2)
 
     /// Everything that can happen, each flag in both ways.
     static let alphabet: [Event] = [
@@ -39,6 +39,7 @@ import Testing
         private var sends = 0
         private var redirects = 0
         private var challenges = 0
+        private var leftShared = 0
         /// Connections for the rest of a response, one after another that brought nothing.
         private var continuations = 0
         /// The response broke off, and the rest of it is asked for.
@@ -78,6 +79,9 @@ import Testing
                 // Interim responses at most.
                 hasForwarded = false
                 if rule == .redirect { (redirects, challenges) = (redirects + 1, 0) } else { challenges += 1 }
+            case .notShared where before.phase == .awaiting && !before.asksForRest && state.isUnderWay:
+                connections = 0
+                leftShared += 1
             case .head where before.phase == .awaiting: answered = true
             case .responseBroke(_, .possible(true)) where [.responding, .holding].contains(before.phase): continuations = 0
             default: break
@@ -93,6 +97,7 @@ import Testing
                 if hasForwarded, before.phase != .awaiting, before.phase != .discarding { return "asked again after an answer" }
                 if redirects > limits.redirects { return "too many redirects" }
                 if challenges > limits.challenges { return "too many challenges" }
+                if leftShared > 1 { return "more than one response that was to be shared" }
                 if connections > 2 { return "a third connection" }
                 if connections == 2 {
                     if !fresh { return "a retry on a connection that served before" }
@@ -389,7 +394,7 @@ import Testing
             (.responseEnded, .open(fresh: false)), (.upstreamReady(reused: false), .resend), (.requestSent, .wait),
         ]
         let redirect = [(Event.head(.askAgain(.redirect)), Action.discard)] + again
-        run(Self.asked + redirect + redirect + [(.head(.askAgain(.redirect)), .refuse(.notAskedAgain))])
+        run(Self.asked + redirect + [(.head(.askAgain(.redirect)), .refuse(.notAskedAgain))])
         let challenge = [(Event.head(.askAgain(.challenge)), Action.discard)] + again
         run(Self.asked + challenge + [(.head(.askAgain(.challenge)), .refuse(.notAskedAgain))])
         // Each place may ask who comes.
