@@ -26,7 +26,7 @@ import Testing
                     methods: [GET, HEAD]
                     response: {oversize: refuse}
                   - {path: /private/**}
-              - {match: tunnel.test, action: tunnel, session: {order: fifo}}
+              - {match: tunnel.test, action: tunnel, session: {service_type: default}}
               - {match: denied.test, action: deny}
 
             """)
@@ -78,7 +78,7 @@ import Testing
     @Test func tunnelsAndDeniedHostsHaveNoRequests() throws {
         let tunnel = try explain("tunnel.test", "--path", "/v1/x").output
         #expect(tunnel.contains("\nrequest   GET /v1/x: the proxy doesn't see it with action: tunnel\n"))
-        #expect(tunnel.contains("  session.order: fifo  (entry, "))
+        #expect(tunnel.contains("  session.service_type: default  (entry, "))
         #expect(!tunnel.contains("session.redirects"))
         let denied = try explain("denied.test").output
         #expect(!denied.contains("Rules"))
