@@ -55,7 +55,7 @@ final class ControlConnection {
     func stop() { server.abort() }
 }
 
-extension ControlConnection: HTTP1ServerOwner {
+extension ControlConnection: AnsweringOwner {
     func received(by server: HTTP1Server) {
         // A body would be of no use; what follows it would have to be found behind it.
         let keeps = server.head.keepsAlive && server.head.framing == .none
@@ -75,15 +75,8 @@ extension ControlConnection: HTTP1ServerOwner {
     func clientHasGone(_ why: String) { server.abort() }
     func closed(_ server: HTTP1Server) { ended(self) }
 
-    // Nothing of this happens on a socket that passes nothing on.
-    func refused(_ error: ProxyError) {}
+    /// No answer of it hands the stream over.
     func handedOver(by server: HTTP1Server) { server.abort() }
-    func lentStreamIsReadable(_ server: HTTP1Server) { server.abort() }
-    func switched(to upstream: UpstreamConnection, by server: HTTP1Server) { upstream.close() }
-    func keep(_ upstream: UpstreamConnection) { upstream.close() }
-    func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling { .pass }
-    func attemptReport() -> AttemptReport { { _ in } }
-    func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>) {}
 
     func secured(_ result: Result<Void, StreamError>) {
         switch result {

@@ -37,6 +37,19 @@ protocol HTTP1ServerOwner: AnyObject {
     func closed(_ server: HTTP1Server)
 }
 
+/// Of an owner that answers every request itself: none of this happens to it.
+protocol AnsweringOwner: HTTP1ServerOwner {}
+
+extension AnsweringOwner {
+    func refused(_ error: ProxyError) {}
+    func lentStreamIsReadable(_ server: HTTP1Server) { server.abort() }
+    func switched(to upstream: UpstreamConnection, by server: HTTP1Server) { upstream.close() }
+    func keep(_ upstream: UpstreamConnection) { upstream.close() }
+    func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling { .pass }
+    func attemptReport() -> AttemptReport { { _ in } }
+    func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>) {}
+}
+
 /// What a server of HTTP/1.1 may take, as the configuration in force says: shared by those of a worker.
 final class HTTP1ServerSettings {
     var idle: Duration = .zero

@@ -77,7 +77,7 @@ final class RunConnection {
     }
 }
 
-extension RunConnection: HTTP1ServerOwner {
+extension RunConnection: AnsweringOwner {
     func received(by server: HTTP1Server) {
         guard let order = server.readRequest({ Self.order($0) }) else {
             return refuse(400, "the only request here is POST /runs with a run's token: Authorization: Bearer TOKEN")
@@ -100,11 +100,5 @@ extension RunConnection: HTTP1ServerOwner {
     func clientHasGone(_ why: String) { server.abort() }
     func closed(_ server: HTTP1Server) { ended(self) }
 
-    // Nothing of this happens on a socket that passes nothing on.
-    func refused(_ error: ProxyError) {}
-    func lentStreamIsReadable(_ server: HTTP1Server) { server.abort() }
-    func switched(to upstream: UpstreamConnection, by server: HTTP1Server) { upstream.close() }
-    func keep(_ upstream: UpstreamConnection) { upstream.close() }
-    func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>) {}
     func secured(_ result: Result<Void, StreamError>) { server.abort() }
 }
