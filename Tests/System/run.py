@@ -34,7 +34,7 @@ def main(package):
                     break  # What isn't installed has nothing to show.
         if failed:
             print(machine("journalctl --unit pinproxy --no-pager -n 60").stdout)
-    print(f"{passed} passed, {failed} failed of {len(steps.CASES)}")
+    print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
 
