@@ -450,7 +450,10 @@ package final class Exchange: UpstreamReceiver {
     }
 
     /// Of the response, that were passed on.
-    private var bytesDown: UInt64 { (resumption?.carried ?? 0) + (upstream?.responseCarried ?? 0) }
+    private var bytesDown: UInt64 {
+        let now = resumption?.isBetweenConnections == true ? 0 : upstream?.responseCarried ?? 0
+        return (resumption?.carried ?? 0) + now
+    }
 
     /// What was of no use has been read away.
     func dropDiscarded(of upstream: any Upstream, idleNanoseconds: UInt64) {

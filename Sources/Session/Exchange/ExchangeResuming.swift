@@ -70,6 +70,7 @@ extension Exchange {
 
     /// What follows the head goes after what was passed on before.
     func takeUp() {
+        resumption?.goesOn()
         session.headScratch.removeAll(keepingCapacity: true)
         upstream?.beginResponse(head: &session.headScratch, .final, coding: .asReceived)
         passResponse(readable: false)

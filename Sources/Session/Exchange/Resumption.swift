@@ -23,6 +23,8 @@ final class Resumption {
     private(set) var passed: UInt64 = 0
     /// The same with the head.
     private(set) var carried: UInt64 = 0
+    /// What was passed on before the connection in use is known; its own bytes are not among that.
+    private(set) var isBetweenConnections = false
     /// Bytes of the head that the connection in use brought.
     var headLength = 0
     /// Tries one after another that brought it no further.
@@ -63,6 +65,7 @@ final class Resumption {
     /// - Parameter count: bytes that it carried.
     /// - Returns: whether it got the download further.
     func broke(after count: UInt64) -> Bool {
+        isBetweenConnections = true
         let body = count - min(count, UInt64(headLength))
         headLength = 0
         passed += body
@@ -71,6 +74,9 @@ final class Resumption {
         tries = hasProgressed ? 1 : tries + 1
         return hasProgressed
     }
+
+    /// The rest arrives.
+    func goesOn() { isBetweenConnections = false }
 
     /// Another try came to nothing.
     func failed() { tries += 1 }

@@ -1,0 +1,232 @@
+import Foundation
+import Testing
+
+/// `session.coalesce`: identical requests in flight are made once, whoever of many clients and workers asks.
+@Suite(.timeLimit(.minutes(2)))
+struct SharedFetchTests {
+    /// A plain origin that answers when the test says so.
+    struct Bed {
+        let bed: TestBed
+        let proxy: ProxyProcess
+        let origin: PythonPeer
+        let tasks: TaskControl
+        let url: String
+
+        init(_ bed: TestBed, session: String, workers: Int = 2) async throws {
+            self.bed = bed
+            origin = try await PythonPeer(in: bed, script: "sharing_origin.py")
+            let pins = "hosts:\n  - {match: origin.test, pinning: none, session: \(session)}\n"
+            proxy = try await ProxyProcess(
+                in: bed, pins: pins, trust: nil, hosts: ["origin.test": "127.0.0.1"],
+                sections: ["proxy": ["workers: \(workers)"]])
+            tasks = TaskControl(bed: bed, proxy: proxy)
+            url = "http://origin.test:\(origin.port)"
+        }
+
+        func curl(_ path: String, _ arguments: String...) async throws -> Run {
+            try await bed.curl(via: proxy, ["-i"] + arguments + [url + path])
+        }
+
+        /// Clients that ask at one time: started, and known to the proxy.
+        func begin(_ count: Int, _ path: String, _ arguments: [[String]] = []) async throws -> [ChildProcess] {
+            var clients: [ChildProcess] = []
+            for index in 0..<count {
+                let more = arguments.isEmpty ? [] : arguments[index % arguments.count]
+                clients.append(
+                    try await bed.start(["curl", "-sS", "-i"] + more + [url + path], environment: proxy.clientEnvironment))
+            }
+            try await eventually("\(count) tasks") { try await tasks.list().count == count }
+            return clients
+        }
+
+        /// Lets the origin answer.
+        func go(_ key: String) async throws {
+            let connection = try RawConnection(port: origin.port)
+            try await connection.send("POST /go/\(key) HTTP/1.1\r\nHost: origin.test\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            _ = try await connection.response()
+        }
+
+        func requests(_ path: String) -> Int { origin.events.all("request").filter { $0["target"] == path }.count }
+    }
+
+    private static func outputs(of clients: [ChildProcess]) async throws -> [String] {
+        var outputs: [String] = []
+        for client in clients {
+            #expect(try await client.ending() == .exited(0))
+            outputs.append(await client.output.text)
+        }
+        return outputs
+    }
+
+    @Test func fortyClientsCostOneRequest() async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{coalesce: true}")
+            let clients = try await shared.begin(40, "/wait/a")
+            try await shared.go("a")
+            for output in try await Self.outputs(of: clients) {
+                #expect(output.hasPrefix("HTTP/1.1 200 OK\r\n") && output.hasSuffix("\r\n\r\nfor */*"), "\(output)")
+            }
+            #expect(shared.requests("/wait/a") == 1)
+            // Each says whose response it had.
+            try await eventually("41 lines") { shared.proxy.events.all("exchange").count == 41 }
+            let lines = shared.proxy.events.all("exchange")
+            let shares = Set(lines.compactMap { $0["shared"] })
+            #expect(shares.count == 1 && lines.filter { $0["shared"] != nil }.count == 40)
+            #expect(lines.first { $0["client"] == nil }?["task"] == shares.first)
+            // Afterwards it is made again.
+            #expect(try await shared.curl("/wait/a").succeeded)
+            #expect(shared.requests("/wait/a") == 2)
+        }
+    }
+
+    /// What says who asks, or from when, is asked for by each.
+    @Test(arguments: [
+        ["-H", "Cookie: a=b"], ["-H", "Authorization: Bearer x"], ["-r", "0-3"], ["-H", "Cache-Control: no-cache"],
+        ["-H", "If-None-Match: \"x\""], ["-X", "POST", "-d", "x"],
+    ])
+    func aRequestForOneIsItsOwn(arguments: [String]) async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{coalesce: true}")
+            if arguments.first == "-X" {
+                for _ in 0..<3 { _ = try await shared.curl("/go/none", "-X", "POST", "-d", "x") }
+                #expect(shared.proxy.events.all("exchange").allSatisfy { $0["shared"] == nil })
+                return
+            }
+            let clients = try await shared.begin(3, "/wait/b", [arguments])
+            try await eventually("three requests") { shared.requests("/wait/b") == 3 }
+            try await shared.go("b")
+            _ = try await Self.outputs(of: clients)
+        }
+    }
+
+    /// The origin says that its answer is for one, or for some.
+    @Test(arguments: [
+        "Set-Cookie=a%3Db", "Cache-Control=private", "Cache-Control=max-age%3D1%2C%20no-store", "Vary=*", "Vary=User-Agent%2C%20Accept",
+    ])
+    func aResponseForOneIsNotShared(field: String) async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{coalesce: true}")
+            let clients = try await shared.begin(
+                3, "/wait/c?\(field)", [["-H", "Accept: text/a"], ["-H", "Accept: text/b"], ["-H", "Accept: text/c"]])
+            #expect(shared.requests("/wait/c") == 1)
+            try await shared.go("c")
+            let outputs = try await Self.outputs(of: clients)
+            for (output, name) in zip(outputs, ["a", "b", "c"]) { #expect(output.hasSuffix("for text/\(name)"), "\(output)") }
+            #expect(shared.requests("/wait/c") == 3)
+        }
+    }
+
+    /// By Vary they are the same.
+    @Test func aResponseForSomeIsSharedByThose() async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{coalesce: true}")
+            let clients = try await shared.begin(
+                4, "/wait/d?Vary=accept", [["-H", "Accept: text/a", "-A", "one"], ["-H", "Accept: text/a", "-A", "other"]])
+            try await shared.go("d")
+            for output in try await Self.outputs(of: clients) { #expect(output.hasSuffix("for text/a"), "\(output)") }
+            #expect(shared.requests("/wait/d") == 1)
+        }
+    }
+
+    @Test func itEndsWithItsLastReaderAndNotBefore() async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{coalesce: true}")
+            let clients = try await shared.begin(3, "/wait/e")
+            clients[0].send(signal: SIGKILL)
+            clients[1].send(signal: SIGKILL)
+            try await eventually("one task") { try await shared.tasks.list().count == 1 }
+            try await shared.go("e")
+            let output = try await Self.outputs(of: [clients[2]])
+            #expect(output[0].hasSuffix("for */*"))
+            #expect(shared.requests("/wait/e") == 1)
+
+            let lost = try await shared.begin(2, "/wait/f")
+            for client in lost { client.send(signal: SIGKILL) }
+            let line = try await shared.proxy.events.first("exchange") { $0["path"] == "/wait/f" && $0["client"] == nil }
+            #expect(line["cause"] == "nobody waits for it any more", "\(line)")
+        }
+    }
+
+    /// A reader that stands still gets all the same what the others had long before, by a request of its own for the rest.
+    @Test func aSlowReaderHoldsNobodyUp() async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{coalesce: true}")
+            let sum = try #require(try await shared.origin.events.first("ready")["sha256"])
+            let slow = try RawConnection(to: shared.proxy)
+            try await slow.send("GET \(shared.url)/file HTTP/1.1\r\nHost: origin.test:\(shared.origin.port)\r\nConnection: close\r\n\r\n")
+            try await eventually("its task") { try await shared.tasks.list().count == 1 }
+            let run = try await bed.run(
+                ["sh", "-c", "curl -sS \(shared.url)/file | sha256sum"], environment: shared.proxy.clientEnvironment)
+            #expect(run.output.hasPrefix(sum), "\(run)")
+            let bytes = try await slow.receiveAll()
+            let response = try #require(RawResponse(bytes))
+            #expect(response.status == 200)
+            let file = try bed.file("slow", Array(bytes.suffix(32 << 20)))
+            #expect(try await bed.run(["sha256sum", file]).output.hasPrefix(sum))
+            // Whether the second came in time to share is chance; the first never was asked for whole again.
+            let asked = shared.origin.events.all("request").compactMap { $0["range"] }
+            #expect(asked.count <= 3 && asked.filter(\.isEmpty).count <= 2, "\(asked)")
+        }
+    }
+
+    /// Nobody can be connected to: each is told.
+    @Test func aFailureIsEverybodys() async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{coalesce: true}")
+            shared.origin.process.send(signal: SIGKILL)
+            _ = try await shared.origin.process.ending()
+            let runs = try await [shared.curl("/wait/g"), shared.curl("/wait/g")]
+            for run in runs { #expect(run.output.hasPrefix("HTTP/1.1 502 "), "\(run)") }
+            let line = try await shared.proxy.events.first("exchange") { $0["shared"] != nil }
+            #expect(line["error"] == "connection_refused", "\(line)")
+        }
+    }
+
+    // MARK: Turns
+
+    private static func order(_ shared: Bed) -> [String] {
+        shared.origin.events.all("request").compactMap { $0["target"] }.filter { $0 != "/wait/first" }
+    }
+
+    @Test(arguments: ["fifo", "lifo"]) func turnsAreTakenInTheirOrder(order: String) async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{max_active: 1, order: \(order)}")
+            var clients = [
+                try await bed.start(["curl", "-sS", shared.url + "/wait/first"], environment: shared.proxy.clientEnvironment)
+            ]
+            _ = try await shared.origin.events.first("request")
+            for key in ["1", "2", "3"] {
+                clients.append(
+                    try await bed.start(["curl", "-sS", shared.url + "/wait/" + key], environment: shared.proxy.clientEnvironment))
+                try await eventually("its wait") {
+                    try await shared.tasks.list().filter { $0.phase == "waiting for its turn" }.count == Int(key)
+                }
+                try await shared.go(key)
+            }
+            #expect(shared.origin.events.all("request").count == 1)
+            try await shared.go("first")
+            _ = try await Self.outputs(of: clients)
+            #expect(Self.order(shared) == (order == "fifo" ? ["/wait/1", "/wait/2", "/wait/3"] : ["/wait/3", "/wait/2", "/wait/1"]))
+        }
+    }
+
+    /// Whoever waits and goes takes nobody's turn; whoever has one and goes gives it on.
+    @Test func aTurnIsNotLost() async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{max_active: 2}")
+            let clients = try await shared.begin(6, "/wait/h")
+            try await eventually("two requests") { shared.requests("/wait/h") == 2 }
+            let waiting = try await shared.tasks.list().filter { $0.phase == "waiting for its turn" }
+            #expect(waiting.count == 4)
+            for task in waiting.prefix(2) { #expect(try await shared.tasks.ask("POST", "/tasks/\(task.id)/cancel").status == 200) }
+            let running = try await shared.tasks.list().filter { $0.phase != "waiting for its turn" }
+            for task in running { #expect(try await shared.tasks.ask("POST", "/tasks/\(task.id)/cancel").status == 200) }
+            try await eventually("two more") { shared.requests("/wait/h") == 4 }
+            try await shared.go("h")
+            for client in clients { _ = try await client.ending() }
+            try await eventually("all lines") { shared.proxy.events.all("exchange").count == 6 }
+            #expect(shared.proxy.events.all("exchange").filter { $0["status"] == "200" }.count == 2)
+            #expect(try await shared.curl("/wait/h").output.hasPrefix("HTTP/1.1 200 "))
+        }
+    }
+}
