@@ -14,6 +14,9 @@ struct CA: ParsableCommand {
             programs have to trust it. Most can be told by variables (pinproxy env, pinproxy exec); \
             for all programs of the machine:
               sudo pinproxy ca install
+            For the browsers of one user (Chromium, Firefox), and for a JVM:
+              pinproxy ca install --nss
+              sudo pinproxy ca install --java
             """,
         subcommands: [Create.self, Show.self, Install.self, Remove.self], defaultSubcommand: Show.self)
 }
@@ -77,18 +80,29 @@ extension CA {
 
     struct Install: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Add the authority to the system's trust store. Needs root.",
+            abstract: "Add the authority to a trust store: the system's (needs root), the browsers', a JVM's.",
             discussion: """
                 Copies the certificate to \(SystemTrustStore().directory) and runs \
                 update-ca-certificates. Programs that bring their own store (browsers, Python's \
-                certifi, Node, Java) don't look there: see pinproxy env. Running it again is \
+                certifi, Node, Java) don't look there: see the options, and pinproxy env. Running it again is \
                 harmless.
                 """)
 
         @OptionGroup var options: ConfigurationOptions
+        @OptionGroup var stores: OtherStores
 
         func run() throws {
-            let (certificate, _) = try options.authority()
+            let (certificate, paths) = try options.authority()
+            if stores.nss {
+                let databases = try NSSDatabases(home: try OtherStores.home()).install(certificate, from: paths.certificate)
+                Standard.output("installed: \(databases.joined(separator: ", "))")
+            }
+            if stores.java {
+                let store = try JVMStore(ProcessInfo.processInfo.environment)
+                let isNew = try store.install(certificate, from: paths.certificate)
+                Standard.output("\(isNew ? "installed" : "already installed"): \(store.home)")
+            }
+            if stores.isAny { return }
             let store = SystemTrustStore()
             let isNew = try store.install(certificate)
             Standard.output("\(isNew ? "installed" : "already installed"): \(store.path(for: certificate))")
@@ -97,13 +111,15 @@ extension CA {
 
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Remove the authority from the system's trust store. Needs root.",
+            abstract: "Remove the authority from a trust store: the system's (needs root), the browsers', a JVM's.",
             discussion: "The authority's own files stay where they are.")
 
         @OptionGroup var options: ConfigurationOptions
+        @OptionGroup var stores: OtherStores
         @Flag(help: "Remove every authority of this program, also those whose files are gone.") var all = false
 
         func run() throws {
+            if stores.isAny { return try removeFromOthers() }
             let store = SystemTrustStore()
             let paths = all ? store.installed() : [store.path(for: try options.authority().certificate)]
             let present = paths.filter { access($0, F_OK) == 0 }
@@ -114,6 +130,35 @@ extension CA {
             try store.remove(present)
             Standard.output("removed: \(present.joined(separator: ", "))")
         }
+
+        private func removeFromOthers() throws {
+            let certificate = all ? nil : try options.authority().certificate
+            var removed: [String] = []
+            if stores.nss {
+                removed += try NSSDatabases(home: try OtherStores.home()).remove(certificate.map(NSSDatabases.name))
+            }
+            if stores.java {
+                let store = try JVMStore(ProcessInfo.processInfo.environment)
+                removed += try store.remove(certificate.map(JVMStore.name)).map { "\(store.home): \($0)" }
+            }
+            Standard.output(removed.isEmpty ? "not installed" : "removed: \(removed.joined(separator: ", "))")
+        }
+    }
+}
+
+/// Stores other than the system's.
+struct OtherStores: ParsableArguments {
+    @Flag(help: "Your browsers' databases (NSS): Chromium's, and those of Firefox's profiles. Needs certutil (libnss3-tools).")
+    var nss = false
+    @Flag(help: "The store of the JVM in JAVA_HOME, or of the java in PATH.") var java = false
+
+    var isAny: Bool { nss || java }
+
+    static func home() throws -> String {
+        guard let home = ProcessInfo.processInfo.environment["HOME"], !home.isEmpty else {
+            throw CommandFailure("HOME is not set, so the browsers' databases can't be found")
+        }
+        return home
     }
 }
 

@@ -10,14 +10,18 @@ struct StateFiles {
     var processID: String { directory + "/pinproxy.pid" }
     var controlSocket: String { ControlSocket.path(in: directory) }
     var runSocket: String { RunSocket.path(in: directory) }
-    var trustBundle: String { directory + "/ca-bundle.pem" }
+    /// Those of ``TrustFiles`` that others read with every command.
+    private var trustBundles: [String] {
+        let keys = (try? FileManager.default.contentsOfDirectory(atPath: directory + "/trust")) ?? []
+        return keys.map { trustFolder($0) + "/ca-bundle.pem" }
+    }
 
     /// Those that are written beside their place and moved there.
     var files: [String] {
         [
-            trustBundle, ChainRecorder.file(in: directory).path,
+            ChainRecorder.file(in: directory).path,
             StateFile<PinHistory>(PinHistory.fileName, in: directory).path,
-        ]
+        ] + trustBundles
     }
 
     /// Makes the directory if it isn't there. Others may read in it (the authority's certificate

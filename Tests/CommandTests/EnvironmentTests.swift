@@ -1,6 +1,7 @@
 import Configuration
 import Foundation
 import Proxy
+import TLS
 import TestAuthority
 import Testing
 
@@ -21,20 +22,27 @@ import Testing
         return variables
     }
 
+    /// The files of the authority that the bed has now.
+    private func trustFolder(_ bed: CommandBed) throws -> String {
+        let authority = try Certificate(derOrPEM: Array(try bed.read("state/pinproxy/authority.pem").utf8))
+        return bed.path("state/pinproxy/trust/\(authority.sha256.hex.prefix(16))")
+    }
+
     @Test func survivesTheShell() throws {
         // Everything that a shell makes something of.
         let bed = try CommandBed("it's $HOME `x` \"y\" *", configuration: "proxy: {listen: \"[::]:4711\"}\npins: null\n")
         #expect(try bed.configured("ca", "create").code == 0)
         let variables = try evaluated(bed)
-        for name in ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"] {
+        for name in ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
             #expect(variables[name] == "http://[::1]:4711")
         }
         for name in ["NO_PROXY", "no_proxy"] { #expect(variables[name] == "localhost,127.0.0.1,::1") }
         let replaced = [
             "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "AWS_CA_BUNDLE",
-            "CARGO_HTTP_CAINFO",
+            "CARGO_HTTP_CAINFO", "PERL_LWP_SSL_CA_FILE", "HTTPLIB2_CA_CERTS", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "NIX_SSL_CERT_FILE",
         ]
-        for name in replaced { #expect(variables[name] == bed.path("state/pinproxy/ca-bundle.pem")) }
+        let folder = try trustFolder(bed)
+        for name in replaced { #expect(variables[name] == folder + "/ca-bundle.pem") }
         #expect(variables["NODE_EXTRA_CA_CERTS"] == bed.path("state/pinproxy/authority.pem"))
         #expect(variables["NODE_USE_ENV_PROXY"] == "1")
         #expect(variables["JAVA_TOOL_OPTIONS"]?.contains("-Dhttps.proxyHost=::1 -Dhttps.proxyPort=4711") == true)
@@ -45,20 +53,32 @@ import Testing
         #expect(try bed.configured("env").code == 1)
         #expect(try bed.configured("ca", "create").code == 0)
         #expect(try bed.configured("env").code == 0)
-        let first = try bed.read("state/pinproxy/ca-bundle.pem")
-        #expect(first.hasSuffix(try bed.read("state/pinproxy/authority.pem")))
-        #expect(first.components(separatedBy: "BEGIN CERTIFICATE").count > 2)
+        let first = try trustFolder(bed)
+        func bundle(_ folder: String) throws -> String { try String(contentsOfFile: folder + "/ca-bundle.pem", encoding: .utf8) }
+        #expect(try bundle(first).hasSuffix(try bed.read("state/pinproxy/authority.pem")))
+        #expect(try bundle(first).components(separatedBy: "BEGIN CERTIFICATE").count > 2)
 
         for name in ["authority.pem", "authority.key"] {
             try FileManager.default.removeItem(atPath: bed.path("state/pinproxy/\(name)"))
         }
         #expect(try bed.configured("ca", "create").code == 0)
         #expect(try bed.configured("env").code == 0)
-        let second = try bed.read("state/pinproxy/ca-bundle.pem")
-        #expect(second != first)
-        #expect(second.hasSuffix(try bed.read("state/pinproxy/authority.pem")))
-        let files = try FileManager.default.contentsOfDirectory(atPath: bed.path("state/pinproxy"))
-        #expect(files.sorted() == ["authority.key", "authority.pem", "ca-bundle.pem"])
+        let second = try trustFolder(bed)
+        // Another configuration may still use the first.
+        #expect(second != first && FileManager.default.fileExists(atPath: first))
+        #expect(try bundle(second).hasSuffix(try bed.read("state/pinproxy/authority.pem")))
+
+        // Somebody has written into it.
+        try Data("x".utf8).write(to: URL(fileURLWithPath: second + "/ca-bundle.pem"))
+        #expect(try bed.configured("env").code == 0)
+        #expect(try bundle(second).hasSuffix(try bed.read("state/pinproxy/authority.pem")))
+        let files = try FileManager.default.subpathsOfDirectory(atPath: second).sorted()
+        #expect(files.filter { !$0.hasPrefix("java-") } == ["apt.conf", "ca-bundle.pem", "hgrc", "php", "php/pinproxy.ini", "wgetrc"])
+        #expect(files.count { $0.hasPrefix("java-") } == 1)
+        for name in files where !name.hasSuffix("php") {
+            let mode = try FileManager.default.attributesOfItem(atPath: "\(second)/\(name)")[.posixPermissions] as? Int
+            #expect(mode == (name == "wgetrc" ? 0o600 : 0o644), "\(name)")
+        }
     }
 
     @Test func saysThatThePortIsNotKnown() throws {
@@ -66,7 +86,7 @@ import Testing
         #expect(try bed.configured("ca", "create").code == 0)
         let outcome = try bed.configured("env")
         #expect(outcome.code == 1)
-        #expect(outcome.output == ClientEnvironment.failure)
+        #expect(outcome.output == ShellSyntax.sh.failure)
         #expect(outcome.errors.contains("the port of the proxy is chosen when it starts"))
     }
 
@@ -126,11 +146,101 @@ import Testing
         let bed = try CommandBed()
         let snapshot = try Snapshot.load(bed.path("pinproxy.yaml"), stateDirectory: bed.path("state"))
         let environment = ClientEnvironment(
-            proxy: try ProxyURL(snapshot.proxy, inherited: ListenFile(in: snapshot.stateDirectory)), bundle: "b",
-            authority: "a", javaOptions: present)
+            proxy: try ProxyURL(snapshot.proxy, inherited: ListenFile(in: snapshot.stateDirectory)),
+            trust: TrustFiles(bundle: "b", authority: "a"), present: present.map { ["JAVA_TOOL_OPTIONS": $0] } ?? [:])
         let options = environment.variables.first { $0.name == "JAVA_TOOL_OPTIONS" }?.value
         #expect(
             options == kept
                 + "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=7467 -Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=7467 -Dhttp.nonProxyHosts=localhost|127.*|[::1]")
+    }
+
+    // MARK: The user's own
+
+    @Test(arguments: [
+        (nil, nil, "localhost,127.0.0.1,::1"), (".corp, 10.0.0.0/8", nil, ".corp,10.0.0.0/8,localhost,127.0.0.1,::1"),
+        ("a", "b,a,localhost", "a,b,localhost,127.0.0.1,::1"), ("", ",,", "localhost,127.0.0.1,::1"),
+    ])
+    func whatGoesRoundTheProxyStays(_ upper: String?, _ lower: String?, _ merged: String) throws {
+        var present: [String: String] = [:]
+        present["NO_PROXY"] = upper
+        present["no_proxy"] = lower
+        let bed = try CommandBed()
+        let snapshot = try Snapshot.load(bed.path("pinproxy.yaml"), stateDirectory: "/nowhere")
+        let environment = ClientEnvironment(
+            proxy: try ProxyURL(snapshot.proxy, inherited: ListenFile(in: "/nowhere")),
+            trust: TrustFiles(bundle: "b", authority: "a"), present: present)
+        for name in ["NO_PROXY", "no_proxy"] { #expect(environment.variables.first { $0.name == name }?.value == merged) }
+    }
+
+    /// A user who has taken all hosts out must not think that they are checked.
+    @Test func aBypassIsSaid() throws {
+        let bed = try CommandBed()
+        #expect(try bed.configured("ca", "create").code == 0)
+        let outcome = try bed.run("env", "--config", "pinproxy.yaml", environment: ["no_proxy": "*"])
+        #expect(outcome.code == 0 && outcome.errors.contains("programs go round the proxy"), "\(outcome)")
+    }
+
+    /// What the user has configured is taken in, and comes back.
+    @Test func whatIsTakenInComesBack() throws {
+        let bed = try CommandBed()
+        #expect(try bed.configured("ca", "create").code == 0)
+        try bed.write(".wgetrc", "user_agent = mine\n")
+        try bed.write("my-apt.conf", "X \"y\";\n")
+        let own = [
+            "APT_CONFIG": bed.path("my-apt.conf"), "HGRCPATH": "/a/hgrc:/b", "PHP_INI_SCAN_DIR": "/php:", "NO_PROXY": ".corp",
+            "JAVA_TOOL_OPTIONS": "-Xmx1g",
+        ]
+        let script = """
+            eval "$('\(CommandBed.executable)' env --config pinproxy.yaml)"
+            eval "$('\(CommandBed.executable)' env --config pinproxy.yaml)"
+            env | sort; cat "$WGETRC" "$APT_CONFIG"; echo =====
+            eval "$('\(CommandBed.executable)' env --unset)"; env | sort
+            """
+        let outcome = try CommandBed.run(
+            ["/bin/sh", "-c", script], in: bed.directory, environment: bed.environment.merging(own) { $1 })
+        let parts = outcome.output.components(separatedBy: "=====\n")
+        try #require(parts.count == 2, "\(outcome)")
+        let folder = try trustFolder(bed)
+        for line in [
+            "HGRCPATH=/a/hgrc:/b:\(folder)/hgrc\n", "PHP_INI_SCAN_DIR=/php::\(folder)/php\n", "user_agent = mine\n",
+            "#include \"\(bed.path("my-apt.conf"))\";\n", "ca_certificate = \(folder)/ca-bundle.pem\n",
+        ] { #expect(parts[0].contains(line), "\(line) in \(parts[0])") }
+        // Of a copy no copy is made.
+        #expect(parts[0].components(separatedBy: "user_agent").count == 2)
+        let after = parts[1].split(separator: "\n").filter { !["PWD", "_", "OLDPWD", "SHLVL"].contains($0.prefix { $0 != "=" }) }
+        let before = bed.environment.merging(own) { $1 }.map { "\($0.key)=\($0.value)" }
+        #expect(Set(after.map(String.init)).subtracting(["no_proxy=.corp"]) == Set(before))
+    }
+
+    /// Orders for programs don't lie where somebody else could change them.
+    @Test func programFilesAreOnlyWhereNobodyElseWrites() throws {
+        let bed = try CommandBed()
+        #expect(try bed.configured("ca", "create").code == 0)
+        chmod(bed.path("state/pinproxy"), 0o777)
+        let outcome = try bed.configured("env")
+        #expect(outcome.code == 0 && !outcome.output.contains("WGETRC") && outcome.output.contains("SSL_CERT_FILE"), "\(outcome)")
+    }
+
+    /// Everything that a shell makes something of, in each shell that this machine has.
+    @Test(arguments: ShellSyntax.allCases)
+    func aValueIsOneWord(shell: ShellSyntax) throws {
+        let value = "it's $HOME `x` \"y\" * \\ \\' !! {a,b} %ENV% \u{e9} ; & | < > ~ # \t end"
+        let programs: [ShellSyntax: (String, String)] = [
+            .sh: ("/bin/sh", "printenv V"), .fish: ("/usr/bin/fish", "printenv V"), .csh: ("/bin/csh", "printenv V"),
+            .powershell: ("/usr/bin/pwsh", "printenv V"),
+        ]
+        let (program, show) = try #require(programs[shell])
+        #expect(shell.quoted("plain") == "'plain'")
+        guard FileManager.default.isExecutableFile(atPath: program) else { return }
+        let bed = try CommandBed()
+        let arguments = shell == .powershell ? ["-NoProfile", "-Command"] : ["-c"]
+        let outcome = try CommandBed.run(
+            [program] + arguments + [shell.set("V", value) + show], in: bed.directory, environment: bed.environment)
+        #expect(outcome.output == value + "\n", "\(outcome)")
+        let without = try CommandBed.run(
+            [program] + arguments + [shell.set("V", value) + shell.unset("V") + show], in: bed.directory, environment: bed.environment)
+        #expect(without.output == "", "\(without)")
+        let failed = try CommandBed.run([program] + arguments + [shell.failure], in: bed.directory, environment: bed.environment)
+        #expect(failed.code != 0 && failed.errors.contains("does not use the proxy"), "\(failed)")
     }
 }

@@ -20,9 +20,8 @@ import Testing
         let outcome = try bed.configured(
             "exec", rest: ["--", "sh", "-c", script, "sh", "--config", "a b", "--", "--help", ""])
         #expect(outcome.code == 7)
-        #expect(
-            outcome.output
-                == "--config|a b|--|--help||http://127.0.0.1:1|\(bed.path("state/pinproxy/ca-bundle.pem"))|")
+        let start = "--config|a b|--|--help||http://127.0.0.1:1|\(bed.path("state/pinproxy/trust"))/"
+        #expect(outcome.output.hasPrefix(start) && outcome.output.hasSuffix("/ca-bundle.pem|"), "\(outcome)")
         #expect(outcome.errors == warning(bed, "sh") + "oops\n")
     }
 

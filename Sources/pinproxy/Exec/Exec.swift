@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import Configuration
-internal import Foundation
+internal import FoundationEssentials
+internal import Glibc
 internal import Proxy
 
 struct Exec: ParsableCommand {
@@ -55,6 +56,7 @@ struct Exec: ParsableCommand {
             explains: explainRefusals != .off)
         let environment = try options.clientEnvironment(snapshot, session: session)
         session.warn(of: command[0], using: environment.proxy, asksForUsers: snapshot.proxy.users != nil)
+        environment.warnIfBypassed()
         for (name, value) in environment.variables { setenv(name, value, 1) }
         let child = try ChildCommand.start(command)
         let ending = child.wait(watching: session) { refusal in

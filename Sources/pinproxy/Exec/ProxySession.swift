@@ -1,5 +1,6 @@
 internal import EventLoop
-internal import Foundation
+internal import FoundationEssentials
+internal import Glibc
 internal import Proxy
 
 /// The run that `pinproxy exec` has begun with the running proxy, if there is one that takes it. A proxy that ends in between is
@@ -25,7 +26,8 @@ final class ProxySession {
     ///   - explains: false: the proxy is not asked.
     init(_ files: StateFiles, given credentials: String?, explains: Bool) {
         self.files = files
-        self.credentials = credentials?.removingPercentEncoding
+        let url = credentials.flatMap { URLComponents(string: "http://\($0)@localhost") }
+        self.credentials = url.flatMap { url in url.user.flatMap { user in url.password.map { "\(user):\($0)" } } }
         isRunning = RunningProxy.find(files) != nil
         let token = RunToken()
         guard explains else {

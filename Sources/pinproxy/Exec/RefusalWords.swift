@@ -1,4 +1,5 @@
-internal import Foundation
+internal import FoundationEssentials
+internal import Glibc
 internal import Proxy
 internal import Security
 
@@ -48,6 +49,6 @@ struct RefusalWords {
             (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
                 || "-_./:,+@%".utf8.contains(byte)
         }
-        return isPlain && !word.isEmpty ? word : ClientEnvironment.quoted(word)
+        return isPlain && !word.isEmpty ? word : ShellSyntax.sh.quoted(word)
     }
 }

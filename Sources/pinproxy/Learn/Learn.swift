@@ -119,7 +119,7 @@ struct Learn: ParsableCommand {
         Standard.output(lines.text.diff(of: name))
         Standard.error(
             "compare the keys with a second source before you apply this: "
-                + "patch -p0\(directory.map { " -d \(ClientEnvironment.quoted($0))" } ?? "") < DIFF")
+                + "patch -p0\(directory.map { " -d \(ShellSyntax.sh.quoted($0))" } ?? "") < DIFF")
     }
 
     /// The file as patch is to find it: below the working directory, or alone with its directory.

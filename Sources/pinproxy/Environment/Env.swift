@@ -10,33 +10,40 @@ struct Env: ParsableCommand {
         discussion: """
             Prints export lines for a POSIX shell: the proxy's address in upper and lower case, and \
             a trust bundle (the system's roots and the proxy's authority) or the authority alone, \
-            whichever each program wants. The bundle is kept in the state directory. Only pinproxy.yaml is \
-            read, not the pin file. If that fails, the output is a line that makes the shell say so.
-
-            Java programs are told about the proxy, but their trust is not touched: after \
-            pinproxy ca install they trust the authority if Debian's ca-certificates-java is there; \
-            otherwise import it with keytool.
+            whichever each program wants. Java, wget, apt, Mercurial and PHP get a file of their own, which takes in \
+            what you have configured. What you have in NO_PROXY and JAVA_TOOL_OPTIONS is kept. The files are kept in the state \
+            directory. Only pinproxy.yaml is read, not the pin file. If that fails, the output is a line that makes \
+            the shell say so.
 
             Examples:
               eval "$(pinproxy env)"
+              pinproxy env --shell fish | source
+              eval "$(pinproxy env --unset)"
               pinproxy env >> ~/.profile
             """)
 
     @OptionGroup var options: ConfigurationOptions
+    @Option(help: ArgumentHelp("For which shell: sh (any POSIX shell), fish, csh or powershell.", valueName: "name"))
+    var shell = ShellSyntax.sh
+    @Flag(help: "Print what takes the variables away again, and puts back what they had taken in.") var unset = false
 
     func run() throws {
+        if unset {
+            return Standard.output(ClientEnvironment.removal(from: ProcessInfo.processInfo.environment, in: shell))
+        }
         do {
             let snapshot = try options.load(readsPins: false)
             let environment = try options.clientEnvironment(snapshot)
-            if snapshot.proxy.users != nil, environment.proxy.credentials == nil {
+            if snapshot.proxy.users != nil {
                 Standard.error(
                     "pinproxy: the proxy asks for a name and a password (proxy.users): put them into the URLs, as in "
                         + "\(environment.proxy.withCredentials)")
             }
-            Standard.output(environment.exports)
+            environment.warnIfBypassed()
+            Standard.output(environment.exports(in: shell))
         } catch {
             // Whoever evaluates the output has asked for a shell that uses the proxy, and must not go on without noticing.
-            Standard.output(ClientEnvironment.failure)
+            Standard.output(shell.failure)
             throw error
         }
     }
@@ -46,20 +53,21 @@ extension ConfigurationOptions {
     /// - Parameter session: the run that the variables are for; nil: they are for any program.
     func clientEnvironment(_ snapshot: Snapshot, session: ProxySession? = nil) throws -> ClientEnvironment {
         let environment = ProcessInfo.processInfo.environment
-        var directories = [StateFiles(directory: snapshot.stateDirectory)]
+        var directories = [StateFiles(directory: absolute(snapshot.stateDirectory))]
         // A service's directory is read-only for its users.
         if let own = StateDirectory.path(environment: environment), own != snapshot.stateDirectory {
-            directories.append(StateFiles(directory: own))
+            directories.append(StateFiles(directory: absolute(own)))
         }
         let authority = absolute(snapshot.authority.certificatePath)
-        let bundle = absolute(try TrustBundle.prepare(authority: authority, in: directories))
+        let trust = try TrustFiles.prepare(authority: authority, in: directories, environment: environment)
         let inherited = ListenFile(in: snapshot.stateDirectory)
         var proxy = try ProxyURL(snapshot.proxy, inherited: inherited, running: session?.listen ?? [])
-        proxy.credentials =
-            session?.token.map { "\(RunToken.user):\($0.text)" } ?? ProxyURL.given(to: snapshot.proxy, inherited: inherited)
-        return ClientEnvironment(
-            proxy: proxy, bundle: bundle, authority: authority,
-            javaOptions: environment["JAVA_TOOL_OPTIONS"])
+        // What is printed may be kept in a file, and holds no password.
+        if let session {
+            proxy.credentials =
+                session.token.map { "\(RunToken.user):\($0.text)" } ?? ProxyURL.given(to: snapshot.proxy, inherited: inherited)
+        }
+        return ClientEnvironment(proxy: proxy, trust: trust, present: environment)
     }
 
     /// Programs run in other directories than this one.

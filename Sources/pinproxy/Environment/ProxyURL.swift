@@ -1,6 +1,7 @@
 internal import Configuration
 internal import EventLoop
-internal import Foundation
+internal import FoundationEssentials
+internal import Glibc
 internal import Proxy
 
 /// How programs of this machine reach the proxy.
@@ -52,7 +53,7 @@ struct ProxyURL: CustomStringConvertible {
         for name in variables {
             guard let value = ProcessInfo.processInfo.environment[name], let url = URLComponents(string: value),
                 let user = url.percentEncodedUser, let password = url.percentEncodedPassword, let host = url.host,
-                hosts.contains(host.trimmingCharacters(in: ["[", "]"])) || ["127.0.0.1", "localhost", "[::1]", "::1"].contains(host),
+                hosts.contains(host.filter { $0 != "[" && $0 != "]" }) || ["127.0.0.1", "localhost", "[::1]", "::1"].contains(host),
                 known.contains(where: { Int($0.port) == url.port })
             else { continue }
             return "\(user):\(password)"

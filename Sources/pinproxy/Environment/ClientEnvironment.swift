@@ -1,0 +1,108 @@
+internal import Configuration
+
+/// The variables that make a program use the proxy and trust its authority.
+struct ClientEnvironment {
+    typealias Variable = (name: String, value: String)
+
+    /// Where they lead.
+    let proxy: ProxyURL
+    /// In the order in which they are printed.
+    let variables: [Variable]
+
+    /// Programs on this machine are reached without the proxy.
+    static let direct = ["localhost", "127.0.0.1", "::1"]
+
+    /// - Parameters:
+    ///   - proxy: the proxy's URL.
+    ///   - present: the variables that there are: what others have written into those that hold more than one thing is kept.
+    init(proxy: ProxyURL, trust: TrustFiles, present: [String: String]) {
+        self.proxy = proxy
+        let url = proxy.description
+        let direct = Self.direct(present)
+        var variables: [Variable] = []
+        // Some programs know only the one spelling, some only the other.
+        for name in ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"] { variables += [(name, url), (name.lowercased(), url)] }
+        for name in ["NO_PROXY", "no_proxy"] { variables.append((name, direct.joined(separator: ","))) }
+        variables += Self.bundleNames.map { ($0, trust.bundle) } + Self.authorityNames.map { ($0, trust.authority) }
+        variables.append(("NODE_USE_ENV_PROXY", "1"))
+        let java = JavaOptions(proxy: proxy, store: trust.javaStore, direct: direct)
+        variables.append((JavaOptions.variable, java.merged(with: present[JavaOptions.variable])))
+        if let files = trust.configuration {
+            variables += [
+                ("WGETRC", files.wget), ("APT_CONFIG", files.apt),
+                ("HGRCPATH", MercurialPath.adding(files.mercurial, to: present)),
+                ("PHP_INI_SCAN_DIR", PHPDirectories.adding(files.phpDirectory, to: present["PHP_INI_SCAN_DIR"])),
+            ]
+        }
+        // git sends a name and a password only to a proxy that has refused it without, unless it is told which way to.
+        if proxy.credentials != nil { variables.append((Self.gitName, "basic")) }
+        self.variables = variables
+    }
+
+    private static let gitName = "GIT_HTTP_PROXY_AUTHMETHOD"
+    /// Programs that take the file in the place of the system's roots.
+    private static let bundleNames = [
+        "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "AWS_CA_BUNDLE",
+        "CARGO_HTTP_CAINFO", "PERL_LWP_SSL_CA_FILE", "HTTPLIB2_CA_CERTS", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+        "NIX_SSL_CERT_FILE", "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "HEX_CACERTS_PATH",
+    ]
+    /// Programs that add the authority to their own.
+    private static let authorityNames = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"]
+
+    /// The hosts that are reached without the proxy: those that the user has named, and this machine.
+    private static func direct(_ present: [String: String]) -> [String] {
+        var hosts: [String] = []
+        let written = [present["NO_PROXY"], present["no_proxy"]].compactMap { $0 }.flatMap { $0.split(separator: ",") }
+        for host in written.map({ String($0.trimming { $0 == " " }) }) + direct where !host.isEmpty && !hosts.contains(host) {
+            hosts.append(host)
+        }
+        return hosts
+    }
+
+    /// Whether the user's own NO_PROXY takes all hosts out.
+    var isBypassed: Bool { variables.contains { $0.name == "NO_PROXY" && $0.value.split(separator: ",").contains("*") } }
+
+    func warnIfBypassed() {
+        guard isBypassed else { return }
+        Standard.error("pinproxy: NO_PROXY is *: programs go round the proxy, and nothing is checked")
+    }
+
+    /// Lines for a shell to evaluate.
+    func exports(in shell: ShellSyntax) -> String { variables.map { shell.set($0.name, $0.value) }.joined() }
+
+    // MARK: The way back
+
+    /// Lines that undo what such lines have done, as far as it can be seen in the variables.
+    static func removal(from present: [String: String], in shell: ShellSyntax) -> String {
+        var lines: [String] = []
+        func restore(_ name: String, _ value: String?) {
+            guard present[name] != nil else { return }
+            lines.append(value.map { shell.set(name, $0) } ?? shell.unset(name))
+        }
+        let proxies = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"].flatMap { [$0, $0.lowercased()] }
+        for name in proxies + bundleNames + authorityNames + ["NODE_USE_ENV_PROXY", gitName] { restore(name, nil) }
+        for name in ["NO_PROXY", "no_proxy"] {
+            let rest = (present[name] ?? "").split(separator: ",").filter { !direct.contains(String($0)) }
+            restore(name, rest.isEmpty ? nil : rest.joined(separator: ","))
+        }
+        restore(JavaOptions.variable, JavaOptions.rest(of: present[JavaOptions.variable]))
+        if let wget = present["WGETRC"], ProgramFiles.isOurs(wget, "wgetrc") {
+            let own = ProgramFiles.origin(ofWgetrc: wget)
+            restore("WGETRC", own == (present["HOME"] ?? "") + "/.wgetrc" ? nil : own)
+        }
+        if let apt = present["APT_CONFIG"], ProgramFiles.isOurs(apt, "apt.conf") {
+            restore("APT_CONFIG", ProgramFiles.included(byAptConfiguration: apt))
+        }
+        restore("HGRCPATH", MercurialPath.rest(of: present))
+        restore("PHP_INI_SCAN_DIR", PHPDirectories.rest(of: present["PHP_INI_SCAN_DIR"]))
+        return lines.joined()
+    }
+}
+
+extension Substring {
+    fileprivate func trimming(_ isBlank: (Character) -> Bool) -> Substring {
+        var text = drop(while: isBlank)
+        while let last = text.last, isBlank(last) { text.removeLast() }
+        return text
+    }
+}
