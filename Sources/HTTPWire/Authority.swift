@@ -203,6 +203,14 @@ extension Authority {
         return other.host == host && other.kind == kind
     }
 
+    /// Whether a name of SNI is this authority's host, or that with this authority's port, as some clients send it. For where
+    /// nobody else looks the name up.
+    package func isNamedWithPort(_ name: String) -> Bool {
+        if isNamed(name) { return true }
+        guard name.contains(":"), case .success(let other) = Self.parse(name, defaultPort: nil) else { return false }
+        return other == self
+    }
+
     private func matchesParsed(_ field: Span<UInt8>, defaultPort: UInt16) -> Bool {
         if case .success(self) = Self.parse(field, defaultPort: defaultPort) { return true }
         return false

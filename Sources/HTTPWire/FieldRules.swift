@@ -112,7 +112,8 @@ extension RequestHead {
     /// Draws the conclusions at the head's end.
     mutating func finish(_ rules: FieldRules, length: Int, in bytes: Span<UInt8>) -> WireError? {
         if let defect = rules.framingDefect(version: version) { return WireError(defect, at: length) }
-        guard rules.host != nil || version == .http10 else { return WireError(.missingHost, at: length) }
+        // RFC 9112 section 3.2 wants one in any request. Some clients leave it out of CONNECT, whose target says all.
+        guard rules.host != nil || version == .http10 || method == .connect else { return WireError(.missingHost, at: length) }
         framing =
             if rules.isChunked { .chunked } else if let count = rules.contentLength { .length(count) } else { .none }
         if method == .connect, framing != .none, framing != .length(0) {

@@ -104,6 +104,18 @@ import Testing
         }
     }
 
+    /// Some clients put the port into SNI.
+    @Test(arguments: [
+        ("origin.test:8443", ["origin.test", "origin.test:8443", "Origin.test:8443"], ["origin.test:443", "other.test:8443", "origin.test:", "a@origin.test:8443"]),
+        ("127.0.0.1:443", ["127.0.0.1", "127.0.0.1:443"], ["127.0.0.1:444", "127.0.0.2:443"]),
+        ("[::1]:443", ["::1", "[::1]", "[::1]:443"], ["[::1]:444", "::1:443"]),
+    ])
+    func aNameMayHaveThePort(_ authority: String, _ good: [String], _ bad: [String]) throws {
+        let authority = try Authority.parse(authority, defaultPort: nil).get()
+        for name in good { #expect(authority.isNamedWithPort(name), "\(name)") }
+        for name in bad { #expect(!authority.isNamedWithPort(name), "\(name)") }
+    }
+
     @Test(arguments: [
         ("127.0.0.1:443", ["127.0.0.1"], ["127.0.0.2", "127.0.0.1:443", "127.1", "127.0.0.1.test", "[127.0.0.1]", "::1"]),
         (

@@ -120,6 +120,8 @@ import Testing
     @Test func requestsNeedAHostFrom11On() {
         #expect(request("GET / HTTP/1.1\r\n\r\n").defect == .missingHost)
         #expect(request("GET http://a/ HTTP/1.1\r\n\r\n").defect == .missingHost)
+        #expect(request("CONNECT a:443 HTTP/1.1\r\n\r\n").defect == nil)
+        #expect(request("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\nHost: b:443\r\n\r\n").defect == .repeatedHost)
         #expect(request("GET / HTTP/1.0\r\n\r\n").head != nil)
         #expect(request("GET / HTTP/1.1\r\nHost:\r\n\r\n").head?.host?.isEmpty == true)
     }

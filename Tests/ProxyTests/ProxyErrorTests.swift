@@ -143,6 +143,7 @@ private struct Answer {
         #expect(answer.status == 400)
         #expect(answer.fields["Content-Length"] == "\(answer.body.count)")
         #expect(String(decoding: answer.body, as: UTF8.self).contains("pinproxy exec --"))
+        #expect(String(decoding: answer.body, as: UTF8.self).contains("pinproxy ca install --nss"))
         #expect(String(decoding: answer.body, as: UTF8.self).contains("export HTTPS_PROXY=https://192.0.2.1:9"))
     }
 }

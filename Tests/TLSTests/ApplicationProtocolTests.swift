@@ -29,6 +29,8 @@ import Testing
         guard let chosen = example.chosen else {
             #expect(client.kind == .alertReceived(120))
             #expect(server.kind == .noSharedApplicationProtocol)
+            let offer = example.offered.joined(separator: ", ")
+            #expect(server.message?.contains("offers \(offer) by ALPN") == true, "\(String(describing: server.message))")
             return
         }
         try client.get()

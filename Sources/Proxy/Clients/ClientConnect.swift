@@ -117,7 +117,7 @@ extension ClientConnection {
         if holdsBack({ [unowned self] in secured(result) }) { return }
         switch result {
         case .success:
-            if let name = server.stream.withTLS({ $0.clientServerName }) ?? nil, !(asked ?? route.authority).isNamed(name) {
+            if let name = server.stream.withTLS({ $0.clientServerName }) ?? nil, !(asked ?? route.authority).isNamedWithPort(name) {
                 handshakeNamed(name)
             }
             handshakeEnded()
@@ -126,10 +126,16 @@ extension ClientConnection {
             state = .inside(route)
             server.serve()
         case .failure(let error):
-            let cause = "the client's TLS handshake failed: \(error)"
+            let cause = "the client's TLS handshake failed: \(error)\(advice(on: error))"
             identity.run?.refused(cause, asking: record.authority)
             fail(cause)
         }
+    }
+
+    private func advice(on error: StreamError) -> String {
+        guard case .tls(let failure) = error, failure.kind == .noSharedApplicationProtocol else { return "" }
+        return "; http/1.1 is what is spoken here (not HTTP/2 yet): offer it too, or let the host pass unopened, its pins still "
+            + "verified, with action: verify-tunnel"
     }
 
     // MARK: Tunnels

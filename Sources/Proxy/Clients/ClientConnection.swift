@@ -35,6 +35,8 @@ final class ClientConnection {
     /// Its socket is the one that was accepted, and counts under `limits.clients`.
     let isCounted: Bool
     let place: ClientPlace
+    /// The proxy's as this client reaches it, where its socket doesn't tell.
+    private let ownURL: String?
     let server: HTTP1Server
     private let stream: ByteStream
     var state = State.open
@@ -58,7 +60,7 @@ final class ClientConnection {
 
     /// - Parameter ended: called once, when the connection is over.
     init(
-        worker: WorkerContext, stream: ByteStream, peer: SocketAddress, isCounted: Bool,
+        worker: WorkerContext, stream: ByteStream, peer: SocketAddress, isCounted: Bool, url: String? = nil,
         ended: @escaping (ClientConnection) -> Void
     ) {
         self.ended = ended
@@ -66,6 +68,7 @@ final class ClientConnection {
         self.stream = stream
         self.peer = peer
         self.isCounted = isCounted
+        ownURL = url
         place = ClientPlace(of: peer.ip)
         server = HTTP1Server(stream: stream, session: worker.session, settings: worker.serverSettings)
         server.owner = self
@@ -142,7 +145,7 @@ final class ClientConnection {
 
     private func performRequest() {
         switch server.readRequest({ RequestDestination.of($0.head, $0.bytes) }) {
-        case .proxyItself: server.refuseRequest(.askedForProxyItself(url: server.url))
+        case .proxyItself: server.refuseRequest(.askedForProxyItself(url: ownURL ?? server.url))
         case .malformed(let error):
             record.forgetPath()
             server.refuseRequest(.badAuthority(error))

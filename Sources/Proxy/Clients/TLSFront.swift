@@ -9,6 +9,8 @@ import Transport
 /// own TLS, inside CONNECT, needs no second way of reading. The copy costs only those who ask for it.
 final class TLSFront: ByteStreamOwner {
     private let loop: EventLoop
+    /// The end of the client's connection that is ours.
+    var localAddress: SocketAddress? { stream.localAddress }
     private let stream: ByteStream
     private let slabs: SlabPool
     private let idleNanoseconds: UInt64

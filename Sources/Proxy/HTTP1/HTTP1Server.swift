@@ -247,6 +247,7 @@ final class HTTP1Server: ByteStreamOwner {
         case .incomplete: return false
         case .tooLarge: refuse(.requestHeadTooLarge(settings.requestHead))
         case .tooManyFields: refuse(.tooManyRequestFields)
+        case .malformed where beginsTLS: refuse(.tlsToPlainPort)
         case .malformed(let error):
             let defect = readRequest { RequestDestination.targetDefect(behind: error, $0.head, $0.bytes) }
             refuse(defect.map(ProxyError.badConnectTarget) ?? .badRequest(error))
@@ -259,6 +260,12 @@ final class HTTP1Server: ByteStreamOwner {
             owner.received(by: self)
         }
         return true
+    }
+
+    /// What came in the place of a request is a TLS handshake (RFC 8446 section 5.1).
+    private var beginsTLS: Bool {
+        let bytes = requests.unread
+        return !stream.isSecure && bytes.count > 1 && bytes[0] == 22 && bytes[1] == 3
     }
 
     func noteRequest() {

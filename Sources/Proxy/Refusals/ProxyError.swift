@@ -13,6 +13,7 @@ enum ProxyError {
     case badAuthority(HTTPWire.AuthorityError)
     case badConnectTarget(ConnectTargetDefect)
     case badMaxForwards
+    case tlsToPlainPort
     case requestHeadTooLarge(Int)
     case tooManyRequestFields
     case requestStalled(after: Duration)
@@ -133,6 +134,11 @@ enum ProxyError {
             Self.clientError(
                 400, "Bad Max-Forwards", "http_request_error",
                 "Max-Forwards of OPTIONS and TRACE must be one decimal number (RFC 9110 section 7.6.2)")
+        case .tlsToPlainPort:
+            Self.clientError(
+                400, "TLS spoken to a plain port", "http_request_error",
+                "the client speaks TLS with this port, which speaks plain HTTP: write http:// and not https:// for the proxy "
+                    + "itself (HTTPS_PROXY=http://HOST:PORT), or let the port speak TLS (proxy.tls)")
         case .requestHeadTooLarge(let limit):
             Self.clientError(
                 431, "Request header fields too large", "http_request_error",

@@ -15,6 +15,10 @@ enum UsagePage {
 
         # by hand; the program must trust the proxy's authority too (pinproxy ca show --pem)
         export HTTPS_PROXY=\(url)
+
+        # a browser: let it trust the authority (for the whole machine: sudo pinproxy ca install), and enter
+        # \(url) as its proxy for HTTP and HTTPS
+        pinproxy ca install --nss
         """
     }
 

@@ -58,7 +58,8 @@ final class Worker {
         let stream = ByteStream(loop: context.loop, descriptor: socket)
         if let front { stream.aborted = { [weak front] in front?.stop() } }
         let client = ClientConnection(
-            worker: context, stream: stream, peer: peer, isCounted: front == nil
+            worker: context, stream: stream, peer: peer, isCounted: front == nil,
+            url: front.flatMap { $0.localAddress.map { "https://\($0)" } }
         ) { [unowned self] in remove($0) }
         clients[ObjectIdentifier(client)] = client
         _ = peak.changed(to: connections)

@@ -13,6 +13,19 @@ struct ApplicationProtocols: Sendable {
         wire = self.names.flatMap { [UInt8($0.count)] + $0 }
     }
 
+    /// What a client offered, for people: the first few, of each what is printable ASCII.
+    static func shown(_ offered: UnsafeBufferPointer<UInt8>) -> [String] {
+        var names: [String] = []
+        var start = 0
+        while start < offered.count, names.count < 8 {
+            let end = start + 1 + Int(offered[start])
+            guard end <= offered.count else { break }
+            names.append(String(decoding: offered[start + 1..<end].map { (0x21...0x7E).contains($0) ? $0 : UInt8(ascii: "?") }, as: UTF8.self))
+            start = end
+        }
+        return names
+    }
+
     /// The range, within what the client offered, of the name that we like best.
     func select(from offered: UnsafeBufferPointer<UInt8>) -> Range<Int>? {
         for name in names {

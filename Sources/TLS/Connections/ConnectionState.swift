@@ -13,6 +13,8 @@ final class ConnectionState {
     private(set) var clientServerName: String?
     /// The server has asked for a certificate of ours.
     private(set) var isCertificateRequested = false
+    /// What the client offered by ALPN, of which nothing is spoken here.
+    private(set) var refusedProtocols: [String] = []
     /// The alert with which the peer ended the connection.
     var fatalAlert: UInt8?
 
@@ -178,7 +180,9 @@ final class ConnectionState {
             return SSL_TLSEXT_ERR_NOACK
         }
         guard !protocols.names.isEmpty else { return SSL_TLSEXT_ERR_NOACK }
-        guard let choice = protocols.select(from: UnsafeBufferPointer(start: offered, count: Int(count))) else {
+        let names = UnsafeBufferPointer(start: offered, count: Int(count))
+        guard let choice = protocols.select(from: names) else {
+            of(connection)?.refusedProtocols = ApplicationProtocols.shown(names)
             return SSL_TLSEXT_ERR_ALERT_FATAL
         }
         output?.pointee = offered + choice.lowerBound

@@ -181,7 +181,7 @@ package struct TLSConnection: ~Copyable {
             return .failed(systemError == 0 ? .unexpectedEOF : .system(systemError))
         default:
             isBroken = true
-            let error = TLSError.fromQueue(rejected: state.rejected)
+            let error = TLSError.fromQueue(rejected: state.rejected).naming(state.refusedProtocols)
             if case .alertReceived(let alert) = error.kind { state.fatalAlert = alert }
             return .failed(error)
         }

@@ -40,6 +40,13 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
         self.openSSLCode = openSSLCode
     }
 
+    /// The same, where it is about application protocols, with those that were offered.
+    func naming(_ offered: [String]) -> TLSError {
+        guard kind == .noSharedApplicationProtocol, !offered.isEmpty else { return self }
+        return TLSError(
+            kind, "the peer offers \(offered.joined(separator: ", ")) by ALPN, and nothing of that is spoken here", openSSLCode: openSSLCode)
+    }
+
     /// A failure of our own preparations, from the error queue.
     static func setup(_ what: String) -> TLSError {
         let code = OpenSSLErrorQueue.take()

@@ -1,0 +1,70 @@
+import Foundation
+import TestAuthority
+import Testing
+
+/// Clients that do something else than the RFCs say, where nothing disagrees; and what is said to those that can't be served.
+@Suite(.sharedBed(OriginBed.prepare), .timeLimit(.minutes(2)))
+struct PeculiarClientTests {
+    let shared: SharedBed
+
+    init() throws {
+        shared = try sharedBed()
+    }
+
+    /// lftp leaves Host out of CONNECT.
+    @Test func aConnectWithoutHost() async throws {
+        let connection = try RawConnection(to: shared.proxy)
+        try await connection.send("CONNECT \(shared.authority) HTTP/1.1\r\n\r\n")
+        #expect(try await connection.response().status == 200)
+        // Any other request needs one.
+        let other = try RawConnection(to: shared.proxy)
+        try await other.send("GET \(shared.plainURL)/echo HTTP/1.1\r\n\r\n")
+        #expect(try await other.response().status == 400)
+    }
+
+    /// wrk, hey, lynx, w3m and others put into SNI what they have.
+    @Test(arguments: [("PORT", 200), ("1", 421)]) func aPortInSNI(port: String, status: Int) async throws {
+        let name = "\(OriginBed.name):\(port == "PORT" ? "\(shared.originPort)" : port)"
+        let run = try await shared.bed.run(
+            [
+                "timeout", "30", "openssl", "s_client", "-quiet", "-proxy", "\(shared.proxy.address):\(shared.proxy.port)", "-connect",
+                shared.authority, "-servername", name,
+            ], input: Array("GET /echo HTTP/1.1\r\nHost: \(shared.authority)\r\nConnection: close\r\n\r\n".utf8))
+        #expect(run.output.hasPrefix("HTTP/1.1 \(status) "), "\(run)")
+        if status == 421 { #expect(run.output.contains("for \(shared.authority) by CONNECT, but its SNI names \(name)"), "\(run)") }
+    }
+
+    @Test func whatAClientOfHTTP2IsTold() async throws {
+        let direct = try await shared.bed.run([
+            "timeout", "30", "openssl", "s_client", "-proxy", "\(shared.proxy.address):\(shared.proxy.port)", "-connect", shared.authority, "-alpn",
+            "h2,h2c",
+        ])
+        #expect(!direct.succeeded)
+        let line = try await shared.proxy.events.first("exchange") { $0["cause"]?.contains("ALPN") == true }
+        #expect(line["cause"]?.contains("offers h2, h2c by ALPN") == true, "\(line)")
+        #expect(line["cause"]?.contains("action: verify-tunnel") == true, "\(line)")
+    }
+
+    @Test func tlsToThePlainPort() async throws {
+        let run = try await shared.bed.run([
+            "timeout", "30", "openssl", "s_client", "-connect", "\(shared.proxy.address):\(shared.proxy.port)",
+        ])
+        #expect(!run.succeeded)
+        let line = try await shared.proxy.events.first("exchange") { $0["cause"]?.contains("speaks TLS with this port") == true }
+        #expect(line["status"] == "400" && line["cause"]?.contains("proxy.tls") == true, "\(line)")
+    }
+
+    @Test func thePageShowsTheProxysAddress() async throws {
+        let plain = try await shared.bed.run(["curl", "-sS", "--noproxy", "*", shared.proxy.url + "/"])
+        #expect(plain.output.contains("export HTTPS_PROXY=\(shared.proxy.url)\n"), "\(plain)")
+        try await withTestBed { bed in
+            let held = try TestRoots().chain("127.0.0.1")
+            try bed.file("proxy/proxy.pem", held.pem)
+            try bed.file("proxy/proxy.key", held.keyPEM)
+            let proxy = try await ProxyProcess(
+                in: bed, trust: nil, sections: ["proxy": ["tls: {certificate: proxy.pem, private_key: proxy.key}"]])
+            let run = try await bed.run(["curl", "-sSk", "--noproxy", "*", "https://127.0.0.1:\(proxy.port)/"])
+            #expect(run.output.contains("export HTTPS_PROXY=https://127.0.0.1:\(proxy.port)\n"), "\(run)")
+        }
+    }
+}
