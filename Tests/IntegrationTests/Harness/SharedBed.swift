@@ -10,6 +10,8 @@ struct SharedBed: Sendable {
     /// The Python origins, over TLS and plain, where the suite has them.
     var origin: PythonPeer?
     var plainOrigin: PythonPeer?
+    /// Of other origins, by their names.
+    var ports: [String: UInt16] = [:]
 }
 
 /// Sets a suite's programs up before its first test and ends them after its last.

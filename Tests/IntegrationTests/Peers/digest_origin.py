@@ -1,20 +1,43 @@
 """An origin that wants Digest (RFC 7616, SHA-256, qop=auth) of user "ann" with password "secret", and answers with what it
-got: method, path, content type, body. The nonce is new for each challenge and used once."""
+got: method, path, content type, body. The nonce is new for each challenge and used once, but below
+
+    /counted/   a nonce may be used again, each count once
+    /session/   the same, with SHA-256-sess
+    /next/      each response names the next nonce
+    /stale/     every nonce is stale
+
+and below /basic/ it wants Basic."""
 
 import argparse
+import base64
 import hashlib
 import http.server
 import json
 import re
 import secrets
 import ssl
+import threading
 
 REALM = "peers"
 nonces = set()
+used = set()
+lock = threading.Lock()
+
+
+def say(event, **fields):
+    with lock:
+        print(json.dumps({"event": event, **fields}), flush=True)
 
 
 def digest(*parts):
     return hashlib.sha256(":".join(parts).encode()).hexdigest()
+
+
+def new_nonce():
+    nonce = secrets.token_hex(16)
+    with lock:
+        nonces.add(nonce)
+    return nonce
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -22,16 +45,36 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def allowed(self):
         header = self.headers.get("Authorization", "")
-        if not header.startswith("Digest "):
+        say("asked", path=self.path, scheme=header.split(" ")[0])
+        if self.path.startswith("/basic/"):
+            return header == "Basic " + base64.b64encode(b"ann:secret").decode()
+        if not header.startswith("Digest ") or self.path.startswith("/stale/"):
             return False
         given = dict(re.findall(r'(\w+)="?([^",]*)"?', header))
-        if given.get("uri") != self.path or given.get("nonce") not in nonces:
+        use = (given.get("nonce"), given.get("nc"))
+        with lock:
+            if given.get("uri") != self.path or given.get("nonce") not in nonces:
+                return False
+            if not self.path.startswith(("/counted/", "/session/")):
+                nonces.discard(given["nonce"])
+            is_new = use not in used
+            used.add(use)
+        if not is_new:
+            say("replayed", use=use)
             return False
-        nonces.discard(given["nonce"])
+        secret = digest("ann", REALM, "secret")
+        if self.path.startswith("/session/"):
+            secret = digest(secret, given["nonce"], given["cnonce"])
         wanted = digest(
-            digest("ann", REALM, "secret"), given["nonce"], given["nc"], given["cnonce"], given["qop"],
-            digest(self.command, self.path))
+            secret, given["nonce"], given["nc"], given["cnonce"], given["qop"], digest(self.command, self.path))
         return wanted == given["response"]
+
+    def challenge(self):
+        if self.path.startswith("/basic/"):
+            return f'Basic realm="{REALM}"'
+        session = "-sess" if self.path.startswith("/session/") else ""
+        stale = ", stale=true" if self.path.startswith("/stale/") else ""
+        return f'Digest realm="{REALM}", nonce="{new_nonce()}", qop="auth", algorithm=SHA-256{session}{stale}'
 
     def answer(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
@@ -40,30 +83,35 @@ class Handler(http.server.BaseHTTPRequestHandler):
             text = json.dumps({"method": self.command, "path": self.path, "body": body, **fields}).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
+            if self.path.startswith("/next/"):
+                self.send_header("Authentication-Info", f'nextnonce="{new_nonce()}"')
         else:
-            nonce = secrets.token_hex(16)
-            nonces.add(nonce)
             text = b"who are you?"
             self.send_response(401)
-            self.send_header("WWW-Authenticate", f'Digest realm="{REALM}", nonce="{nonce}", qop="auth", algorithm=SHA-256')
+            self.send_header("WWW-Authenticate", self.challenge())
             self.send_header("Content-Type", "text/plain")
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
 
-    do_GET = do_POST = answer
+    do_GET = do_POST = do_PUT = answer
 
     def log_message(self, *arguments):
         pass
 
 
+class Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 256
+
+
 parser = argparse.ArgumentParser()
-parser.add_argument("--certificate", required=True)
-parser.add_argument("--key", required=True)
+parser.add_argument("--certificate")
+parser.add_argument("--key")
 options = parser.parse_args()
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain(options.certificate, options.key)
-server.socket = context.wrap_socket(server.socket, server_side=True)
-print(json.dumps({"event": "ready", "port": server.server_address[1]}), flush=True)
+server = Server(("127.0.0.1", 0), Handler)
+if options.certificate:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(options.certificate, options.key)
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+say("ready", port=server.server_address[1])
 server.serve_forever()

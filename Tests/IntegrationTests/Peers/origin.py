@@ -165,6 +165,23 @@ def answer(peer, argument):
     peer.send(base64.urlsafe_b64decode(argument.split("/")[-1]))
 
 
+def repeat(peer, _):
+    """What it is sent is the whole answer."""
+    peer.send(b"".join(peer.body()))
+
+
+def redirect(peer, argument):
+    """/redirect/STATUS,STATUS…/REST: one redirect after another, then to /REST; 0 for the last status: to itself."""
+    for _ in peer.body():
+        pass
+    statuses, rest = argument.split("/", 1)
+    first, _, others = statuses.partition(",")
+    if first == "0":
+        return peer.answer("again", "302 Found", f"Location: {peer.target}\r\n")
+    location = f"/redirect/{others}/{rest}" if others else f"/{rest}"
+    peer.answer("elsewhere", f"{first} Elsewhere", f"Location: {location}\r\nSet-Cookie: hop=1\r\n")
+
+
 def held_answer(peer, argument):
     """/held-answer/NAME/KIND/BASE64URL: these bytes; after /release/NAME the end (KIND close) or a cut (KIND cut)."""
     name, kind, text = argument.split("/")
@@ -430,7 +447,7 @@ PATHS = {
     "not-modified": not_modified, "head-length": head_length, "close-when-idle": close_when_idle,
     "die": die, "die-when-reused": die_when_reused, "die-and-stall": die_and_stall, "cut-short": cut_short,
     "early-reset": early_reset, "login": login, "raw": raw, "upgrade": upgrade, "hold": hold,
-    "release": release_held, "silent": silent, "received": received, "answer": answer, "held-answer": held_answer,
+    "release": release_held, "silent": silent, "received": received, "answer": answer, "repeat": repeat, "redirect": redirect, "held-answer": held_answer,
     "held-gone": held_gone, "endless": endless, "array": array,
 }
 

@@ -1,0 +1,161 @@
+import Foundation
+import TestAuthority
+import Testing
+
+/// `session.resume`: a download that breaks off is continued inside the proxy, or fails so that everybody sees it.
+@Suite(.sharedBed(DownloadBed.prepare), .timeLimit(.minutes(5)))
+struct DownloadTests {
+    let shared: SharedBed
+
+    init() throws { shared = try sharedBed() }
+
+    private func curl(_ arguments: [String]) async throws -> Run {
+        try await shared.bed.curl(via: shared.proxy, ["-w", "%{http_code} %{size_download}"] + arguments)
+    }
+
+    private func url(_ path: String, host: String = "breaking.test") -> String { "https://\(host):\(shared.originPort)\(path)" }
+
+    /// What the origin was asked until now.
+    private func asked(_ path: String) async throws -> [LogEvent] {
+        // What it says of this comes after all that it has said.
+        let mark = "/good/1/1/\(UUID().uuidString)"
+        _ = try await curl(["-o", "/dev/null", url(mark)])
+        _ = try await shared.origin!.events.first("asked") { $0["path"] == mark }
+        return shared.origin!.events.all("asked").filter { $0["path"] == path }
+    }
+
+    /// Whether a file holds the first bytes that the origin has.
+    private func isRight(_ file: String, _ length: Int) async throws -> Bool {
+        let script = """
+            import hashlib, sys
+            block = b"".join(hashlib.sha256(b"%d" % i).digest() for i in range(1 << 15))
+            data, n = open(sys.argv[1], "rb").read(), int(sys.argv[2])
+            print(data == (block * (n // len(block) + 1))[:n])
+            """
+        return try await shared.bed.run([PythonPeer.python, "-c", script, file, "\(length)"]).output == "True"
+    }
+
+    @Test(arguments: ["good", "closes", "date", "busy"]) func aBrokenDownloadArrivesWhole(_ kind: String) async throws {
+        let length = 5_000_000
+        let path = "/\(kind)/1500000/\(length)/whole"
+        let file = shared.bed.path("whole-\(kind)")
+        let run = try await curl(["-o", file, url(path)])
+        #expect(run.succeeded && run.output == "200 \(length)", "\(run)")
+        #expect(try await isRight(file, length))
+        let requests = try await asked(path)
+        #expect(requests.count >= 4 && requests[0]["range"] == "" && requests[1]["range"] != "", "\(requests)")
+        #expect(requests.dropFirst().allSatisfy { $0["if_range"] != "" })
+        // Each break is in the log, the exchange once.
+        let line = try await shared.proxy.events.first("exchange") { $0["path"] == path }
+        #expect(line["status"] == "200")
+        #expect(shared.proxy.events.all("exchange").count { $0["path"] == path } == 1)
+        #expect(!shared.proxy.events.all("download.resume").isEmpty)
+    }
+
+    /// What the download was begun with is of no use any more when it breaks off.
+    @Test func newChallengesAreAnsweredOnTheWay() async throws {
+        let length = 2_000_000
+        let path = "/expires/600000/\(length)/whole"
+        let file = shared.bed.path("expires")
+        let run = try await curl(["-o", file, url(path, host: "guarded.test")])
+        #expect(run.succeeded && run.output == "200 \(length)", "\(run)")
+        #expect(try await isRight(file, length))
+        // Without credentials it is the client's.
+        let open = try await curl(["-o", "/dev/null", url(path)])
+        #expect(open.output.hasPrefix("401 "), "\(open)")
+    }
+
+    /// The client never takes a part for the whole, and never gets another byte than the origin's.
+    @Test(arguments: [
+        "weak", "plain", "changed", "ignores", "version", "earlier", "later", "shorter", "longer", "whole-length", "no-range", "nonsense",
+        "multipart", "gone", "refused", "moved",
+    ])
+    func aLyingOriginFailsVisibly(_ kind: String) async throws {
+        let length = 400_000
+        let path = "/\(kind)/150000/\(length)/lie"
+        let file = shared.bed.path("lie-\(kind)")
+        let run = try await curl(["-o", file, url(path)])
+        #expect(!run.succeeded, "\(run)")
+        let got = (try FileManager.default.attributesOfItem(atPath: file)[.size] as? Int) ?? 0
+        let isRight = try await isRight(file, got)
+        #expect(got <= 150_000 && isRight, "\(run)")
+        let requests = try await asked(path)
+        #expect(requests.count == (["weak", "plain"].contains(kind) ? 1 : 2), "\(requests)")
+        let line = try await shared.proxy.events.first("exchange") { $0["path"] == path }
+        #expect(line["cause"] != nil, "\(line)")
+    }
+
+    @Test func resumeCanBeTurnedOff() async throws {
+        let run = try await curl(["-o", shared.bed.path("off"), url("/good/150000/400000/off", host: "off.test")])
+        #expect(!run.succeeded, "\(run)")
+        #expect(try await asked("/good/150000/400000/off").count == 1)
+    }
+
+    /// An origin that answers nothing more is given up after a bounded number of tries.
+    @Test func triesAreBounded() async throws {
+        let path = "/silent/150000/400000/bounded"
+        let run = try await curl(["--max-time", "120", "-o", shared.bed.path("bounded"), url(path)])
+        #expect(!run.succeeded && !run.errors.contains("timed out"), "\(run)")
+        let count = try await asked(path).count
+        #expect((3...20).contains(count), "\(count)")
+    }
+
+    /// What the client asked for in part is the client's to continue, and so is another method.
+    @Test func onlyAWholeGETIsContinued() async throws {
+        let path = "/good/150000/400000/own"
+        let run = try await curl(["-r", "100000-", "-o", shared.bed.path("own"), url(path)])
+        #expect(!run.succeeded, "\(run)")
+        #expect(try await asked(path).count == 1)
+    }
+
+    @Test func manyAtATimeArriveWhole() async throws {
+        let length = 1_000_000
+        let run = try await shared.bed.curl(
+            via: shared.proxy,
+            ["-Z", "--parallel-max", "8", "-o", shared.bed.path("many-#1"), "-w", "%{http_code} %{size_download}\n", url("/good/300000/\(length)/many-[1-16]")])
+        #expect(run.output.split(separator: "\n") == Array(repeating: "200 \(length)", count: 16), "\(run)")
+        for number in 1...16 { #expect(try await isRight(shared.bed.path("many-\(number)"), length)) }
+    }
+
+    /// A slow reader holds the download back, and neither the proxy's memory nor the rest of the body grows for it.
+    @Test func memoryStaysFlat() async throws {
+        let length = 96_000_000
+        let before = try shared.proxy.residentMemory()
+        let run = try await curl(["-o", "/dev/null", url("/good/7000000/\(length)/flat")])
+        #expect(run.succeeded && run.output == "200 \(length)", "\(run)")
+        let grown = try shared.proxy.peakMemory() - before
+        #expect(grown < 24 << 20 || Sanitizer.isOn, "\(grown)")
+    }
+
+    @Test func aClientThatLeavesEndsIt() async throws {
+        let path = "/good/3000000/60000000/left"
+        let run = try await curl(["--limit-rate", "4M", "--max-filesize", "1", "-o", "/dev/null", url(path)])
+        #expect(!run.succeeded)
+        _ = try await shared.proxy.events.first("exchange") { $0["path"] == path }
+        // Nobody asks for more once it is over.
+        let count = try await asked(path).count
+        #expect(try await asked(path).count == count)
+    }
+}
+
+private enum DownloadBed {
+    @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
+        let roots = try TestRoots()
+        let names = ["breaking.test", "off.test", "guarded.test"]
+        let chain = ServedChain(try roots.intermediate.issue(TestRoots.template(names)))
+        let origin = try await PythonPeer(
+            in: bed, script: "breaking_origin.py",
+            ["--certificate", try bed.file("breaking.pem", chain.pem), "--key", try bed.file("breaking.key", chain.keyPEM)])
+        try bed.file("proxy/secret", "geheim\n")
+        let proxy = try await ProxyProcess(
+            in: bed,
+            pins: """
+                hosts:
+                  - {match: off.test, session: {resume: false}}
+                  - {match: guarded.test, session: {credentials: {user: ann, password_file: secret}}}
+
+                """, trust: roots.write(to: bed),
+            hosts: Dictionary(uniqueKeysWithValues: names.map { ($0, "127.0.0.1") }))
+        return SharedBed(bed: bed, proxy: proxy, originPort: origin.port, origin: origin)
+    }
+}
