@@ -3,9 +3,5 @@
 enum UnsupportedKeys {
     static let ofThisVersion: Set<String> = [
         "clients",
-        "session.timeout",
-        "session.base_url",
-
-
     ]
 }

@@ -35,6 +35,8 @@ package final class Relay: ByteStreamOwner {
     private var deadline: Deadline?
     /// Runs while the proxy stops.
     private var quiet: Deadline?
+    /// Where a time without a byte ends it.
+    private var silence: Silence?
     private var completion: ((Ending) -> Void)?
     /// The origin takes no more; what it had sent is still carried.
     private var upstreamFailure: StreamError?
@@ -96,6 +98,30 @@ package final class Relay: ByteStreamOwner {
         quiet.set(afterNanoseconds: quietNanoseconds)
     }
 
+    /// Ends it once nothing has moved in either direction for so long. To be called before ``start()``.
+    package func endWhenSilent(forNanoseconds nanoseconds: UInt64, because cause: String) {
+        let deadline = Deadline(loop: loop) { [unowned self] in cancel(because: cause) }
+        silence = Silence(deadline: deadline, nanoseconds: nanoseconds)
+        deadline.set(afterNanoseconds: nanoseconds)
+    }
+
+    private struct Silence {
+        let deadline: Deadline
+        let nanoseconds: UInt64
+        var moved: UInt64 = 0
+    }
+
+    /// Bytes that were read or written on either side.
+    private var moved: UInt64 {
+        2 &* (up.carried &+ down.carried) &+ UInt64(up.buffer.count) &+ UInt64(down.buffer.count)
+    }
+
+    private func noteMovement() {
+        guard let silence, silence.moved != moved else { return }
+        self.silence?.moved = moved
+        silence.deadline.set(afterNanoseconds: silence.nanoseconds)
+    }
+
     package func cancel(because cause: String) { finish(.cancelled(because: cause)) }
 
     /// Leaves both sides alone: the peers feel back-pressure and nothing else.
@@ -104,12 +130,14 @@ package final class Relay: ByteStreamOwner {
         downstream.wantsRead = false
         upstream.wantsRead = false
         deadline?.clear()
+        silence?.deadline.clear()
     }
 
     /// Goes on with the next byte of each side.
     package func resume() {
         guard isSuspended else { return }
         isSuspended = false
+        if let silence { silence.deadline.set(afterNanoseconds: silence.nanoseconds) }
         if delivery != nil { return resetWhenDelivered() }
         carryUp(readable: true)
         if completion != nil { carryDown(readable: true) }
@@ -152,6 +180,7 @@ package final class Relay: ByteStreamOwner {
     }
 
     private func progressed() {
+        if silence != nil { noteMovement() }
         if let upstreamFailure {
             if down.done { return upstreamFailed(upstreamFailure) }
             deadline?.set(afterNanoseconds: halfClosedNanoseconds)
@@ -230,6 +259,7 @@ package final class Relay: ByteStreamOwner {
         self.completion = nil
         deadline = nil
         quiet = nil
+        silence = nil
         switch ending {
         case .completed:
             downstream.stop()

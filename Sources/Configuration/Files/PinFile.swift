@@ -70,6 +70,7 @@ struct PinFile {
                 places[later],
                 "match: \(entries[later].pattern.inBothForms) already has the entry in line \(places[first].line)")
         }
+        BaseURLChecks(hosts: table, defaultAction: defaults.action, findings: root.findings).run()
         return table
     }
 }

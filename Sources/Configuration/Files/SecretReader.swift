@@ -24,8 +24,10 @@ struct SecretReader {
     let file: String
 
     /// `{user: NAME, password_file: FILE}`.
-    func credentials(_ value: YAMLValue, _ key: String) -> Credentials? {
+    /// - Parameter more: reads what else may be written there.
+    func credentials(_ value: YAMLValue, _ key: String, and more: (Section) -> Void = { _ in }) -> Credentials? {
         let fields = section.element(key, value)
+        more(fields)
         defer { fields.finish() }
         guard case .mapping = value.content else { return nil }
         let user = fields.required("user", of: value, key) { fields.scalar($0, "user", .text) }

@@ -1,6 +1,27 @@
 internal import Serialization
 internal import Session
 
+/// Ways of writing credentials by which others may get them.
+package enum UnsafeCredentials: CaseIterable, CustomStringConvertible {
+    case overHTTP, everywhere
+
+    /// As `check` and the log say it.
+    package var description: String {
+        switch self {
+        case .overHTTP:
+            "insecure: allow_http answers challenges over http:// too, where whoever is on the way can read the password"
+        case .everywhere: "insecure: credentials in defaults are sent to whatever host asks for them"
+        }
+    }
+
+    package var fix: String {
+        switch self {
+        case .overHTTP: "remove allow_http, and use the host over https://"
+        case .everywhere: "write them in the entries of the hosts that are to have them"
+        }
+    }
+}
+
 extension RuleBlockReader {
     func session(_ section: Section) -> WrittenTable<SessionRules> {
         let table = TableReader<SessionRules>(in: section)
@@ -9,7 +30,7 @@ extension RuleBlockReader {
         table.key(.maxRedirects, \.maxRedirects, .integer(1...100))
         table.key(.locationField, \.locationField, .bool)
         table.optional(.credentials, \.credentials) { value in
-            SecretReader(section: table.section, file: file).credentials(value, "credentials")
+            challengeCredentials(value, in: table.section)
         }
         table.key(.resume, \.resume, .bool)
         table.key(.coalesce, \.coalesce, .bool)
@@ -32,5 +53,17 @@ extension RuleBlockReader {
             }
         }
         return table.finish()
+    }
+
+    /// `{user: NAME, password_file: FILE, allow_http: BOOL}`.
+    private func challengeCredentials(_ value: YAMLValue, in section: Section) -> ChallengeCredentials? {
+        if case .defaults = owner { section.warning(value, "\(UnsafeCredentials.everywhere)") }
+        var allowsHTTP = false
+        let credentials = SecretReader(section: section, file: file).credentials(value, "credentials") { fields in
+            allowsHTTP = fields.read("allow_http", .bool) ?? false
+            guard allowsHTTP, let place = fields.value("allow_http") else { return }
+            fields.warning(place, "\(UnsafeCredentials.overHTTP)")
+        }
+        return credentials.map { ChallengeCredentials($0, allowsHTTP: allowsHTTP) }
     }
 }

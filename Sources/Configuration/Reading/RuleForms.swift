@@ -46,7 +46,7 @@ extension Form where Value == BaseURL {
             let isDotted = path.split(separator: "/").contains { [".", ".."].contains($0.lowercased().replacing("%2e", with: ".")) }
             if isDotted { return .failure(Reason("the path contains . or ..; write the path that is meant")) }
             return Authority.parse(String(written), defaultPort: isSecure ? 443 : 80)
-                .map { BaseURL(isSecure: isSecure, host: $0.host, port: $0.port, path: path.isEmpty ? "/" : String(path)) }
+                .map { BaseURL(isSecure: isSecure, authority: $0, path: path.isEmpty ? "/" : String(path)) }
                 .mapError { Reason("\(text.debugDescription): \($0)") }
         }
     }

@@ -6,7 +6,7 @@ final class Section {
     /// As people would call it, e.g. `proxy`; empty for the whole file.
     private let name: String
     private let file: String
-    private let findings: Findings
+    let findings: Findings
     private let pairs: [YAMLPair]
     /// The mapping itself; nil if it isn't written.
     let start: YAMLValue?

@@ -129,6 +129,7 @@ package final class RuleLayers: Sendable {
             return [
                 laid.request.rules.contradiction.flatMap { laid.request.blame($0.key, $0.reason) },
                 laid.response.rules.contradiction.flatMap { laid.response.blame($0.key, $0.reason) },
+                laid.unaskedCredentials,
             ].compactMap(\.self)
         }
     }
@@ -201,6 +202,14 @@ private struct Laid {
         session = Table(layers, \.session)
         request = Table(layers, \.request)
         response = Table(layers, \.response)
+    }
+
+    /// Two ways of sending a password, of which one leaves nothing for the other to do.
+    var unaskedCredentials: (place: Place, message: String)? {
+        guard session.rules.credentials != nil, request.rules.authorization != nil else { return nil }
+        return session.blame(
+            .credentials,
+            "request.authorization is sent with every request, so that no challenge is left to be answered; remove one of them")
     }
 
     /// In the order of the contract.

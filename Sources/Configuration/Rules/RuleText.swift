@@ -63,6 +63,12 @@ private func list(_ elements: [String], _ open: String = "[", _ close: String = 
     open + elements.joined(separator: ", ") + close
 }
 
+extension ChallengeCredentials {
+    fileprivate var written: String {
+        "{user: \(user), password: \(Secret(""))\(allowsHTTP ? ", allow_http: true" : "")}"
+    }
+}
+
 extension Credentials {
     fileprivate var written: String { "{user: \(user), password: \(password)}" }
 }

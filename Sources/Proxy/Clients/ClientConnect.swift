@@ -65,7 +65,7 @@ extension ClientConnection {
             beginSecuring(route)
         case .tunnel:
             relay(
-                with: upstream, as: Relayed(route: route, address: upstream.address, verdict: nil),
+                with: upstream, as: Relayed(tunnel: route, address: upstream.address, verdict: nil),
                 received: server.requests.takeBuffer(), answered: upstream.responses.takeBuffer())
         case .verifiedTunnel:
             verify(upstream, for: route)
@@ -162,7 +162,7 @@ extension ClientConnection {
             record.verification = verdict?.check.rawValue
             relay(
                 with: upstream,
-                as: Relayed(route: verification.route, address: upstream.address, verdict: verdict?.verdict),
+                as: Relayed(tunnel: verification.route, address: upstream.address, verdict: verdict?.verdict),
                 received: verification.takeFromClient(), answered: verification.takeFromServer())
         case .refused(let bytes, let refusal):
             server.stream.owner = server
@@ -190,12 +190,17 @@ extension ClientConnection {
         server.clearDeadline()
         let relay = Relay(
             loop: worker.loop, downstream: server.stream, upstream: upstream.stream,
-            received: received, answered: answered, idleNanoseconds: worker.serverSettings.idleNanoseconds
+            received: received, answered: answered,
+            idleNanoseconds: relayed.timeout?.nanoseconds ?? worker.serverSettings.idleNanoseconds
         ) { [unowned self] ending in
             guard case .relaying(let relay, _) = state else { return }
             record.relayEnded(ending, up: relay.bytesUp, down: relay.bytesDown)
             worker.session.complete(&record)
             server.leave()
+        }
+        if let timeout = relayed.timeout {
+            relay.endWhenSilent(
+                forNanoseconds: timeout.nanoseconds, because: "nothing moved for \(timeout) (session.timeout)")
         }
         state = .relaying(relay, relayed)
         reviewRelay()

@@ -45,6 +45,8 @@ final class ClientConnection {
     private(set) var asked: Authority?
     /// Where the exchange under way goes.
     var exchangeRoute: Route?
+    /// What its rules say of a time without a byte, should it become something else.
+    var exchangeTimeout: Duration?
     /// Who asked for what this connection has become.
     private(set) var identity = ClientIdentity()
     /// Its run waits to hear how the TLS handshake goes.
@@ -160,7 +162,7 @@ final class ClientConnection {
             case .relay(let route), .tunnel(let route): connect(route)
             }
         case .url(let named, let wanted):
-            let (authority, purpose) = upgraded(named, wanted)
+            guard let (authority, purpose) = settled(named, wanted) else { return }
             switch decide(authority.canonical, for: purpose) {
             case .refuse(let error): server.refuseRequest(error)
             case .relay(let route): beginExchange(route)
@@ -222,6 +224,7 @@ final class ClientConnection {
             }
         }
         exchangeRoute = route
+        exchangeTimeout = nil
         guard let layers = route.rules else { return server.begin(to: route.destination, over: takeKept(for: route)) }
         beginShaped(route, by: layers)
     }
@@ -359,7 +362,9 @@ extension ClientConnection: HTTP1ServerOwner {
         guard let exchangeRoute else { return server.abort() }
         record.kind = .upgrade
         relay(
-            with: upstream, as: Relayed(route: exchangeRoute, address: upstream.address, verdict: upstream.verdict),
+            with: upstream,
+            as: Relayed(
+                route: exchangeRoute, address: upstream.address, verdict: upstream.verdict, timeout: exchangeTimeout),
             received: server.requests.takeBuffer(), answered: upstream.responses.takeBuffer())
     }
 

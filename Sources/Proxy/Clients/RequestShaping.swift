@@ -7,17 +7,34 @@ import Transport
 
 /// Requests to hosts with rules: which rules hold, and what they make of a request before it is passed on.
 extension ClientConnection {
-    /// What `upgrade_insecure` makes of a URL: none of it is sent in the clear.
-    func upgraded(_ authority: Authority, _ purpose: Purpose) -> (Authority, Purpose) {
+    /// What `base_url` and `upgrade_insecure` make of a URL.
+    /// - Parameter followsBase: false: it comes from a base, which leads no further.
+    /// - Returns: nil if the request was refused.
+    func settled(_ authority: Authority, _ purpose: Purpose, followsBase: Bool = true) -> (Authority, Purpose)? {
         guard purpose == .plain else { return (authority, purpose) }
         let snapshot = worker.snapshot
         let canonical = authority.canonical
         let entry = snapshot.entry(for: canonical.host, port: canonical.port)
         guard let layers = entry == nil ? snapshot.defaultRules : entry?.rules,
-            case .success(let rules) = server.readRequest({ worker.rules(of: layers, for: $0) }),
-            rules.request.upgradeInsecure
+            case .success(let rules) = server.readRequest({ worker.rules(of: layers, for: $0) })
         else { return (authority, purpose) }
+        if followsBase, let base = rules.session.baseURL { return rebased(on: base) }
+        // None of it is sent in the clear.
+        guard rules.request.upgradeInsecure else { return (authority, purpose) }
         return (authority.port == 80 ? authority.onPort(443) : authority, .secure)
+    }
+
+    /// Sends the request to a base, as if the client had asked for that URL.
+    private func rebased(on base: BaseURL) -> (Authority, Purpose)? {
+        do {
+            let request = try server.readRequest { OwnedRequest($0) }.rewritten(target: server.readRequest { base.url(of: $0) })
+            server.replaceRequest(with: request)
+            record.moved(to: request.view)
+        } catch {
+            server.refuseRequest(.badRequest(error))
+            return nil
+        }
+        return settled(base.authority, base.isSecure ? .secure : .plain, followsBase: false)
     }
 
     /// The request goes to a host with rules.
@@ -27,6 +44,7 @@ extension ClientConnection {
             return server.refuseRequest(.ambiguousPath(host: place.host, entry: place.entry))
         }
         rules.counts.countExchange()
+        exchangeTimeout = rules.timeout
         if case .plain = route.target.layer, rules.sendsSecret {
             return server.refuseRequest(.secretInTheClear(host: place.host, entry: place.entry))
         }
@@ -136,6 +154,15 @@ extension ClientConnection {
         } catch {
             server.refuseRequest(.badRequest(error))
         }
+    }
+}
+
+extension BaseURL {
+    /// The whole URL of a request that is relative to it.
+    fileprivate func url(of request: borrowing RequestView) -> [UInt8] {
+        var path = request.head.target
+        if case .absolute(let parts) = request.head.targetForm { path = parts.pathAndQuery }
+        return url(of: request.bytes.extracting(path.offsets).array[...])
     }
 }
 

@@ -29,16 +29,16 @@ extension Exchange {
     /// The same for a request that goes out a second time, with a count of its own.
     func freshAuthorization() -> HeadEdits {
         guard let itinerary else { return HeadEdits() }
-        itinerary.answer = nil
+        // Unless it answers a challenge that has just come.
+        if !itinerary.isDue { itinerary.answer = nil }
+        itinerary.isDue = false
         return authorization(for: itinerary)
     }
 
     /// What challenges of the place are answered from; nil: they are the one's who asked.
     private func credentials(for itinerary: Itinerary) -> Credentials? {
-        guard let rules, let credentials = rules.session.credentials, itinerary.url.isSecure,
-            rules.request.authorization == nil, !itinerary.carriesCredentials
-        else { return nil }
-        return credentials
+        guard let rules, rules.request.authorization == nil, !itinerary.carriesCredentials else { return nil }
+        return rules.session.credentials?.usable(at: itinerary.url.origin)
     }
 
     /// The 401 whose head was found leads to another request, if it can be answered.

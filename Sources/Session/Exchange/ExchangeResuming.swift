@@ -57,6 +57,11 @@ extension Exchange {
     func foundRest(_ response: ResponseTraits) {
         guard let upstream, let resumption else { return }
         if response.isInterim { return upstream.dropHead() }
+        // What a long download was begun with may have expired.
+        if response.status == 401, let itinerary, challenge(itinerary) != nil {
+            return happened(.head(.notNow), because: .bodyBroke("the origin asks for credentials again"))
+        }
+        if let itinerary { acceptedAnswer(of: itinerary) }
         var answer = Resumption.Answer.another("the origin changed the protocol")
         upstream.withResponse { answer = resumption.judge($0) }
         switch answer {

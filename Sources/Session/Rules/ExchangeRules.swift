@@ -64,6 +64,11 @@ package final class ExchangeRules: Sendable {
         judge = ResponseJudge(response)
     }
 
+    /// Without a byte in either direction; nil: nobody wrote one.
+    package var timeout: Duration? {
+        timeoutNanoseconds == nil ? nil : session.timeout
+    }
+
     /// Which key decided that a response is wrong, and where it is written; nil if nobody wrote one.
     package func source(of error: ResponseSerializationError) -> String? {
         key(of: error).flatMap { key in sources[key].map { "\(key), \($0)" } }

@@ -1,3 +1,4 @@
+package import HTTPWire
 package import Serialization
 
 /// How exchanges with a host are made (`session` in pins.yaml). A value of the type is what holds where
@@ -55,7 +56,7 @@ package struct SessionRules: Sendable, Hashable {
     /// A response to which redirects led says in `Pinproxy-Location` where it comes from.
     package var locationField = true
     /// What Basic and Digest challenges are answered with.
-    package var credentials: Credentials?
+    package var credentials: ChallengeCredentials?
     /// A broken download is continued.
     package var resume = true
     /// Identical GETs in flight are made once.
@@ -90,27 +91,49 @@ package struct SessionRules: Sendable, Hashable {
     }
 }
 
+/// A name and a password for those who ask for them (`session.credentials`).
+package struct ChallengeCredentials: Sendable, Hashable {
+    private let credentials: Credentials
+    /// Also over `http://`, where everybody on the way reads Basic's password, and can make Digest ask for it.
+    package let allowsHTTP: Bool
+
+    package init(_ credentials: Credentials, allowsHTTP: Bool = false) {
+        self.credentials = credentials
+        self.allowsHTTP = allowsHTTP
+    }
+
+    package var user: String { credentials.user }
+
+    /// What may be sent there; nil: nothing.
+    package func usable(at origin: RequestURL.Origin) -> Credentials? {
+        origin.isSecure || allowsHTTP ? credentials : nil
+    }
+}
+
 /// A URL that others are relative to.
 package struct BaseURL: Sendable, Hashable, CustomStringConvertible {
     package let isSecure: Bool
-    /// Lower case, without brackets.
-    package let host: String
-    package let port: UInt16
+    package let authority: Authority
     /// As it is sent; begins and ends with a slash, so that what is relative to it goes below it and not
     /// beside its last segment (as AFHTTPSessionManager has it).
     package let path: String
 
     /// - Parameter path: percent-encoded; begins with a slash.
-    package init(isSecure: Bool, host: String, port: UInt16, path: String) {
+    package init(isSecure: Bool, authority: Authority, path: String) {
         self.isSecure = isSecure
-        self.host = host
-        self.port = port
+        self.authority = authority
         self.path = path.hasSuffix("/") ? path : path + "/"
     }
 
-    package var description: String {
-        let authority = host.contains(":") ? "[\(host)]" : host
-        let isUsual = port == (isSecure ? 443 : 80)
-        return "\(isSecure ? "https" : "http")://\(authority)\(isUsual ? "" : ":\(port)")\(path)"
+    package var origin: RequestURL.Origin { RequestURL.Origin(isSecure: isSecure, authority: authority) }
+    package var description: String { "\(origin)\(path)" }
+
+    /// The whole URL of a request that is relative to it.
+    /// - Parameter target: the request's path and query. That it begins with a slash doesn't make it begin at the host's
+    ///   root: every request's does.
+    package func url(of target: ArraySlice<UInt8>) -> [UInt8] {
+        // `*` is the server, for which the base stands.
+        if target == [UInt8(ascii: "*")] { return Array(description.utf8) }
+        return Array(description.utf8) + (target.first == UInt8(ascii: "/") ? target.dropFirst() : target)
     }
 }

@@ -83,11 +83,7 @@ package struct TaskRecord: ~Copyable {
         clear(number: number, at: now)
         method = request.head.method
         if method == .other { Self.copy(request.bytes, request.head.methodRange.offsets, to: &otherMethod) }
-        switch request.head.targetForm {
-        case .origin: Self.copy(request.bytes, request.head.target.offsets, to: &path)
-        case .absolute(let target): Self.copy(request.bytes, target.pathAndQuery.offsets, to: &path)
-        case .authority, .asterisk: break
-        }
+        copyPath(of: request)
         if case .length(let length) = request.head.framing { bodyUp = length }
     }
 
@@ -116,6 +112,20 @@ package struct TaskRecord: ~Copyable {
         method = .other
         otherMethod.removeAll(keepingCapacity: true)
         path.removeAll(keepingCapacity: true)
+    }
+
+    private mutating func copyPath(of request: borrowing RequestView) {
+        switch request.head.targetForm {
+        case .origin: Self.copy(request.bytes, request.head.target.offsets, to: &path)
+        case .absolute(let target): Self.copy(request.bytes, target.pathAndQuery.offsets, to: &path)
+        case .authority, .asterisk: break
+        }
+    }
+
+    /// The request goes to another URL than the one that it was made for.
+    package mutating func moved(to request: borrowing RequestView) {
+        forgetPath()
+        copyPath(of: request)
     }
 
     /// The target can't be understood: what reads as its path may be the end of its user information.

@@ -23,8 +23,8 @@ struct ExplainCommand: ParsableCommand {
 
             Session, request and response rules that are written for the host are shown with who wrote \
             each: the defaults, the entry, or one of their rules for some paths and methods. --path \
-            shows those that hold for one request, the request as it would be sent (secrets masked), and \
-            what the response must be.
+            shows those that hold for one request, how the exchange would be made, the request as it would be \
+            sent (secrets masked), and what the response must be.
 
             --response judges a stored response to that request, head and body as curl -i writes them: \
             whether it would be passed on, rewritten or refused, and why. No connection is made, and the \
@@ -34,7 +34,8 @@ struct ExplainCommand: ParsableCommand {
             also_matching, a list of entries; action; where there are any: rules, a list with key, value, \
             source, file, line; path_rules, a list with source, path, methods, file, line; with --path: \
             request (method, path, ambiguous, matching as in path_rules, sent: method, target, headers, body, \
-            convert_body, upgrade_insecure; refusal if the rules refuse it); expected, where responses are judged \
+            convert_body, upgrade_insecure; base, where it goes if it is made with http:// and there is a base_url; \
+            refusal if the rules refuse it); expected, where responses are judged \
             (status, content_types, serializers, remove_null_values, max_body, oversize, enforcement); with \
             --response: response (file, status, outcome: passed, rewritten, refused, reported or unjudged; reason, \
             finding, refusal, remark); address, tls_version, cipher; \

@@ -20,6 +20,7 @@ struct RuleAccount {
     /// Nil where none was asked about, or none of its rules holds.
     private let sent: SentRequest?
     private let expected: ExpectedResponse?
+    private let exchange: ExpectedExchange?
     /// What became of the response that was stored, if one was.
     private let judgement: ResponseJudgement?
     /// The proxy refuses the request, whatever the host presents.
@@ -38,14 +39,14 @@ struct RuleAccount {
         let outcome = request.flatMap { layers?.choose(path: $0.path, method: $0.method) }
         self.outcome = outcome
         guard action == .intercept else {
-            (sent, expected, refusal) = (nil, nil, nil)
+            (sent, expected, exchange, refusal) = (nil, nil, nil, nil)
             judgement = response.map {
                 ResponseJudgement($0, unjudged: "the proxy sees no responses with action: \(decision.action.rawValue)")
             }
             return
         }
         if case .ambiguous? = outcome {
-            (sent, expected) = (nil, nil)
+            (sent, expected, exchange) = (nil, nil, nil)
             refusal = Rehearsal.Answer(ambiguousPathFor: decision.host, entry: decision.entry)
             judgement = response.map { ResponseJudgement($0, unjudged: Self.noRequest) }
             return
@@ -54,6 +55,9 @@ struct RuleAccount {
         let rules = layers?.rules(choice)
         let inspectedBody = snapshot.limits.inspectedBody
         expected = rules.flatMap { ExpectedResponse($0, inspectedBody: inspectedBody) }
+        exchange = layers.flatMap { layers in
+            ExpectedExchange(layers.rules(choice).session, keys: layers.keys(choice), path: request?.path)
+        }
         sent = rules.flatMap { rules in
             request.flatMap { request in
                 rules.changesRequests
@@ -128,7 +132,7 @@ struct RuleAccount {
             lines += ["", "Rules for some requests, the first of each list that matches (see --path):"]
             lines += pathRules.map { "  \($0.requests.printable): \($0.layer.source), \($0.place.short)" }
         }
-        return lines + requestLines(palette) + (expected?.lines ?? [])
+        return lines + (exchange?.lines ?? []) + requestLines(palette) + (expected?.lines ?? [])
     }
 
     private func requestLines(_ palette: Palette) -> [String] {
@@ -170,6 +174,7 @@ struct RuleAccount {
             let ambiguous: Bool
             let matching: [Rule]
             let sent: SentRequest.Report?
+            let base: String?
             let refusal: Account.Refusal?
         }
 
@@ -196,7 +201,7 @@ struct RuleAccount {
             request: request.map {
                 Report.Request(
                     method: $0.method, path: $0.path, ambiguous: isAmbiguous, matching: matching.map(Report.Rule.init),
-                    sent: refusal == nil ? sent?.report : nil, refusal: refusal.map(Account.Refusal.init))
+                    sent: refusal == nil ? sent?.report : nil, base: exchange?.base, refusal: refusal.map(Account.Refusal.init))
             }, expected: expected?.report, response: judgement?.report)
     }
 }

@@ -22,6 +22,9 @@ struct LintEntries {
         snapshot.warnings.filter { !known.contains($0.message) }.map { warning in
             let insecure = SecurityPolicy.UnsafeSwitch.allCases.first { warning.message == "insecure: \($0)" }
             if let insecure { return LintFinding(.insecure, at: warning.place, warning.message, fix: insecure.fix) }
+            if let credentials = UnsafeCredentials.allCases.first(where: { warning.message == "\($0)" }) {
+                return LintFinding(.insecure, at: warning.place, warning.message, fix: credentials.fix)
+            }
             let isReport = warning.message.hasPrefix("insecure: enforcement is report")
             return LintFinding(
                 isReport ? .insecure : .configuration, at: warning.place, warning.message,
