@@ -41,7 +41,9 @@ extension Exchange {
                 // In TLS 1.3 this is when an origin says what it thinks of a client certificate.
                 happened(.upstreamEnded(resendable: false), because: .unreachable(.clientCertificate(refusal)))
             } else {
-                happened(.upstreamEnded(resendable: downstream.canResendRequest), because: .upstreamClosed(cause))
+                // RFC 9110 section 9.2.2: what is kept for a redirect or a challenge may not be what can be sent twice.
+                let isResendable = method.isIdempotent && downstream.canResendRequest
+                happened(.upstreamEnded(resendable: isResendable), because: .upstreamClosed(cause))
             }
         case .failed(let failure): happened(.upstreamEnded(resendable: false), because: failure)
         case .notShared: happened(.notShared(resendable: downstream.canResendRequest), because: .upstreamClosed("could not share its response"))
