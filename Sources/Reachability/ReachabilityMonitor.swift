@@ -15,6 +15,7 @@ import Synchronization
 /// it each change once, in order, as soon as it has held for 200 ms. It may be started and stopped as often as one
 /// likes. Each monitor has a thread of its own while it runs, which mostly sleeps.
 public final class ReachabilityMonitor: Sendable {
+    /// What is watched.
     public let target: ReachabilityTarget
     private let shared = Mutex(Shared())
 
@@ -33,6 +34,7 @@ public final class ReachabilityMonitor: Sendable {
         var streamsMade = 0
     }
 
+    /// - Parameter target: by default the whole machine's way out. Nothing is watched before ``start(_:)``.
     public init(_ target: ReachabilityTarget = .any) {
         self.target = target
     }

@@ -11,6 +11,7 @@
 public enum ReachabilityStatus: Sendable, Hashable {
     /// Not known: monitoring hasn't begun, or a host's addresses can't be looked up at the moment.
     case unknown
+    /// It can't be reached, and why.
     case notReachable(UnreachableReason)
     /// The first path is the one that is spoken of. The others are those over which a connection could also go: the
     /// other family's, or those of a host's other addresses. Never empty.
@@ -21,6 +22,7 @@ public enum ReachabilityStatus: Sendable, Hashable {
         if case .reachable(let paths) = self { paths.first } else { nil }
     }
 
+    /// Over whichever link.
     public var isReachable: Bool { path != nil }
     /// Reachable, and a connection may go over a cellular link.
     public var isReachableViaWWAN: Bool { path?.link.kind == .cellular }
@@ -94,6 +96,7 @@ public enum UnreachableReason: Sendable, Hashable, CustomStringConvertible {
 
 /// The way that packets to a target take out of this machine.
 public struct NetworkPath: Sendable, Hashable, CustomStringConvertible {
+    /// Over which the first packet would leave.
     public let link: NetworkLink
     /// The router's address; nil: the target is in the link's own network.
     public let gateway: String?
@@ -120,6 +123,7 @@ public struct NetworkLink: Sendable, Hashable {
     public let name: String
     /// The kernel's number of it.
     public let index: Int
+    /// What it is made of.
     public let kind: LinkKind
 
     package init(name: String, index: Int, kind: LinkKind) {
@@ -131,13 +135,29 @@ public struct NetworkLink: Sendable, Hashable {
 
 /// What kind of link it is, by what the kernel says of it.
 public enum LinkKind: String, Sendable, Hashable, CaseIterable {
-    case wired, wireless, cellular, loopback, tunnel, bridge, other
+    /// Ethernet and its like.
+    case wired
+    /// WiFi.
+    case wireless
+    /// A modem: what AFNetworking calls WWAN.
+    case cellular
+    /// This machine itself.
+    case loopback
+    /// A VPN, or another link over links.
+    case tunnel
+    /// A switch within this machine, as containers have it.
+    case bridge
+    /// None of these, or not known.
+    case other
 }
 
 /// One change of a target's status.
 public struct ReachabilityChange: Sendable, Hashable {
+    /// What is watched.
     public let target: ReachabilityTarget
+    /// What held before.
     public let from: ReachabilityStatus
+    /// What holds now.
     public let to: ReachabilityStatus
 
     package init(target: ReachabilityTarget, from: ReachabilityStatus, to: ReachabilityStatus) {

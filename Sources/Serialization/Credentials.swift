@@ -5,6 +5,7 @@ public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomDebugSt
     /// The secret itself: for the one message that it is meant for.
     public let text: String
 
+    /// - Parameter text: the secret itself.
     public init(_ text: String) { self.text = text }
 
     public var description: String { "•••" }
@@ -14,9 +15,12 @@ public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomDebugSt
 
 /// A name and a password, as Basic (RFC 7617) and Digest (RFC 7616) use them.
 public struct Credentials: Sendable, Hashable {
+    /// Not empty, without a colon or control characters.
     public let user: String
+    /// Not empty, without control characters.
     public let password: Secret
 
+    /// - Throws: what is wrong with one of them; it never shows the password.
     public init(user: String, password: Secret) throws(InvalidValue) {
         guard !user.isEmpty else { throw InvalidValue("the user is empty") }
         guard !user.utf8.contains(UInt8(ascii: ":")) else {

@@ -8,6 +8,7 @@ public struct HeaderName: Sendable, Hashable, CustomStringConvertible {
     public let description: String
     private let folded: String
 
+    /// - Throws: if it isn't a field name, or one that nobody but the connection may write.
     public init(_ text: String) throws(InvalidValue) {
         guard !text.isEmpty else { throw InvalidValue("the name of a field is empty") }
         guard text.first != ":" else {
@@ -54,6 +55,7 @@ public struct HeaderValue: Sendable, Hashable, CustomStringConvertible {
     private enum Content: Hashable { case open(String), secret(Secret) }
     private let content: Content
 
+    /// - Throws: if it has a control character, or white space around it.
     public init(_ text: String, isSecret: Bool = false) throws(InvalidValue) {
         let quoted = isSecret ? "the value" : text.debugDescription
         guard !text.utf8.contains(where: { $0 < 0x20 && $0 != 9 || $0 == 0x7F }) else {
@@ -79,6 +81,7 @@ public struct HeaderValue: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    /// True if ``description`` masks it.
     public var isSecret: Bool {
         if case .secret = content { true } else { false }
     }
@@ -94,9 +97,12 @@ public struct HeaderValue: Sendable, Hashable, CustomStringConvertible {
 
 /// A header field that a rule sets.
 public struct HeaderField: Sendable, Hashable {
+    /// Which field.
     public let name: HeaderName
+    /// What it says.
     public let value: HeaderValue
 
+    /// Both are valid by their types.
     public init(name: HeaderName, value: HeaderValue) {
         self.name = name
         self.value = value

@@ -3,6 +3,7 @@ public struct MediaType: Sendable, Hashable, CustomStringConvertible {
     /// As it was written.
     public let description: String
 
+    /// - Throws: if it isn't `type/subtype`.
     public init(_ text: String) throws(InvalidValue) {
         let essence = text.prefix { $0 != ";" }
         let parameters = text[essence.endIndex...].split(separator: ";").map(\.trimmed)
@@ -29,8 +30,10 @@ public struct MediaType: Sendable, Hashable, CustomStringConvertible {
 public struct MediaRange: Sendable, Hashable, CustomStringConvertible {
     /// In lower case; nil is any.
     public let type: String?
+    /// Nil: any (`image/*`).
     public let subtype: String?
 
+    /// - Throws: if it isn't `type/subtype` or `type/*`.
     public init(_ text: String) throws(InvalidValue) {
         guard !text.contains(";") else {
             throw InvalidValue("\"\(text)\": parameters are not compared; write the type without them")

@@ -2,6 +2,7 @@
 public struct MethodName: Sendable, Hashable, CustomStringConvertible {
     public let description: String
 
+    /// - Throws: if it isn't a token in capitals, or is CONNECT.
     public init(_ text: String) throws(InvalidValue) {
         guard !text.isEmpty, text.utf8.count <= 64, text.utf8.allSatisfy(\.isTokenCharacter) else {
             throw InvalidValue("\(text.debugDescription) is not a method; write e.g. GET or POST")

@@ -3,8 +3,10 @@
 /// If none accepts, that is an error with each one's reason. (The original hands out the body as it is then,
 /// whatever it is.)
 public struct CompoundResponseSerializer: Sendable {
+    /// Asked in this order.
     public let serializers: [any ResponseSerializer]
 
+    /// - Parameter serializers: of which the first that accepts a response makes its value.
     public init(_ serializers: [any ResponseSerializer]) { self.serializers = serializers }
 
     /// - Returns: the value of the first serializer that accepts, nil if it has none.

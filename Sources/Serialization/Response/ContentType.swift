@@ -9,6 +9,7 @@ public struct ContentType: Sendable, Hashable, CustomStringConvertible {
     /// As much of what came as is shown, and a byte more if there was more.
     private let received: [UInt8]
 
+    /// - Parameter text: the value of Content-Type, right or wrong.
     public init(_ text: String) {
         var copy = text
         self = copy.withUTF8 { ContentType($0.span) }

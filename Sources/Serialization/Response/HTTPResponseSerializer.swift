@@ -1,9 +1,11 @@
 /// Judges the head alone: AFHTTPResponseSerializer. The value is the body.
 public struct HTTPResponseSerializer: ResponseSerializer {
     public var format: String { "any body" }
+    /// 2xx, if nothing else is said.
     public var acceptableStatuses: [StatusRange]
     public var acceptableContentTypes: [MediaRange]?
 
+    /// - Parameter acceptableContentTypes: nil: any, and none.
     public init(acceptableStatuses: [StatusRange] = [.success], acceptableContentTypes: [MediaRange]? = nil) {
         self.acceptableStatuses = acceptableStatuses
         self.acceptableContentTypes = acceptableContentTypes

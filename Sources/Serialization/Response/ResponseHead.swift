@@ -1,5 +1,6 @@
 /// What a response serializer judges before there is a body.
 public struct ResponseHead: Sendable, Hashable {
+    /// What is known of the body before it comes.
     public enum Body: Sendable, Hashable {
         /// The message can't have one: an answer to HEAD, 1xx, 204, 205, 304 (RFC 9110 section 6.4.1).
         case none
@@ -9,11 +10,13 @@ public struct ResponseHead: Sendable, Hashable {
         case unknownLength
     }
 
+    /// 100 to 999.
     public let status: Int
     /// Nil: the field is missing or empty.
     public let contentType: ContentType?
     /// The value of Content-Encoding: codings in the order in which they were applied. Nil: missing.
     public let contentEncoding: String?
+    /// What is known of the body.
     public let body: Body
 
     /// - Parameters:

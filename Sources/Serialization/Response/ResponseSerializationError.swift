@@ -12,10 +12,13 @@ public struct ResponseSerializationError: Error, Sendable, Hashable, CustomStrin
         case dataLengthExceedsMaximum = -1103
     }
 
+    /// What is wrong.
     public enum Reason: Sendable, Hashable {
+        /// Not among those that are accepted.
         case unacceptableStatus(Int)
         /// Nil: the response has a body and no content type.
         case unacceptableContentType(ContentType?)
+        /// It isn't of its format.
         case malformedBody(BodyDefect)
         /// The content coding (gzip, br …) can't be undone.
         case undecodable(ContentDecodingError)
@@ -25,6 +28,7 @@ public struct ResponseSerializationError: Error, Sendable, Hashable, CustomStrin
         case tooLongToJudge(limit: Int)
     }
 
+    /// What is wrong, for programs.
     public let reason: Reason
     /// What would have been accepted, for people: `200-299, 304`, `application/json`, `JSON`.
     public let expected: String
@@ -43,6 +47,7 @@ public struct ResponseSerializationError: Error, Sendable, Hashable, CustomStrin
         ResponseSerializationError(.tooLong(limit: limit), expected: "at most \(limit) bytes")
     }
 
+    /// What is wrong, as the original says it.
     public var code: Code {
         switch reason {
         case .unacceptableStatus: .badServerResponse
@@ -90,6 +95,7 @@ public struct ResponseSerializationError: Error, Sendable, Hashable, CustomStrin
 
 /// The first thing that is wrong in a body.
 public struct BodyDefect: Error, Sendable, Hashable, CustomStringConvertible {
+    /// Where in the body; nil: nowhere in particular.
     public let place: TextPlace?
     /// For people, without the place.
     public let explanation: String

@@ -7,10 +7,12 @@
 /// A response is judged in two steps: its head by status and content type, then its body. The body comes without
 /// its content codings; see ``ContentDecoder``.
 public protocol ResponseSerializer<Value>: Sendable {
+    /// What is made of a body.
     associatedtype Value
 
     /// For people: `JSON`.
     var format: String { get }
+    /// Others are refused, whatever the body.
     var acceptableStatuses: [StatusRange] { get }
     /// Nil: any, and none.
     var acceptableContentTypes: [MediaRange]? { get }

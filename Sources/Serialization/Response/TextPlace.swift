@@ -5,6 +5,7 @@ public struct TextPlace: Sendable, Hashable, CustomStringConvertible {
     /// From 1, in characters (Unicode scalars); nil where only the line is known.
     public let column: Int?
 
+    /// See the properties.
     public init(line: Int, column: Int?) {
         self.line = line
         self.column = column

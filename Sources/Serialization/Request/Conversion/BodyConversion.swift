@@ -3,8 +3,13 @@
 /// What the other format can't express is an error, and nothing may be sent. Values keep their kind where both
 /// formats have it: a form has texts only, so that JSON made of one has no numbers.
 public struct BodyConversion: Sendable, Hashable {
+    /// A format that bodies are read from and written in.
     public enum Form: String, Sendable, CaseIterable {
-        case form, json
+        /// `application/x-www-form-urlencoded`.
+        case form
+        /// `application/json`.
+        case json
+        /// `application/x-plist`.
         case propertyList = "property-list"
 
         /// As it is written into a request.
@@ -17,9 +22,12 @@ public struct BodyConversion: Sendable, Hashable {
         }
     }
 
+    /// What a body is read as.
     public let from: Form
+    /// What it is sent as.
     public let to: Form
 
+    /// From one format to the other.
     public init(from: Form, to: Form) {
         self.from = from
         self.to = to

@@ -3,6 +3,7 @@
 /// Names and file names are escaped as browsers do (`%22`, `%0D`, `%0A`). The original writes them as they are, so
 /// that a name with a quote or a line break adds fields of its own.
 public struct MultipartForm: Sendable, Hashable {
+    /// What separates the parts; it must not stand in any of them.
     public let boundary: String
     private var parts: [Part] = []
 
@@ -29,6 +30,7 @@ public struct MultipartForm: Sendable, Hashable {
         return "Boundary+" + String(repeating: "0", count: 16 - digits.count) + digits
     }
 
+    /// A form without parts has no body.
     public var isEmpty: Bool { parts.isEmpty }
 
     /// The value of Content-Type.

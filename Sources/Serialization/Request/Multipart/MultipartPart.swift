@@ -1,6 +1,8 @@
 /// One part of a multipart/form-data body (RFC 7578).
 public struct MultipartPart: Sendable, Hashable {
+    /// What a part carries.
     public enum Content: Sendable, Hashable {
+        /// A text, without a content type.
         case value(String)
         /// - Parameters:
         ///   - path: read when the body is sent.
@@ -9,9 +11,12 @@ public struct MultipartPart: Sendable, Hashable {
         case file(path: String, name: String, type: MediaType?)
     }
 
+    /// Of the field in the form.
     public let name: String
+    /// What it carries.
     public let content: Content
 
+    /// - Throws: what is wrong with the name, or the file's.
     public init(name: String, content: Content) throws(InvalidValue) {
         guard !name.isEmpty else { throw InvalidValue("the name of a part is empty") }
         guard !name.utf8.contains(where: \.isControl) else {

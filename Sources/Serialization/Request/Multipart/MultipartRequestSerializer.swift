@@ -9,6 +9,7 @@ public struct MultipartRequestSerializer: RequestSerializer {
     /// Nil: a random one for each request. It must not occur in what is sent.
     public var boundary: String?
 
+    /// - Parameter parts: sent after the parameters.
     public init(parts: [MultipartPart] = []) { self.parts = parts }
 
     public func serialize(_ parameters: [ParameterValue.Pair], into request: RequestOutline)

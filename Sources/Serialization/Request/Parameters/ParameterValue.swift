@@ -4,9 +4,12 @@
 public indirect enum ParameterValue: Sendable, Hashable {
     /// A key with its value.
     public struct Pair: Sendable, Hashable {
+        /// Once in its dictionary.
         public let key: String
+        /// What it is.
         public let value: ParameterValue
 
+        /// A key with its value.
         public init(key: String, value: ParameterValue) {
             self.key = key
             self.value = value
@@ -15,13 +18,17 @@ public indirect enum ParameterValue: Sendable, Hashable {
 
     /// In the order in which it is sent; no key twice.
     case dictionary([Pair])
+    /// In order.
     case array([ParameterValue])
     /// Without an order. A query repeats its key for each; JSON and property lists can't express it.
     case set(Set<ParameterValue>)
+    /// A text.
     case string(String)
     /// As it was written, in the grammar of JSON (RFC 8259 section 6), so that no digit is lost.
     case number(String)
+    /// A truth value.
     case bool(Bool)
+    /// No value; in a query, a key without `=`.
     case null
 
     /// From a dictionary without an order: sorted by key, so that the same parameters give the same bytes.

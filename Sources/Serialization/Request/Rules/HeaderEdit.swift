@@ -6,8 +6,10 @@ public enum HeaderEdit: Sendable, Hashable, CustomStringConvertible {
     case set(HeaderField)
     /// The field has this value where the request has none.
     case setIfAbsent(HeaderField)
+    /// There is no such field.
     case remove(HeaderName)
 
+    /// Which field is changed.
     public var name: HeaderName {
         switch self {
         case .set(let field), .setIfAbsent(let field): field.name

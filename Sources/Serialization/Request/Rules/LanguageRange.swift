@@ -6,6 +6,7 @@ public struct LanguageRange: Sendable, Hashable, CustomStringConvertible {
     /// As it was written.
     public let description: String
 
+    /// - Throws: if it isn't a language range (RFC 4647 section 2.1).
     public init(_ text: String) throws(InvalidValue) {
         let subtags = text.split(separator: "-", omittingEmptySubsequences: false)
         let isTag = subtags.enumerated().allSatisfy { index, subtag in

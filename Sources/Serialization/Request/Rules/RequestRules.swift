@@ -16,16 +16,21 @@ public struct RequestRules: Sendable, Hashable {
         case upgradeInsecure = "upgrade_insecure"
     }
 
+    /// What becomes of the Cookie field.
     public enum Cookies: String, Sendable, CaseIterable {
+        /// It goes on as it came.
         case pass
         /// The request goes on without them.
         case strip
     }
 
+    /// In which format parameters are sent.
     public enum Serializer: String, Sendable, CaseIterable {
         /// Parameters as a form, or in the query.
         case http
+        /// A JSON object.
         case json
+        /// A property list.
         case propertyList = "property-list"
         /// Parameters and parts as multipart/form-data.
         case multipart
@@ -35,21 +40,30 @@ public struct RequestRules: Sendable, Hashable {
     public var headers: [HeaderField] = []
     /// Set in any case.
     public var setHeaders: [HeaderField] = []
+    /// Taken out of every request.
     public var removeHeaders: [HeaderName] = []
     /// In order of preference; none leaves the request's own.
     public var acceptLanguage: [LanguageRange] = []
+    /// Sent as Basic, whatever the request says.
     public var authorization: Credentials?
+    /// What becomes of the Cookie field.
     public var cookies = Cookies.pass
+    /// In which format ``parameters`` are sent.
     public var serializer = Serializer.http
+    /// Sent with every request.
     public var parameters: [ParameterValue.Pair] = []
     /// Where parameters go into the query and not into the body.
     public var queryMethods = [MethodName].withParametersInQuery
+    /// Nil: bodies stay as they are.
     public var convertBody: BodyConversion?
+    /// Of a form; sent with the parameters.
     public var parts: [MultipartPart] = []
+    /// Nil: as fast as it goes.
     public var throttle: Throttle?
     /// `http://` becomes `https://`.
     public var upgradeInsecure = false
 
+    /// Nothing is changed.
     public init() {}
 
     /// Takes over one key.
@@ -85,6 +99,7 @@ public struct Throttle: Sendable, Hashable {
     /// Between two packets.
     public let delay: Duration
 
+    /// - Parameter packet: in bytes.
     public init(packet: Int, delay: Duration) {
         self.packet = packet
         self.delay = delay

@@ -9,6 +9,7 @@ public struct RequestOutline: Sendable, Hashable {
     /// Whether the request brings a body. One of no bytes (`Content-Length: 0`) is none.
     public var hasBody: Bool
 
+    /// See the properties.
     public init(method: String, target: [UInt8], hasContentType: Bool = false, hasBody: Bool = false) {
         self.method = method
         self.target = target
@@ -30,6 +31,7 @@ public enum SerializedRequest: Sendable, Hashable {
 
     /// Why a request stays as it is.
     public enum Reason: Sendable, Hashable {
+        /// There are none, or none that the format writes.
         case noParameters
         /// The request has a body of its own. Parameters are never mixed into it and never replace it.
         case hasBody

@@ -15,6 +15,7 @@ public struct RequestSerializationError: Error, Sendable, Hashable, CustomString
         case dataLengthExceedsMaximum = -1103
     }
 
+    /// What is wrong.
     public enum Reason: Sendable, Hashable {
         /// A value that the format doesn't have.
         case inexpressible(InexpressibleValue)
@@ -28,10 +29,12 @@ public struct RequestSerializationError: Error, Sendable, Hashable, CustomString
         case changedFile(path: String, explanation: String)
     }
 
+    /// What is wrong, for programs.
     public let reason: Reason
 
     init(_ reason: Reason) { self.reason = reason }
 
+    /// What is wrong, as the original says it.
     public var code: Code {
         switch reason {
         case .inexpressible, .malformedBody: .cannotDecodeContentData

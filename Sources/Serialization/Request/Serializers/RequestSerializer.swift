@@ -49,6 +49,7 @@ extension [MethodName] {
 public struct HTTPRequestSerializer: RequestSerializer {
     public var queryMethods = [MethodName].withParametersInQuery
 
+    /// With the methods of the original.
     public init() {}
 
     public func serialize(_ parameters: [ParameterValue.Pair], into request: RequestOutline)
@@ -65,6 +66,7 @@ public struct HTTPRequestSerializer: RequestSerializer {
 public struct JSONRequestSerializer: RequestSerializer {
     public var queryMethods = [MethodName].withParametersInQuery
 
+    /// With the methods of the original.
     public init() {}
 
     public func serialize(_ parameters: [ParameterValue.Pair], into request: RequestOutline)
@@ -81,6 +83,7 @@ public struct JSONRequestSerializer: RequestSerializer {
 public struct PropertyListRequestSerializer: RequestSerializer {
     public var queryMethods = [MethodName].withParametersInQuery
 
+    /// With the methods of the original.
     public init() {}
 
     public func serialize(_ parameters: [ParameterValue.Pair], into request: RequestOutline)

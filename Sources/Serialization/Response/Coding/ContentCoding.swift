@@ -1,7 +1,12 @@
 /// A content coding (RFC 9110 section 8.4.1, RFC 7932, RFC 8878).
 public enum ContentCoding: String, Sendable, CaseIterable {
-    case gzip, deflate
+    /// RFC 1952.
+    case gzip
+    /// RFC 1950, or RFC 1951 without its wrapping.
+    case deflate
+    /// RFC 7932.
     case brotli = "br"
+    /// RFC 8878.
     case zstd
 
     /// As many as are undone at most; more than one is rare already.

@@ -9,6 +9,7 @@
 ///
 /// `deflate` is the zlib format (RFC 9110 section 8.4.1.2) or, as some servers send it, DEFLATE without a header.
 public struct ContentDecoder: ~Copyable {
+    /// How much may come out of a body.
     public struct Limits: Sendable, Hashable {
         /// Bytes that may come out of each coding.
         public var length: Int
@@ -18,6 +19,7 @@ public struct ContentDecoder: ~Copyable {
         /// Bytes that may come out of however few: a short run of zeros is not a bomb.
         public var allowance: Int
 
+        /// See the properties.
         public init(length: Int, ratio: Int = 200, allowance: Int = 1 << 20) {
             self.length = length
             self.ratio = ratio

@@ -2,6 +2,7 @@
 public enum ContentDecodingError: Error, Sendable, Hashable, CustomStringConvertible {
     /// A coding that isn't known, by its name.
     case unknownCoding(String)
+    /// More codings over one another than are undone.
     case tooManyCodings(limit: Int)
     /// - offset: the bytes of the coding that were read when it was noticed.
     case malformed(coding: String, offset: Int, explanation: String)

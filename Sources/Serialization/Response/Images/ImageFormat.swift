@@ -1,13 +1,22 @@
 /// The image formats that are known, told apart by how a file begins.
 public enum ImageFormat: String, Sendable, CaseIterable {
+    /// ISO/IEC 15948.
     case png = "PNG"
+    /// ISO/IEC 10918.
     case jpeg = "JPEG"
+    /// GIF87a and GIF89a.
     case gif = "GIF"
+    /// RFC 9649.
     case webp = "WebP"
+    /// TIFF 6.0.
     case tiff = "TIFF"
+    /// AV1 in HEIF.
     case avif = "AVIF"
+    /// Icons of Windows.
     case ico = "ICO"
+    /// Bitmaps of Windows.
     case bmp = "BMP"
+    /// Bitmaps of X.
     case xbm = "XBM"
 
     /// - Returns: nil if the bytes begin like none of them.

@@ -9,10 +9,13 @@ public struct ImageResponseSerializer: ResponseSerializer {
         "image/x-xbitmap", "image/x-win-bitmap", "image/webp", "image/avif")
 
     public var format: String { "an image" }
+    /// 2xx, if nothing else is said.
     public var acceptableStatuses: [StatusRange] = [.success]
     public var acceptableContentTypes: [MediaRange]? = Self.contentTypes
+    /// How large an image may be.
     public var limits: ImageLimits
 
+    /// - Parameter limits: beyond them a response is refused before it is decoded.
     public init(limits: ImageLimits = ImageLimits()) { self.limits = limits }
 
     /// - Returns: nil if the body is empty.
@@ -48,6 +51,7 @@ public struct ImageLimits: Sendable, Hashable {
     /// Bytes that a decoder may need at one time, by the image's dimensions and kind.
     public var memory: Int
 
+    /// See the properties.
     public init(pixels: Int = 64 << 20, memory: Int = 512 << 20) {
         self.pixels = pixels
         self.memory = memory
@@ -56,9 +60,11 @@ public struct ImageLimits: Sendable, Hashable {
 
 /// What an image is.
 public struct ImageSummary: Sendable, Hashable {
+    /// What the bytes are, whatever the content type says.
     public let format: ImageFormat
     /// In pixels, of the canvas or the first page.
     public let width: Int
+    /// In pixels.
     public let height: Int
     /// Frames of an animation, pages, or sizes of an icon.
     public let frames: Int

@@ -10,14 +10,17 @@ internal import Foundation
 /// not NaN, 1e400, a lone surrogate, or nesting of more than 512. A comma before the end of an array or object, which
 /// JSONSerialization lets pass on Linux, is refused: it isn't JSON.
 public struct JSONResponseSerializer: ResponseSerializer {
+    /// Those of the original.
     public static let contentTypes = [MediaRange].known("application/json", "text/json", "text/javascript")
 
     public var format: String { "JSON" }
+    /// 2xx, if nothing else is said.
     public var acceptableStatuses: [StatusRange] = [.success]
     public var acceptableContentTypes: [MediaRange]? = Self.contentTypes
     /// Members and elements that are null are left out, at any depth.
     public var removesNullValues: Bool
 
+    /// - Parameter removesNullValues: see ``removesNullValues``.
     public init(removesNullValues: Bool = false) { self.removesNullValues = removesNullValues }
 
     public func value(ofBody body: [UInt8]) throws(BodyDefect) -> Any? {

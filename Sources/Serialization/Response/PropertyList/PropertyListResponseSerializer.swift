@@ -7,12 +7,15 @@ internal import Foundation
 /// So is what a reader would choke on: XML that isn't well-formed or nests more than 256 deep (see
 /// ``XMLResponseSerializer``), a binary list that contains itself or expands a thousand times by shared references.
 public struct PropertyListResponseSerializer: ResponseSerializer {
+    /// Those of the original.
     public static let contentTypes = [MediaRange].known("application/x-plist")
 
     public var format: String { "a property list" }
+    /// 2xx, if nothing else is said.
     public var acceptableStatuses: [StatusRange] = [.success]
     public var acceptableContentTypes: [MediaRange]? = Self.contentTypes
 
+    /// With the statuses and content types of the original.
     public init() {}
 
     /// - Returns: nil if the body is empty.

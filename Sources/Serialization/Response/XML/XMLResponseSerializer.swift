@@ -4,12 +4,15 @@
 /// Nothing is ever fetched: no DTD, no entity, no file. Entities that the document declares itself are checked, and
 /// refused if they amplify (billion laughs). Elements nest at most 256 deep. Namespaces are not judged.
 public struct XMLResponseSerializer: ResponseSerializer {
+    /// Those of the original.
     public static let contentTypes = [MediaRange].known("application/xml", "text/xml")
 
     public var format: String { "XML" }
+    /// 2xx, if nothing else is said.
     public var acceptableStatuses: [StatusRange] = [.success]
     public var acceptableContentTypes: [MediaRange]? = Self.contentTypes
 
+    /// With the statuses and content types of the original.
     public init() {}
 
     /// - Returns: nil if the body is empty.
