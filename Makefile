@@ -21,7 +21,8 @@ TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev 
 # A machine without a toolchain needs the libraries of these packages (those without -dev), libstdc++6 and the next.
 TO_RUN := ca-certificates publicsuffix
 TO_TEST := nginx lighttpd lighttpd-mod-openssl openssl curl wget python3 python3-venv nodejs dnsmasq-base patch \
-	ca-certificates publicsuffix iproute2 faketime libnss3-tools fish tcsh libwww-perl liblwp-protocol-https-perl
+	ca-certificates publicsuffix iproute2 faketime libnss3-tools fish tcsh libwww-perl liblwp-protocol-https-perl \
+	prometheus chromium chromium-driver
 TO_PACKAGE := dpkg-dev debhelper lintian python3
 TO_BENCH := nginx openssl haproxy squid-openssl wrk proxychains4 python3
 

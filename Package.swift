@@ -12,8 +12,8 @@ let settings: [SwiftSetting] = [
     .enableExperimentalFeature("Lifetimes"),
 ]
 
-func room(_ name: String, _ imports: [Target.Dependency]) -> Target {
-    .target(name: name, dependencies: imports, swiftSettings: settings)
+func room(_ name: String, _ imports: [Target.Dependency], resources: [Resource] = []) -> Target {
+    .target(name: name, dependencies: imports, resources: resources, swiftSettings: settings)
 }
 
 func tests(_ room: String, _ imports: [Target.Dependency] = []) -> Target {
@@ -80,7 +80,9 @@ let package = Package(
             [
                 "Configuration", "Session", "Security", "Transport", "HTTPWire", "TLS", "Reachability", "EventLoop",
                 "CCrypt", .product(name: "Logging", package: "swift-log"),
-            ]),
+            ],
+            // The status page, within the program.
+            resources: ["index.html", "page.css", "page.js", "icon.svg"].map { .embedInCode("Page/\($0)") }),
         .executableTarget(
             name: "pinproxy",
             dependencies: [

@@ -14,6 +14,17 @@ package final class Resolver {
     /// Channels of earlier configurations, as long as they have questions in flight.
     private var retired: [ResolverChannel] = []
     private var lookups: [String: Lookup] = [:]
+    /// What became of the names that were asked for.
+    package private(set) var counts = Counts()
+
+    package struct Counts: Sendable {
+        /// Answered by what was found before.
+        package var cached = 0
+        package var found = 0
+        package var failed = 0
+
+        package init() {}
+    }
 
     package convenience init(loop: EventLoop, cache: ResolverCache) throws(ResolutionError) {
         try self.init(loop: loop, cache: cache, settings: ResolverChannel.Settings())
@@ -62,6 +73,7 @@ package final class Resolver {
         }
         let key = name.lowercased()
         if let answer = cache.answer(for: key, at: loop.now) {
+            counts.cached += 1
             resolution.complete(answer)
         } else if let lookup = lookups[key] {
             lookup.waiting.append(resolution)
@@ -120,6 +132,7 @@ package final class Resolver {
         _ lookup: Lookup, _ key: String, _ answer: Result<[IPAddress], ResolutionError>, _ timeToLive: Int,
         _ epoch: UInt64
     ) {
+        if case .success = answer { counts.found += 1 } else { counts.failed += 1 }
         // After a reload another look-up may run under this name.
         if lookups[key] === lookup { lookups[key] = nil }
         cache.store(answer, for: key, timeToLive: timeToLive, epoch: epoch, at: loop.now)

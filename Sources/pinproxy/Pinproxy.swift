@@ -1,6 +1,7 @@
 // pinproxy: the command line. Results go to standard output, problems to standard error.
 
 internal import ArgumentParser
+internal import Proxy
 internal import Glibc
 
 @main
@@ -47,5 +48,5 @@ struct Pinproxy: ParsableCommand {
             Env.self, Exec.self, Status.self, Reload.self, TasksCommand.self,
         ])
 
-    static let version = "0.1.0"
+    static let version = ProxyDaemon.version
 }

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import FoundationEssentials
+internal import Glibc
 internal import HTTPWire
 internal import Proxy
 internal import Security
@@ -7,7 +8,7 @@ internal import TLS
 
 struct Status: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Whether a proxy is running, and match counts per pin.",
+        abstract: "What a running proxy does: since when, for whom, what it refused lately, which pins end soon.",
         discussion: """
             The proxy is asked over control.sock in its state directory. To others than its own user and root this \
             says what the proxy has written there, at most a minute ago. Each \
@@ -16,7 +17,9 @@ struct Status: ParsableCommand {
             miss, refused or (enforcement: report) let through. pinproxy lint says what the counts mean.
 
             --json prints one object: running, process, state_directory; of a running proxy also configuration, listen, \
-            clients, reachability (a list with target, status, reason, link, kind), last_reload (accepted or refused), learning_until; \
+            clients, reachability (a list with target, status, reason, link, kind), last_reload (accepted or refused), learning_until, \
+            version, since, read_at, generation, admin, client_limit, tasks, requests, refused, recent (what went wrong lately), \
+            expiring, insecure, warnings, silent_workers, hits, requests_by_minute, refusals_by_minute, network_changes; \
             entries, a list with entry, accepted, misses, last_miss, configured and pins, a list with pin, \
             matches, first, last, configured; times in Unix seconds.
 
@@ -24,18 +27,32 @@ struct Status: ParsableCommand {
 
             Examples:
               pinproxy status
+              pinproxy status --watch
               pinproxy status --state-directory /var/lib/pinproxy --json
             """)
 
     @OptionGroup var options: ConfigurationOptions
     @Flag(help: "For programs.") var json = false
+    @Flag(help: "Show it again every second, until interrupted.") var watch = false
+
+    func validate() throws {
+        if json && watch { throw ValidationError("--watch is for people, --json for programs: use one of them") }
+    }
 
     func run() throws {
         let files = StateFiles(directory: try options.stateDirectory(for: try? options.file()))
-        let report = try Self.report(files)
-        Standard.output(json ? JSONText.of(report) : report.text)
+        var report = try Self.report(files)
+        Standard.output((watch ? Self.screen : "") + (json ? JSONText.of(report) : report.text))
+        while watch, report.running {
+            sleep(1)
+            report = try Self.report(files)
+            Standard.output(Self.screen + report.text)
+        }
         if !report.running { throw CommandFailure(code: 1) }
     }
+
+    /// What comes before each report of those that are shown again.
+    private static var screen: String { Terminal.isInteractive ? Terminal.cleared : "" }
 
     private static func report(_ files: StateFiles) throws -> StatusReport {
         guard let proxy = RunningProxy.find(files) else { return try left(by: nil, files) }
@@ -61,14 +78,25 @@ struct Status: ParsableCommand {
 
 extension StatusReport {
     var text: String {
+        let now = UnixTime(Date().timeIntervalSince1970)
         var lines = [
             process.map { "running: process \($0), state directory \(stateDirectory)" }
                 ?? "not running: no proxy is using the state directory \(stateDirectory)"
         ]
-        if let configuration { lines.append("configuration: \(configuration)") }
+        if let since, let version {
+            lines.append("up since \(Self.time(since)) (\(TimeDistance(from: since, to: now).span)), version \(version)")
+        }
+        if let configuration {
+            lines.append("configuration: \(configuration)" + (readAt.map { ", read \(Self.time($0))" } ?? ""))
+        }
         if let listen, let clients {
             lines.append("listening on \(listen.joined(separator: ", ")), \(Count(clients, "client"))")
         }
+        if let admin, !admin.isEmpty { lines.append("admin port: \(admin.joined(separator: ", "))") }
+        if let tasks, let requests, let refused {
+            lines.append("requests: \(requests) since the start, \(refused) of them refused; \(tasks) in flight")
+        }
+        for worker in silentWorkers ?? [] { lines.append("\(worker) does not answer: its counts are not up to date") }
         for target in reachability ?? [] {
             lines.append("\(target.target == "any" ? "network" : target.target): \(target.text)")
         }
@@ -78,6 +106,15 @@ extension StatusReport {
         }
         if let learningUntil {
             lines.append("learning until \(Date(timeIntervalSince1970: TimeInterval(learningUntil)).formatted(.iso8601))")
+        }
+        for setting in insecure ?? [] { lines.append("insecure: \(setting.printable)") }
+        lines += Self.list(expiring ?? [], atMost: Self.shown) { ending in
+            let name = [ending.what, ending.name, ending.entry.map { "of \($0)" }].compactMap { $0 }.joined(separator: " ")
+            return "ends \(CalendarDate(ending.date)): \(name.printable) (\(ending.location))"
+        }
+        lines += Self.list(recent ?? [], atMost: Self.shown) { event in
+            let host = [event.method, event.host].filter { !$0.isEmpty }.joined(separator: " ")
+            return "\(event.kind.rawValue) \(Self.time(event.time / 1000)): \(host.printable): \(event.cause.printable)"
         }
         if entries.isEmpty { lines.append(running ? "no counts yet" : "no counts") }
         for entry in entries {
@@ -95,6 +132,15 @@ extension StatusReport {
         }
         return lines.joined(separator: "\n")
     }
+
+    /// Of each list, to people: the others are in --json.
+    private static let shown = 10
+
+    private static func list<Element>(_ all: [Element], atMost limit: Int, _ line: (Element) -> String) -> [String] {
+        all.prefix(limit).map(line) + (all.count > limit ? ["  and \(all.count - limit) more (--json shows them)"] : [])
+    }
+
+    private static func time(_ unix: UnixTime) -> String { Date(timeIntervalSince1970: TimeInterval(unix)).formatted(.iso8601) }
 
     private static func remark(_ isConfigured: Bool) -> String { isConfigured ? "" : " (no longer configured)" }
 }

@@ -1,5 +1,6 @@
 package import Security
 package import Session
+package import Synchronization
 
 /// What is done with a host (`action` in pins.yaml).
 package enum HostAction: String, Sendable, CaseIterable {
@@ -29,6 +30,8 @@ package final class HostEntry: Sendable {
     package let records: Bool
     /// How exchanges with the host are made, shaped and judged; nil: nothing is written about it.
     package let rules: RuleLayers?
+    /// Where exchanges with the host are counted; -1 until somebody counts them.
+    package let slot = Atomic<Int>(-1)
     /// As it was written, for people.
     package let pattern: String
     package let file: String

@@ -10,6 +10,7 @@ import Transport
 extension ClientConnection {
     func connect(_ route: Route) {
         record.entry = route.entry?.pattern
+        record.entrySlot = route.slot
         record.kind = route.target.key.layer.isShared ? .interception : .tunnel
         worker.session.begin(&record)
         server.dropHead()
@@ -120,12 +121,14 @@ extension ClientConnection {
             if let name = server.stream.withTLS({ $0.clientServerName }) ?? nil, !(asked ?? route.authority).isNamedWithPort(name) {
                 handshakeNamed(name)
             }
+            worker.counters.countClientHandshake(isResumed: server.stream.withTLS { $0.isResumed } ?? false)
             handshakeEnded()
             record.status = 200
             worker.session.complete(&record)
             state = .inside(route)
             server.serve()
         case .failure(let error):
+            worker.counters.countClientHandshake(isResumed: nil)
             let cause = "the client's TLS handshake failed: \(error)\(advice(on: error))"
             identity.run?.refused(cause, asking: record.authority)
             fail(cause)

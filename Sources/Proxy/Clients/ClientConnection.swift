@@ -216,6 +216,7 @@ final class ClientConnection {
 
     private func beginExchange(_ route: Route) {
         record.entry = route.entry?.pattern
+        record.entrySlot = route.slot
         if server.request.method.countsForwards {
             switch server.readRequest({ $0.head.maxForwards(in: $0.bytes) }) {
             case .malformed: return server.refuseRequest(.badMaxForwards)

@@ -24,6 +24,20 @@ extension ClientConnection {
         }
     }
 
+    /// Whether there is one, found out at less cost.
+    var hasTask: Bool {
+        switch state {
+        case .open, .inside:
+            if server.exchange.isUnderWay { return true }
+            switch server.phase {
+            case .gathering, .held, .breakingOff: return true
+            default: return false
+            }
+        case .closed: return false
+        default: return record.ended == nil
+        }
+    }
+
     /// A request whose body the rules have written anew, before it is passed on.
     var heldTask: TaskSummary? {
         switch server.phase {

@@ -30,10 +30,13 @@ final class AdminPort {
     private(set) var gate = AdminGate(AdminSettings())
     private var tls: TLSServerContext?
 
-    init(loop: EventLoop, session: LoopSession, logger: Logger, answer: @escaping ControlConnection.Answer) {
+    init(
+        loop: EventLoop, session: LoopSession, logger: Logger, answer: @escaping ControlConnection.Answer,
+        feed: @escaping () -> LiveFeed?
+    ) {
         self.loop = loop
         self.logger = logger
-        clients = ControlClients(loop: loop, session: session, answer: answer)
+        clients = ControlClients(loop: loop, session: session, answer: answer, feed: feed)
     }
 
     /// Where it can be asked over TCP.

@@ -14,10 +14,12 @@ final class ControlClients {
     private let session: LoopSession
     private let settings = HTTP1ServerSettings()
     private let answer: ControlConnection.Answer
+    private let feed: () -> LiveFeed?
     /// The one that came first is the first.
     private var clients: [ControlConnection] = []
 
-    init(loop: EventLoop, session: LoopSession, answer: @escaping ControlConnection.Answer) {
+    init(loop: EventLoop, session: LoopSession, answer: @escaping ControlConnection.Answer, feed: @escaping () -> LiveFeed?) {
+        self.feed = feed
         self.loop = loop
         self.session = session
         self.answer = answer
@@ -32,7 +34,8 @@ final class ControlClients {
     func serve(_ socket: consuming Descriptor, through door: ControlDoor, tls: TLSServerContext? = nil) {
         if clients.count >= Self.limit { (clients.first { !$0.isAsking } ?? clients.first)?.stop() }
         let client = ControlConnection(
-            stream: ByteStream(loop: loop, descriptor: socket), session: session, settings: settings, door: door, answer: answer
+            stream: ByteStream(loop: loop, descriptor: socket), session: session, settings: settings, door: door, answer: answer,
+            feed: feed
         ) { [unowned self] client in
             clients.removeAll { $0 === client }
         }

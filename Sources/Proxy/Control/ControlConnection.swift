@@ -11,24 +11,38 @@ final class ControlConnection {
     private let door: ControlDoor
     private let answer: Answer
     private let ended: (ControlConnection) -> Void
+    private let feed: () -> LiveFeed?
+    /// What it is told of, and how, once it asked for events.
+    private var watched: LiveFeed?
+    private var showsPaths = false
+    /// Events on their way to the client.
+    private var outgoing: ByteBuffer
+    private var received: ByteBuffer
+    /// Events in a row that found others before them.
+    private var leftOut = 0
+    private static let patienceInEvents = 30
 
     /// - Parameters:
     ///   - answer: called for each request; calls back once, at once or later, on the loop.
     ///   - ended: called once, when the connection is over.
     init(
         stream: ByteStream, session: LoopSession, settings: HTTP1ServerSettings, door: ControlDoor,
-        answer: @escaping Answer, ended: @escaping (ControlConnection) -> Void
+        answer: @escaping Answer, feed: @escaping () -> LiveFeed?, ended: @escaping (ControlConnection) -> Void
     ) {
         server = HTTP1Server(stream: stream, session: session, settings: settings)
         self.door = door
         self.answer = answer
         self.ended = ended
+        self.feed = feed
+        outgoing = ByteBuffer(slabs: session.slabs)
+        received = ByteBuffer(slabs: session.slabs)
         server.owner = self
     }
 
     /// A request of its is being answered.
     var isAsking: Bool {
-        switch server.phase {
+        if watched != nil { return true }
+        return switch server.phase {
         case .held, .answering: true
         default: false
         }
@@ -67,16 +81,60 @@ extension ControlConnection: AnsweringOwner {
 
     private func reply(_ response: ControlResponse, keeps: Bool, toHead: Bool = false) {
         guard server.isHeld else { return }
+        if response.opensEvents, !toHead { return openEvents(response) }
         if keeps { server.dropHead() }
         server.answer(response.bytes(keepAlive: keeps, toHead: toHead), then: keeps ? .nextRequest : .linger)
     }
 
+    private func openEvents(_ response: ControlResponse) {
+        guard let feed = feed(), feed.hasRoom else {
+            return reply(.problem(503, "\(LiveFeed.limit) others are told of events already, and more can't be"), keeps: false)
+        }
+        watched = feed
+        showsPaths = response.showsPaths
+        server.dropHead()
+        server.answer(ControlResponse.eventHead, then: .handOver)
+    }
+
+    func handedOver(by server: HTTP1Server) {
+        guard let watched else { return server.abort() }
+        server.clearDeadline()
+        server.stream.owner = self
+        server.stream.wantsRead = true
+        watched.add(self, showsPaths: showsPaths)
+    }
+
+    /// Sends a whole event.
+    /// - Returns: false if one before it is still on its way: it is left out.
+    func send(_ event: [UInt8]) -> Bool {
+        guard !server.isClosed else { return false }
+        guard outgoing.isEmpty else {
+            leftOut += 1
+            if leftOut > Self.patienceInEvents { stop() }
+            return false
+        }
+        leftOut = 0
+        event.withUnsafeBytes { outgoing.append(copying: $0) }
+        write()
+        return true
+    }
+
+    private func write() {
+        switch server.stream.write(outgoing.count, from: &outgoing) {
+        case .blocked: return
+        case .failed: stop()
+        case .done: outgoing.releaseIfEmpty()
+        }
+    }
+
     func timedOut(_ server: HTTP1Server) { server.abort() }
     func clientHasGone(_ why: String) { server.abort() }
-    func closed(_ server: HTTP1Server) { ended(self) }
 
-    /// No answer of it hands the stream over.
-    func handedOver(by server: HTTP1Server) { server.abort() }
+    func closed(_ server: HTTP1Server) {
+        watched?.remove(self)
+        watched = nil
+        ended(self)
+    }
 
     func secured(_ result: Result<Void, StreamError>) {
         switch result {
@@ -85,4 +143,20 @@ extension ControlConnection: AnsweringOwner {
         case .failure: server.abort()
         }
     }
+}
+
+/// While it is told of events.
+extension ControlConnection: ByteStreamOwner {
+    /// Nothing more is expected of the client but its end.
+    func streamIsReadable(_ stream: ByteStream) {
+        switch stream.read(into: &received) {
+        case .received, .blocked:
+            received.consume(received.count)
+            received.releaseIfEmpty()
+        case .ended, .failed: stop()
+        }
+    }
+
+    func streamIsWritable(_ stream: ByteStream) { write() }
+    func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
 }

@@ -11,12 +11,14 @@ struct ControlRequest {
     /// The values of fields, as they are written; nil where there is none.
     var host: String?
     var authorization: String?
+    var accept: String?
 
     /// Nil if the target is no path.
     init?(_ view: borrowing RequestView, through door: ControlDoor) {
         guard case .origin = view.head.targetForm else { return nil }
         self.init(view.head.method, view.head.target.text(in: view.bytes), through: door)
         host = view.head.first(.host)?.text(in: view.bytes)
+        accept = view.head.first(.accept)?.text(in: view.bytes)
         authorization = view.head.first(.authorization)?.text(in: view.bytes)
     }
 

@@ -10,7 +10,9 @@ final class ControlResources {
     struct Daemon {
         /// Why it isn't ready; nil if it is.
         var unreadiness: () -> String?
-        var status: () -> StatusReport
+        var status: (@escaping (StatusReport) -> Void) -> Void
+        /// In that format.
+        var metrics: (MetricsText.Format, @escaping ([UInt8]) -> Void) -> Void
         var configuration: () -> ConfigurationReport
         /// The local authority's certificate.
         var authority: () -> String
@@ -46,7 +48,8 @@ final class ControlResources {
 
     private enum Resource {
         case health, readiness, authority, script
-        case status, configuration, tasks
+        case page(StatusPage)
+        case status, metrics, configuration, tasks, events
         case task(String)
         case order(TaskOrder, String)
         case reload, learn
@@ -58,7 +61,13 @@ final class ControlResources {
             case ("readyz"?, 1): self = .readiness
             case ("ca.pem"?, 1): self = .authority
             case ("proxy.pac"?, 1): self = .script
+            case (nil, _): self = .page(.index)
+            case ("page.css"?, 1): self = .page(.style)
+            case ("page.js"?, 1): self = .page(.script)
+            case ("icon.svg"?, 1): self = .page(.icon)
             case ("status"?, 1): self = .status
+            case ("metrics"?, 1): self = .metrics
+            case ("events"?, 1): self = .events
             case ("config"?, 1): self = .configuration
             case ("reload"?, 1): self = .reload
             case ("learn"?, 1): self = .learn
@@ -81,8 +90,8 @@ final class ControlResources {
         /// What a client of the admin port must be allowed.
         var right: AdminGate.Right {
             switch self {
-            case .health, .readiness, .authority, .script: .fetch
-            case .status, .configuration, .tasks, .task: .read
+            case .health, .readiness, .authority, .script, .page: .fetch
+            case .status, .metrics, .configuration, .tasks, .task, .events: .read
             case .order, .reload: .change
             case .learn: .own
             }
@@ -98,7 +107,16 @@ final class ControlResources {
         case .script:
             let host = request.host.flatMap { try? Authority.parse($0, defaultPort: 80).get() }?.host
             reply(ControlResponse(Array(daemon.script(host).utf8), type: ProxyScript.type))
-        case .status: reply(ControlResponse(daemon.status()))
+        case .page(let file): reply(file.response)
+        case .status: daemon.status { reply(ControlResponse($0)) }
+        case .metrics:
+            let format = MetricsText.Format(accept: request.accept)
+            daemon.metrics(format) { reply(ControlResponse($0, type: format.type)) }
+        case .events:
+            var response = ControlResponse([], type: "text/event-stream")
+            response.opensEvents = true
+            response.showsPaths = daemon.gate().mayControl(request)
+            reply(response)
         case .configuration: reply(ControlResponse(daemon.configuration()))
         case .reload:
             let report = daemon.reload()
@@ -145,7 +163,7 @@ final class ControlResources {
     }
 
     private static let unknown = ControlResponse.problem(
-        404, "there is no such resource; there are /healthz, /readyz, /status, /config, /tasks, /tasks/ID, /tasks/ID/suspend, "
+        404, "there is no such resource; there are /, /healthz, /readyz, /metrics, /status, /config, /events, /tasks, /tasks/ID, /tasks/ID/suspend, "
             + "/tasks/ID/resume, /tasks/ID/cancel, /reload, /learn, /ca.pem and /proxy.pac")
 }
 

@@ -10,6 +10,10 @@ struct ControlResponse: Sendable {
     var allow: Method?
     /// Of a 401: the port wants a token.
     var wantsToken = false
+    /// The connection becomes one that tells of what the proxy does (``LiveFeed``).
+    var opensEvents = false
+    /// Of the events: with the paths of requests.
+    var showsPaths = false
     /// What a page may load and run (Content-Security-Policy); nil: nothing.
     var policy: String?
 
@@ -43,6 +47,17 @@ struct ControlResponse: Sendable {
         head.addBody(type: type, count: body.count, keepAlive: keepAlive, policy: policy ?? "default-src 'none'; frame-ancestors 'none'")
         return head.bytes(with: toHead ? [] : body)
     }
+
+    /// The head of an answer whose body has no end.
+    static let eventHead: [UInt8] = {
+        var head = ResponseText(status: 200, reason: "OK")
+        head.add("Content-Type", "text/event-stream")
+        head.add("Cache-Control", "no-store")
+        head.add("X-Content-Type-Options", "nosniff")
+        head.add("Cross-Origin-Resource-Policy", "same-origin")
+        head.add("Connection", "close")
+        return head.bytes(with: [])
+    }()
 
     private static let reasons = [
         200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",

@@ -14,10 +14,10 @@ package final class ControlSocket {
 
     init(
         path: String, loop: EventLoop, session: LoopSession, logger: Logger,
-        answer: @escaping ControlConnection.Answer
+        answer: @escaping ControlConnection.Answer, feed: @escaping () -> LiveFeed?
     ) throws(SystemError) {
         self.logger = logger
-        clients = ControlClients(loop: loop, session: session, answer: answer)
+        clients = ControlClients(loop: loop, session: session, answer: answer, feed: feed)
         listener = try UnixListener(path: path, loop: loop) { [unowned self] socket in
             accepted(socket)
         } failed: { error in

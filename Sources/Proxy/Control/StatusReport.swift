@@ -20,9 +20,32 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package let pins: [Pin]
     }
 
+    /// What ends soon, or has ended.
+    package struct Ending: Codable, Sendable, Equatable {
+        /// `pin`, `entry`, `client certificate` or `revocation list`.
+        package let what: String
+        package let entry: String?
+        package let name: String?
+        /// `FILE:LINE`
+        package let location: String
+        package let date: UnixTime
+        /// Negative once it is past.
+        package let daysLeft: Int64
+    }
+
+    /// What of each list is told at most.
+    static let expiringLimit = 100
+    static let recentLimit = 100
+
     package let running: Bool
     package let process: Int32?
     package let stateDirectory: String
+    package var version: String?
+    /// When it started.
+    package var since: UnixTime?
+    /// When the configuration in force was read, and how many have been in force since the start.
+    package var readAt: UnixTime?
+    package var generation: Int?
     /// The file that it reads, as an absolute path.
     package var configuration: String?
     /// Where clients are accepted.
@@ -30,6 +53,27 @@ package struct StatusReport: Codable, Sendable, Equatable {
     /// Where the admin port is.
     package var admin: [String]?
     package var clients: Int?
+    package var clientLimit: Int?
+    /// Exchanges in flight.
+    package var tasks: Int?
+    /// Exchanges since the start, and those that the proxy answered itself.
+    package var requests: UInt64?
+    package var refused: UInt64?
+    /// What went wrong lately, the latest first.
+    package var recent: [RecentEvent]?
+    /// What ends within 30 days or has ended, the most urgent first.
+    package var expiring: [Ending]?
+    /// The settings in force that take protection away.
+    package var insecure: [String]?
+    package var warnings: [String]?
+    /// Workers that did not answer in time: what they counted is as they last told.
+    package var silentWorkers: [String]?
+    /// Exchanges in each of the last 60 minutes, the oldest first: by entry, and in all.
+    package var hits: [String: [UInt64]]?
+    package var requestsByMinute: [UInt64]?
+    package var refusalsByMinute: [UInt64]?
+    /// Of the network, the latest first.
+    package var networkChanges: [NetworkChange]?
     /// Of the machine and of each target of `reachability`.
     package var reachability: [TargetStatus]?
     /// `accepted` or `refused`.

@@ -25,3 +25,13 @@ package struct TargetStatus: Codable, Sendable, Equatable {
         return details.isEmpty ? status : "\(status) (\(details.joined(separator: ", ")))"
     }
 }
+
+/// One change of a target's status.
+package struct NetworkChange: Codable, Sendable, Equatable {
+    /// Milliseconds since 1970.
+    package let time: Int64
+    package let target: String
+    package let from: String
+    package let to: String
+    package let reason: String
+}

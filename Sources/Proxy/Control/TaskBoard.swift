@@ -14,7 +14,7 @@ final class TaskBoard {
     }
 
     /// How long the workers have to answer.
-    static let patience: Duration = .seconds(2)
+    static let patience = WorkerInquiry.patience
 
     private let loop: EventLoop
     private let workers: [WorkerThread]
@@ -62,44 +62,8 @@ final class TaskBoard {
         _ workers: [WorkerThread], _ question: @escaping @Sendable (Worker) -> Answer,
         completion: @escaping ([Answer], [String]) -> Void
     ) {
-        let round = Round(loop: loop, asked: workers.map(\.name), completion: completion)
-        let place = LoopBound(round, on: loop)
-        let handle = loop.handle
-        for (number, worker) in workers.enumerated() {
-            worker.perform { worker in
-                let answer = question(worker)
-                handle.post { loop in place.value(on: loop).add(answer, from: number) }
-            }
-        }
-    }
-
-    /// One question to several workers.
-    private final class Round<Answer> {
-        private var answers: [Answer] = []
-        private let asked: [String]
-        private var silent: Set<Int>
-        private var completion: (([Answer], [String]) -> Void)?
-        private var timer: Timer?
-
-        init(loop: EventLoop, asked: [String], completion: @escaping ([Answer], [String]) -> Void) {
-            self.asked = asked
-            silent = Set(asked.indices)
-            self.completion = completion
-            // It holds the round until it is over.
-            timer = Timer(loop: loop, afterNanoseconds: TaskBoard.patience.nanoseconds) { self.end() }
-        }
-
-        func add(_ answer: Answer, from number: Int) {
-            answers.append(answer)
-            silent.remove(number)
-            if silent.isEmpty { end() }
-        }
-
-        private func end() {
-            timer = nil
-            guard let completion else { return }
-            self.completion = nil
-            completion(answers, silent.sorted().map { asked[$0] })
+        WorkerInquiry.ask(workers, on: loop, question) { answers in
+            completion(answers.compactMap { $0 }, answers.indices.filter { answers[$0] == nil }.map { workers[$0].name })
         }
     }
 }

@@ -1,6 +1,5 @@
 import Configuration
 import EventLoop
-import FoundationEssentials
 import Glibc
 import Logging
 import Security
@@ -13,7 +12,8 @@ extension ProxyDaemon {
     func controlResources(_ context: ProxyContext, _ upkeep: PinUpkeep) -> ControlResources {
         let daemon = ControlResources.Daemon(
             unreadiness: { [unowned self] in unreadiness },
-            status: { [unowned self] in status(upkeep) },
+            status: { [unowned self] in status(upkeep, $0) },
+            metrics: { [unowned self] in metrics(context, $0, $1) },
             configuration: { [unowned self] in
                 ConfigurationReport(snapshot, generation: generation, readAt: readAt)
             },
@@ -24,15 +24,24 @@ extension ProxyDaemon {
             reload: { [unowned self] in reload() },
             learn: { upkeep.obey($0) },
             gate: { [unowned self] in admin?.gate ?? AdminGate(snapshot.admin) })
-        return ControlResources(
-            daemon: daemon, tasks: TaskBoard(loop: loop, workers: workers, sessionCount: context.sessionCount))
+        let board = TaskBoard(loop: loop, workers: workers, sessionCount: context.sessionCount)
+        let collector = MetricsCollector(WorkerInquiry(loop: loop, workers: workers))
+        self.collector = collector
+        slots = context.slots
+        feed = LiveFeed(loop: loop, collector: collector, board: board, names: { context.slots.names }) { [unowned self] in fill(&$0) }
+        countingHits = RepeatingTimer(loop: loop, everyNanoseconds: 60_000_000_000) { [unowned self] in
+            collector.collect { [hits] in hits.note($0.counters) }
+        }
+        return ControlResources(daemon: daemon, tasks: board)
     }
 
     /// Opens the control socket. A proxy that can't have it serves all the same, and says so.
     func openControl(_ resources: ControlResources, _ session: LoopSession) -> ControlSocket? {
         let path = ControlSocket.path(in: snapshot.stateDirectory)
         do throws(SystemError) {
-            return try ControlSocket(path: path, loop: loop, session: session, logger: logger) { resources.answer($0, $1) }
+            return try ControlSocket(path: path, loop: loop, session: session, logger: logger) {
+                resources.answer($0, $1)
+            } feed: { [unowned self] in feed }
         } catch {
             let cause = error.code == EEXIST ? "\(path) is there and is no socket: remove it" : "\(path): \(error)"
             logger.warning(
@@ -67,24 +76,10 @@ extension ProxyDaemon {
         return network?.isolation.map { "this machine has no network: \($0)" }
     }
 
-    private func status(_ upkeep: PinUpkeep) -> StatusReport {
-        var report = StatusReport(process: getpid(), directory: snapshot.stateDirectory, history: upkeep.pinHistory)
-        report.configuration = configuration
-        report.listen = addresses
-        report.admin = admin.map(\.places) ?? []
-        report.clients = workers.reduce(0) { $0 + $1.load.count }
-        report.reachability = network?.targets
-        report.lastReload = lastReload
-        report.learningUntil = upkeep.learnsUntil
-        return report
-    }
-
     /// What has become of a reload.
     func report(refused cause: String?) -> ReloadReport {
         lastReload = cause == nil ? "accepted" : "refused"
+        if cause == nil { reloads.accepted += 1 } else { reloads.refused += 1 }
         return ReloadReport(process: getpid(), configuration: configuration, cause: cause)
     }
-
-    /// The file that it reads, as an absolute path.
-    private var configuration: String { URL(fileURLWithPath: snapshot.files.first ?? "").path }
 }

@@ -15,6 +15,9 @@ final class NetworkWatch {
     private let resolver: Resolver
     private let tell: (NetworkOutlook, _ isAnotherNetwork: Bool) -> Void
     private var logged: Set<Target>
+    /// The latest first.
+    private(set) var changes: [NetworkChange] = []
+    private static let changeLimit = 50
     private lazy var monitor = NetworkMonitor(
         loop: loop, targets: [], listener: listener, lookUp: NetworkMonitor.lookUp(by: resolver))
 
@@ -88,6 +91,11 @@ final class NetworkWatch {
     }
 
     private func log(_ change: ReachabilityChange) {
+        changes.insert(
+            NetworkChange(
+                time: WallClock.milliseconds(), target: "\(change.target)", from: "\(change.from)", to: "\(change.to)",
+                reason: change.to.reason), at: 0)
+        if changes.count > Self.changeLimit { changes.removeLast() }
         var fields: Logger.Metadata = [
             "target": "\(change.target)", "from": "\(change.from)", "to": "\(change.to)", "reason": "\(change.to.reason)",
         ]

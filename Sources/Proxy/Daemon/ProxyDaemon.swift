@@ -54,6 +54,14 @@ package final class ProxyDaemon {
     private var runs: RunSocket?
     /// Who may use the proxy, as the configuration in force has it.
     private(set) var users: UserVerifier?
+    var collector: MetricsCollector?
+    var slots: EntrySlots?
+    var feed: LiveFeed?
+    let hits = HitHistory()
+    var countingHits: RepeatingTimer?
+    var reloads = (accepted: 0, refused: 0)
+    let startedAt = WallClock.milliseconds() / 1000
+    package static let version = "0.1.0"
     /// Where clients are accepted.
     var listeningAddresses: [SocketAddress] { listening.map(\.address) }
     var addresses: [String] { listeningAddresses.map(\.description) }
@@ -130,7 +138,11 @@ package final class ProxyDaemon {
         let session = LoopSession(
             loop: loop, slabs: SlabPool(), pool: UpstreamPool(), connector: upkeep.connector,
             index: context.sessionCount - 1, of: context.sessionCount)
-        let admin = AdminPort(loop: loop, session: session, logger: logger) { [unowned self] in self.resources?.answer($0, $1) }
+        let admin = AdminPort(loop: loop, session: session, logger: logger) { [unowned self] in
+            self.resources?.answer($0, $1)
+        } feed: { [unowned self] in
+            feed
+        }
         admin.replace(with: snapshot.admin, try admin.open(snapshot.admin, namedIn: snapshot.files.first ?? "", inherited: inherited))
         self.admin = admin
         refuse(inherited.filter { socket in !listening.contains { $0.raw == socket.raw } && !admin.holds(socket) })
@@ -466,6 +478,7 @@ package final class ProxyDaemon {
         workersUnderWay -= 1
         guard workersUnderWay == 0 else { return }
         drainTimer = nil
+        countingHits = nil
         control?.stop()
         admin?.stop()
         runs?.stop()

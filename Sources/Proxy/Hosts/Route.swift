@@ -10,6 +10,8 @@ final class Route {
     /// What decided; nil: the defaults.
     let entry: HostEntry?
     let destination: Destination
+    /// Where exchanges by it are counted.
+    let slot: Int
     /// Whom it is for.
     let client: Client
 
@@ -20,7 +22,8 @@ final class Route {
         var via: String?
     }
 
-    init(snapshot: Snapshot, entry: HostEntry?, destination: Destination, client: Client) {
+    init(snapshot: Snapshot, entry: HostEntry?, destination: Destination, slot: Int, client: Client) {
+        self.slot = slot
         self.snapshot = snapshot
         self.entry = entry
         self.destination = destination

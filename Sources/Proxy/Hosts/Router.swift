@@ -8,6 +8,7 @@ struct Router {
     let configuration: ActiveConfiguration
     let pool: UpstreamPool
     let loops: LoopDetection
+    let slots: EntrySlots
 
     /// - Parameter authority: canonical.
     func decide(_ authority: Authority, for purpose: Purpose, client: Route.Client) -> Decision {
@@ -30,7 +31,7 @@ struct Router {
                 authority: authority, target: target, origin: pool.origin(for: target.key),
                 timeouts: snapshot.timeouts, limits: snapshot.limits, via: pseudonym,
                 source: decision.entry?.source),
-            client: client)
+            slot: slots.place(of: decision.entry), client: client)
         return switch layer {
         case .tunnel, .verifiedTunnel: .tunnel(route)
         case .plain, .tls: .relay(route)

@@ -8,6 +8,7 @@ import Session
 /// Connections that are used again carry a verdict that was reported when it was made.
 extension WorkerContext {
     func report(_ result: Result<UpstreamConnection, UpstreamFailure>, of route: Route) {
+        counters.count(result)
         switch result {
         case .success(let connection):
             if let verdict = connection.verdict { report(verdict, of: route) }
@@ -31,7 +32,12 @@ extension WorkerContext {
         if let refusal = verdict.refusal {
             return warn(refusal.isPinFailure ? "pin.mismatch" : "trust.failure", refusal, route, check)
         }
-        if let refusal = verdict.report { warn("pin.report", refusal, route, check) }
+        if let refusal = verdict.report {
+            recent.note(
+                refusal, host: route.authority.host, port: route.authority.port, entry: route.entry?.pattern,
+                at: WallClock.milliseconds())
+            warn("pin.report", refusal, route, check)
+        }
         if let pin = verdict.matchedPin {
             log(
                 .debug, "pin.match", fields(route, check, ["pin": "\(pin.origin)", "depth": "\(verdict.matchedDepth ?? 0)"]))
@@ -40,6 +46,7 @@ extension WorkerContext {
 
     /// Tells those who keep count.
     private func note(_ verdict: Verdict, of route: Route) {
+        counters.count(verdict, at: route.slot)
         shared.pins.saw(
             verdict, of: route.authority.host, port: route.authority.port, entry: route.entry, at: unixTime())
     }

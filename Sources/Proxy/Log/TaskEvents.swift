@@ -18,7 +18,6 @@ struct TaskEvents {
 
     var hooks: TaskHooks {
         var hooks = TaskHooks()
-        hooks.metricsCollected = { [accessLog, loop] in accessLog.write($0, now: loop.now) }
         hooks.suspended = { record, cause in log(.info, "task.suspend", Self.fields(record, cause)) }
         hooks.resumed = { record, cause in log(.info, "task.resume", Self.fields(record, cause)) }
         hooks.broke = { record, broken in

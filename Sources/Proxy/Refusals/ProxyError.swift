@@ -103,7 +103,7 @@ enum ProxyError {
     /// What the log tells of it.
     var refusal: TaskRecord.Refusal {
         let report = report
-        return TaskRecord.Refusal(status: report.status, cause: report.details, errorType: report.proxyStatusError)
+        return TaskRecord.Refusal(status: report.status, cause: report.details, errorType: report.proxyStatusError, story: report.text)
     }
     /// One line for the log.
     var cause: String { report.details }

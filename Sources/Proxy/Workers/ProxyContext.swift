@@ -14,6 +14,7 @@ final class ProxyContext: Sendable {
     /// Told by the acceptor before the first client comes.
     let listeners: OwnListeners
     let loops = LoopDetection()
+    let slots = EntrySlots()
     let parsing = ParsingQueue()
     let challenges = ChallengeMemory()
     let fetches = SharedFetches()

@@ -24,6 +24,25 @@ final class WorkerContext {
     private let accessLog: AccessLog
     private let events: TaskEvents
     private(set) var isDraining = false
+    private let tally: Tally
+    var counters: WorkerCounters {
+        _read { yield tally.counters }
+        _modify { yield &tally.counters }
+    }
+    var recent: RecentEvents {
+        _read { yield tally.recent }
+        _modify { yield &tally.recent }
+    }
+    var lookups: Resolver.Counts { resolver.counts }
+
+    /// What is counted, and what went wrong lately.
+    private final class Tally {
+        @exclusivity(unchecked) var counters = WorkerCounters()
+        @exclusivity(unchecked) var recent: RecentEvents
+
+        init(worker: Int) { recent = RecentEvents(worker: worker) }
+    }
+
     /// Used again for each request to a host with rules for some paths.
     private var readings = PathReadings()
 
@@ -41,7 +60,15 @@ final class WorkerContext {
         let accessLog = AccessLog(output: shared.logOutput, loop: loop)
         self.accessLog = accessLog
         events = TaskEvents(accessLog: accessLog, logger: shared.logger, loop: loop)
+        let tally = Tally(worker: number)
+        self.tally = tally
         var hooks = events.hooks
+        hooks.metricsCollected = { [accessLog, tally] record in
+            let now = loop.now
+            accessLog.write(record, now: now)
+            tally.counters.count(record, now: now)
+            if record.failure != nil { tally.recent.note(record, at: WallClock.milliseconds()) }
+        }
         let findings = ResponseEvents(accessLog: accessLog, logger: shared.logger)
         hooks.judged = { [shared] finding, error in
             findings.tell(finding, error)
@@ -61,7 +88,7 @@ final class WorkerContext {
 
     /// - Parameter authority: canonical.
     func decide(_ authority: Authority, for purpose: Purpose, client: Route.Client) -> Decision {
-        Router(configuration: configuration, pool: session.pool, loops: shared.loops)
+        Router(configuration: configuration, pool: session.pool, loops: shared.loops, slots: shared.slots)
             .decide(authority, for: purpose, client: client)
     }
 

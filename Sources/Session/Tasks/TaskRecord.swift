@@ -22,6 +22,8 @@ package struct TaskRecord: ~Copyable {
     package var authority: Authority?
     /// The pattern of the entry that decided.
     package var entry: String?
+    /// Where its counts go.
+    package var entrySlot = 0
     package var status = 0
     package var bytesUp: UInt64 = 0
     package var bytesDown: UInt64 = 0
@@ -32,6 +34,8 @@ package struct TaskRecord: ~Copyable {
     package var failure: String?
     /// RFC 9209's name of it.
     package var errorType: String?
+    /// What a client that was refused is told, as far as that is more than ``failure``.
+    package private(set) var story: String?
     /// What a verified tunnel's bytes flow by, and how that was found out.
     package var tunnelVerdict: Verdict?
     package var verification: String?
@@ -101,12 +105,14 @@ package struct TaskRecord: ~Copyable {
         release()
         authority = nil
         entry = nil
+        entrySlot = 0
         status = 0
         bytesUp = 0
         bytesDown = 0
         bodyUp = nil
         bodyDown = nil
         failure = nil
+        if story != nil { story = nil }
         errorType = nil
         verification = nil
         method = .other
@@ -165,8 +171,11 @@ package struct TaskRecord: ~Copyable {
         let status: Int
         let cause: String
         let errorType: String
+        let story: String?
 
-        package init(status: Int, cause: String, errorType: String) {
+        /// - Parameter story: all that it is told.
+        package init(status: Int, cause: String, errorType: String, story: String? = nil) {
+            self.story = story
             self.status = status
             self.cause = cause
             self.errorType = errorType
@@ -176,6 +185,7 @@ package struct TaskRecord: ~Copyable {
     package mutating func refused(_ refusal: Refusal) {
         status = refusal.status
         failure = refusal.cause
+        story = refusal.story
         errorType = refusal.errorType
     }
 

@@ -1,0 +1,168 @@
+import EventLoop
+import Session
+
+/// `GET /events`: what the proxy does, once a second, for those who watch (server-sent events). On the main loop. While
+/// nobody watches nothing is asked of anybody.
+///
+/// Whoever doesn't read in time misses what comes meanwhile, and is told how much that was.
+final class LiveFeed {
+    /// Watchers at one time.
+    static let limit = 16
+    private static let intervalNanoseconds: UInt64 = 1_000_000_000
+    /// Tasks that are shown, the oldest of all.
+    private static let taskLimit = 100
+    private static let eventLimit = 100
+
+    struct Tick: Encodable {
+        struct WorkerState: Encodable {
+            let worker: Int
+            let up: Bool
+            let lag: Double
+        }
+
+        struct EntryCount: Encodable {
+            let entry: String
+            let requests: UInt64
+            let matched: UInt64
+            let missed: UInt64
+            let reported: UInt64
+        }
+
+        /// Milliseconds since 1970.
+        var time: Int64 = 0
+        var clients = 0
+        var taskCount = 0
+        var tasks: [TaskSummary] = []
+        var workers: [WorkerState] = []
+        var requests: UInt64 = 0
+        var refused: UInt64 = 0
+        var broken: UInt64 = 0
+        var bytesUp: UInt64 = 0
+        var bytesDown: UInt64 = 0
+        var reachability: [TargetStatus] = []
+        var generation = 0
+        var lastReload: String?
+        var counts: [EntryCount] = []
+        /// New ones, the latest first.
+        var events: [RecentEvent] = []
+        /// Ticks that this watcher has missed.
+        var dropped = 0
+    }
+
+    private let loop: EventLoop
+    private let collector: MetricsCollector
+    private let board: TaskBoard
+    /// Fills in what the daemon itself knows.
+    private let fill: (inout Tick) -> Void
+    private let names: () -> [String]
+    private var watchers: [Watcher] = []
+    private var timer: RepeatingTimer?
+    private var isAsking = false
+    /// What was told already: of each worker its last event, and of each entry its counts.
+    private var told: [Int: UInt64] = [:]
+    private var counted: [[UInt64]] = []
+
+    private final class Watcher {
+        let connection: ControlConnection
+        let showsPaths: Bool
+        var isNew = true
+        var dropped = 0
+
+        init(_ connection: ControlConnection, showsPaths: Bool) {
+            self.connection = connection
+            self.showsPaths = showsPaths
+        }
+    }
+
+    init(
+        loop: EventLoop, collector: MetricsCollector, board: TaskBoard, names: @escaping () -> [String],
+        fill: @escaping (inout Tick) -> Void
+    ) {
+        self.loop = loop
+        self.collector = collector
+        self.board = board
+        self.names = names
+        self.fill = fill
+    }
+
+    var hasRoom: Bool { watchers.count < Self.limit }
+
+    func add(_ connection: ControlConnection, showsPaths: Bool) {
+        watchers.append(Watcher(connection, showsPaths: showsPaths))
+        if timer == nil {
+            timer = RepeatingTimer(loop: loop, everyNanoseconds: Self.intervalNanoseconds) { [unowned self] in ask() }
+        }
+        ask()
+    }
+
+    func remove(_ connection: ControlConnection) {
+        watchers.removeAll { $0.connection === connection }
+        if watchers.isEmpty { timer = nil }
+    }
+
+    private func ask() {
+        guard !isAsking, !watchers.isEmpty else { return }
+        isAsking = true
+        collector.collect { [weak self] measurement in
+            self?.board.list { tasks in self?.tell(measurement, tasks) }
+        }
+    }
+
+    private func tell(_ measurement: ProxyMeasurement, _ list: TaskList) {
+        isAsking = false
+        let counters = measurement.counters
+        var tick = Tick()
+        tick.time = WallClock.milliseconds()
+        tick.taskCount = list.tasks.count
+        tick.tasks = Array(list.tasks.prefix(Self.taskLimit))
+        tick.workers = measurement.workers.indices.map { number in
+            let isUp = !measurement.silent.contains(number)
+            return Tick.WorkerState(worker: number + 1, up: isUp, lag: Double(measurement.workers[number]?.lag ?? 0) / 1e9)
+        }
+        for entry in counters.entries {
+            tick.requests += entry.requests
+            tick.refused += entry.refused
+            tick.broken += entry.broken
+        }
+        (tick.bytesUp, tick.bytesDown) = (counters.bytesUp, counters.bytesDown)
+        fill(&tick)
+        let all = counts(counters.entries)
+        let recent = measurement.events
+        let news = recent.filter { $0.number > told[$0.worker] ?? 0 }
+        for event in recent { told[event.worker] = max(told[event.worker] ?? 0, event.number) }
+        send(tick, all, recent, news)
+        counted = all.map(\.values)
+    }
+
+    private func counts(_ entries: [WorkerCounters.Entry]) -> [(count: Tick.EntryCount, values: [UInt64])] {
+        let names = names()
+        return entries.enumerated().map { slot, entry in
+            let values = [entry.requests, entry.pinsMatched, entry.pinsMissed, entry.pinsReported]
+            return (
+                Tick.EntryCount(
+                    entry: slot < names.count ? names[slot] : "(others)", requests: values[0], matched: values[1], missed: values[2],
+                    reported: values[3]), values
+            )
+        }
+    }
+
+    private func send(
+        _ tick: Tick, _ all: [(count: Tick.EntryCount, values: [UInt64])], _ recent: [RecentEvent], _ news: [RecentEvent]
+    ) {
+        let changed = all.enumerated().filter { $0.offset >= counted.count || counted[$0.offset] != $0.element.values }
+        for watcher in watchers {
+            var tick = tick
+            tick.dropped = watcher.dropped
+            tick.events = Array((watcher.isNew || watcher.dropped > 0 ? recent : news).prefix(Self.eventLimit))
+            tick.counts = watcher.isNew || watcher.dropped > 0 ? all.map(\.count) : changed.map(\.element.count)
+            if !watcher.showsPaths { for index in tick.tasks.indices { tick.tasks[index].path = "" } }
+            let data = ControlResponse(tick).body
+            if watcher.connection.send(Array("event: tick\ndata: ".utf8) + data + Array("\n\n".utf8)) {
+                watcher.isNew = false
+                watcher.dropped = 0
+            } else {
+                watcher.dropped += 1
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+/// The files of the status page, as they are in `Page`.
+///
+/// All that comes from the network reaches the page as JSON, and is inserted as text. Were a mistake made there, the
+/// policy would keep it from running: scripts and styles are the page's own files alone, and nothing is asked of any
+/// other host.
+enum StatusPage {
+    case index, style, script, icon
+
+    private static let policy =
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+        + "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+    var response: ControlResponse {
+        var response = ControlResponse(bytes, type: type)
+        response.policy = Self.policy
+        return response
+    }
+
+    private var bytes: [UInt8] {
+        switch self {
+        case .index: PackageResources.index_html
+        case .style: PackageResources.page_css
+        case .script: PackageResources.page_js
+        case .icon: PackageResources.icon_svg
+        }
+    }
+
+    private var type: String {
+        switch self {
+        case .index: "text/html; charset=utf-8"
+        case .style: "text/css; charset=utf-8"
+        case .script: "text/javascript; charset=utf-8"
+        case .icon: "image/svg+xml"
+        }
+    }
+}

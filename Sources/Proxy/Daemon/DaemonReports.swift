@@ -1,0 +1,98 @@
+import Configuration
+import EventLoop
+import FoundationEssentials
+import Glibc
+import Security
+import Session
+import TLS
+
+/// What the daemon tells of itself: `/status`, `/metrics` and `/events`.
+extension ProxyDaemon {
+    /// - Parameter completion: called once on the loop, when the workers have told what they know.
+    func status(_ upkeep: PinUpkeep, _ completion: @escaping (StatusReport) -> Void) {
+        guard let collector else { return completion(status(upkeep, nil)) }
+        collector.collect { [unowned self] in completion(status(upkeep, $0)) }
+    }
+
+    private func status(_ upkeep: PinUpkeep, _ measurement: ProxyMeasurement?) -> StatusReport {
+        var report = StatusReport(process: getpid(), directory: snapshot.stateDirectory, history: upkeep.pinHistory)
+        report.version = Self.version
+        report.since = startedAt
+        report.readAt = readAt
+        report.generation = generation
+        report.configuration = configuration
+        report.listen = addresses
+        report.admin = admin.map(\.places) ?? []
+        report.clients = clientCount
+        report.clientLimit = snapshot.limits.clients
+        report.reachability = network?.targets
+        report.networkChanges = network?.changes
+        report.lastReload = lastReload
+        report.learningUntil = upkeep.learnsUntil
+        report.warnings = snapshot.warnings.map(\.description)
+        report.insecure = insecure
+        report.expiring = expiring.prefix(StatusReport.expiringLimit).map { finding in
+            StatusReport.Ending(
+                what: finding.subject.rawValue, entry: finding.entry, name: finding.name, location: finding.location,
+                date: finding.date, daysLeft: finding.daysLeft)
+        }
+        guard let measurement else { return report }
+        let counters = measurement.counters
+        report.tasks = measurement.sum(\.tasks)
+        report.requests = counters.entries.reduce(0) { $0 + $1.requests }
+        report.refused = counters.entries.reduce(0) { $0 + $1.refused }
+        report.recent = Array(measurement.events.prefix(StatusReport.recentLimit))
+        report.silentWorkers = measurement.silent.sorted().map { "worker \($0 + 1)" }
+        report.hits = hits.hits(slots?.names ?? [])
+        report.requestsByMinute = hits.exchangesByMinute
+        report.refusalsByMinute = hits.refusalsByMinute
+        return report
+    }
+
+    /// - Parameter completion: called once on the loop.
+    func metrics(_ context: ProxyContext, _ format: MetricsText.Format, _ completion: @escaping ([UInt8]) -> Void) {
+        guard let collector else { return completion([]) }
+        collector.collect { [unowned self] measurement in
+            var daemon = MetricsReport.Daemon()
+            daemon.version = Self.version
+            daemon.clients = clientCount
+            daemon.clientLimit = snapshot.limits.clients
+            daemon.entryCount = snapshot.hosts.entries.count
+            daemon.generation = generation
+            daemon.readAt = readAt
+            daemon.reloadsAccepted = reloads.accepted
+            daemon.reloadsRefused = reloads.refused
+            daemon.lastReloadFailed = lastReload == "refused"
+            daemon.insecureSwitches = insecure.count
+            daemon.warnings = snapshot.warnings.count
+            let leaves = context.leaves.statistics
+            daemon.leavesIssued = leaves.issued
+            daemon.leavesEvicted = leaves.evicted
+            daemon.leavesHeld = leaves.entries
+            daemon.reachability = network?.targets ?? []
+            daemon.expiring = expiring
+            daemon.entryNames = context.slots.names
+            completion(MetricsReport(daemon: daemon, measurement: measurement).text(format))
+        }
+    }
+
+    /// Fills in what the daemon knows of a tick.
+    func fill(_ tick: inout LiveFeed.Tick) {
+        tick.clients = clientCount
+        tick.reachability = network?.targets ?? []
+        tick.generation = generation
+        tick.lastReload = lastReload
+    }
+
+    private var clientCount: Int { workers.reduce(0) { $0 + $1.load.count } }
+
+    /// The settings in force that take protection away.
+    private var insecure: [String] {
+        snapshot.warnings.filter { $0.message.hasPrefix("insecure:") }.map { "\($0.place): \($0.message.dropFirst(10))" }
+    }
+
+    private var expiring: [ExpiryWatch.Finding] { ExpiryWatch.findings(in: snapshot, at: WallClock.milliseconds() / 1000) }
+
+    /// The file that it reads, as an absolute path.
+    var configuration: String { URL(fileURLWithPath: snapshot.files.first ?? "").path }
+}

@@ -1,0 +1,46 @@
+import Configuration
+import Synchronization
+
+/// The places at which exchanges are counted by the entry that decided about them: a bounded number, the same for all
+/// workers and over reloads, as an entry keeps its place by its pattern.
+///
+/// An entry gets one when a worker first needs it, and keeps it at hand (``Configuration/HostEntry/slot``): a request
+/// pays one load.
+final class EntrySlots: Sendable {
+    /// Where no entry decided, and where those are counted that found no place.
+    static let none = 0
+    static let others = 1
+
+    private let capacity: Int
+    private let table = Mutex(Table())
+
+    private struct Table {
+        var names = ["(defaults)", "(others)"]
+        var places: [String: Int] = [:]
+    }
+
+    /// - Parameter capacity: entries that are counted by themselves. Each is a time series for each protocol and outcome
+    ///   that it meets.
+    init(capacity: Int = 1000) { self.capacity = capacity }
+
+    func place(of entry: HostEntry?) -> Int {
+        guard let entry else { return Self.none }
+        let known = entry.slot.load(ordering: .relaxed)
+        return known >= 0 ? known : take(entry)
+    }
+
+    private func take(_ entry: HostEntry) -> Int {
+        let place = table.withLock { table in
+            if let place = table.places[entry.pattern] { return place }
+            guard table.places.count < capacity else { return Self.others }
+            table.names.append(entry.pattern)
+            table.places[entry.pattern] = table.names.count - 1
+            return table.names.count - 1
+        }
+        entry.slot.store(place, ordering: .relaxed)
+        return place
+    }
+
+    /// The entries' patterns by their places.
+    var names: [String] { table.withLock { $0.names } }
+}

@@ -1,0 +1,86 @@
+import EventLoop
+import HTTPWire
+import Security
+import Session
+
+/// One thing that went wrong lately, as the status page and `pinproxy status` tell of it.
+package struct RecentEvent: Codable, Sendable, Equatable {
+    package enum Kind: String, Codable, Sendable {
+        /// The client got the proxy's own answer.
+        case refused
+        /// Let through, and reported (`enforcement: report`).
+        case reported
+        /// Cut off after it had begun.
+        case broken
+    }
+
+    /// Later ones have larger numbers, within one worker.
+    package let number: UInt64
+    package let worker: Int
+    /// Milliseconds since 1970.
+    package let time: Int64
+    package let kind: Kind
+    /// The client's address, and who it is where that is known.
+    package let client: String?
+    package let method: String
+    package let host: String
+    package let port: UInt16?
+    package let entry: String?
+    package let status: Int
+    /// RFC 9209's name of what went wrong.
+    package let error: String?
+    /// One line.
+    package let cause: String
+    /// What the client was told, as far as that is more; for people.
+    package let story: String?
+}
+
+/// The last of one worker's events: a bounded number, which nobody pays for but who is refused. Belongs to the worker's
+/// thread.
+struct RecentEvents: Sendable {
+    static let capacity = 64
+    private static let longestStory = 4096
+    private static let longestText = 512
+
+    private let worker: Int
+    private var ring: [RecentEvent] = []
+    private var next: UInt64 = 1
+
+    init(worker: Int) { self.worker = worker }
+
+    /// The oldest first.
+    var all: [RecentEvent] { ring }
+
+    mutating func note(_ record: borrowing TaskRecord, at time: Int64) {
+        guard let failure = record.failure else { return }
+        add(
+            record.errorType == nil ? .broken : .refused, at: time, client: record.client.map { "\($0)" },
+            method: record.methodName, host: record.authority?.host ?? "", port: record.authority?.port, entry: record.entry,
+            status: record.status, error: record.errorType, cause: failure, story: record.story)
+    }
+
+    /// A chain that met no pin, and was let through.
+    mutating func note(_ refusal: Refusal, host: String, port: UInt16, entry: String?, at time: Int64) {
+        add(
+            .reported, at: time, client: nil, method: "", host: host, port: port, entry: entry, status: 0, error: nil,
+            cause: refusal.title, story: refusal.details)
+    }
+
+    private mutating func add(
+        _ kind: RecentEvent.Kind, at time: Int64, client: String?, method: String, host: String, port: UInt16?, entry: String?,
+        status: Int, error: String?, cause: String, story: String?
+    ) {
+        if ring.count >= Self.capacity { ring.removeFirst(ring.count - Self.capacity + 1) }
+        let story = story.map { Self.cut($0, Self.longestStory) }
+        ring.append(
+            RecentEvent(
+                number: next, worker: worker, time: time, kind: kind, client: client, method: Self.cut(method, 32),
+                host: Self.cut(host, Self.longestText), port: port, entry: entry, status: status, error: error,
+                cause: Self.cut(cause, Self.longestText), story: story == cause ? nil : story))
+        next += 1
+    }
+
+    private static func cut(_ text: String, _ longest: Int) -> String {
+        text.utf8.count <= longest ? text : String(decoding: text.utf8.prefix(longest), as: UTF8.self) + "…"
+    }
+}

@@ -1,0 +1,170 @@
+import EventLoop
+import HTTPWire
+import Security
+import Session
+import TLS
+import Transport
+
+/// What one worker counts, since its start. A value that belongs to the worker's thread; the main loop gets a copy when
+/// somebody asks (``MetricsCollector``). So no request takes a lock or touches memory that another thread writes.
+struct WorkerCounters: Sendable {
+    /// How an exchange ended.
+    enum Outcome: Int, CaseIterable, Sendable {
+        case completed
+        /// The client got the proxy's own answer, or the handshake of its tunnel was ended.
+        case refused
+        /// It was cut off after it had begun, by one side or the other.
+        case broken
+    }
+
+    /// What was counted for one entry.
+    struct Entry: Sendable {
+        /// By kind and outcome.
+        fileprivate(set) var exchanges = InlineArray<12, UInt64>(repeating: 0)
+        var pinsMatched: UInt64 = 0
+        var pinsMissed: UInt64 = 0
+        var pinsReported: UInt64 = 0
+
+        func exchanges(_ kind: TaskRecord.Kind, _ outcome: Outcome) -> UInt64 { exchanges[kind.number * 3 + outcome.rawValue] }
+
+        mutating func add(_ other: Entry) {
+            for index in exchanges.indices { exchanges[index] &+= other.exchanges[index] }
+            pinsMatched &+= other.pinsMatched
+            pinsMissed &+= other.pinsMissed
+            pinsReported &+= other.pinsReported
+        }
+    }
+
+    static let kinds: [TaskRecord.Kind] = [.exchange, .tunnel, .upgrade, .interception]
+
+    /// By place (``EntrySlots``); as many as were needed.
+    private(set) var entries: [Entry] = []
+    /// Responses by the first digit of their status; the proxy's own are not among them.
+    private(set) var statuses = InlineArray<6, UInt64>(repeating: 0)
+    /// By the error types of RFC 9209, of which there are few.
+    private(set) var refusals: [String: UInt64] = [:]
+    private(set) var duration = LatencyHistogram()
+    private(set) var firstByte = LatencyHistogram()
+    private(set) var nameLookup = LatencyHistogram()
+    private(set) var connect = LatencyHistogram()
+    private(set) var handshake = LatencyHistogram()
+    private(set) var bytesUp: UInt64 = 0
+    private(set) var bytesDown: UInt64 = 0
+    /// Requests that went over a connection that had served before, and others.
+    private(set) var reused: UInt64 = 0
+    private(set) var fresh: UInt64 = 0
+    private(set) var retried: UInt64 = 0
+    private(set) var connectionsOpened: UInt64 = 0
+    private(set) var connectionsFailed: UInt64 = 0
+    private(set) var upstreamHandshakes: UInt64 = 0
+    private(set) var upstreamResumptions: UInt64 = 0
+    private(set) var clientHandshakes: UInt64 = 0
+    private(set) var clientResumptions: UInt64 = 0
+    private(set) var clientHandshakeFailures: UInt64 = 0
+
+    /// Counts an exchange that is over, or the CONNECT before it.
+    mutating func count(_ record: borrowing TaskRecord, now: MonotonicTime) {
+        let outcome: Outcome = record.failure == nil ? .completed : record.errorType == nil ? .broken : .refused
+        withEntry(record.entrySlot) { $0.exchanges[record.kind.number * 3 + outcome.rawValue] &+= 1 }
+        if outcome == .refused, let type = record.errorType { refusals[type, default: 0] += 1 }
+        // Its requests are exchanges of their own.
+        guard record.kind != .interception else { return }
+        duration.note(now - record.began)
+        bytesUp &+= record.bytesUp
+        bytesDown &+= record.bytesDown
+        if outcome != .refused, record.kind != .tunnel { statuses[min(max(record.status / 100, 0), 5)] &+= 1 }
+        guard let transaction = record.transaction else { return }
+        if transaction.isReused { reused &+= 1 } else { fresh &+= 1 }
+        retried &+= UInt64(record.retried.count)
+        if let first = transaction.firstByte { firstByte.note(first - record.began) }
+    }
+
+    /// Counts what became of an attempt to connect to an origin.
+    mutating func count(_ result: Result<UpstreamConnection, UpstreamFailure>) {
+        guard case .success(let connection) = result else {
+            connectionsFailed += 1
+            return
+        }
+        connectionsOpened += 1
+        nameLookup.note(connection.metrics.nameLookup)
+        connect.note(connection.metrics.connect)
+        guard connection.stream.isSecure else { return }
+        handshake.note(connection.metrics.tls)
+        if connection.stream.withTLS({ $0.isResumed }) == true { upstreamResumptions += 1 } else { upstreamHandshakes += 1 }
+    }
+
+    /// Counts what a policy found of an entry's pins.
+    mutating func count(_ verdict: Verdict, at slot: Int) {
+        withEntry(slot) { entry in
+            if verdict.refusal?.isPinFailure == true {
+                entry.pinsMissed += 1
+            } else if verdict.report != nil {
+                entry.pinsReported += 1
+            } else if verdict.matchedPin != nil {
+                entry.pinsMatched += 1
+            }
+        }
+    }
+
+    /// Counts the TLS handshake of a client, with the proxy's port or inside CONNECT.
+    /// - Parameter isResumed: nil: it failed.
+    mutating func countClientHandshake(isResumed: Bool?) {
+        switch isResumed {
+        case true?: clientResumptions += 1
+        case false?: clientHandshakes += 1
+        case nil: clientHandshakeFailures += 1
+        }
+    }
+
+    @inline(__always)
+    private mutating func withEntry(_ slot: Int, _ change: (inout Entry) -> Void) {
+        if slot >= entries.count { entries += Array(repeating: Entry(), count: slot + 1 - entries.count) }
+        change(&entries[slot])
+    }
+
+    /// Adds what another worker has counted.
+    mutating func add(_ other: WorkerCounters) {
+        for (slot, entry) in other.entries.enumerated() { withEntry(slot) { $0.add(entry) } }
+        for index in statuses.indices { statuses[index] &+= other.statuses[index] }
+        refusals.merge(other.refusals) { $0 + $1 }
+        duration.add(other.duration)
+        firstByte.add(other.firstByte)
+        nameLookup.add(other.nameLookup)
+        connect.add(other.connect)
+        handshake.add(other.handshake)
+        bytesUp &+= other.bytesUp
+        bytesDown &+= other.bytesDown
+        reused &+= other.reused
+        fresh &+= other.fresh
+        retried &+= other.retried
+        connectionsOpened += other.connectionsOpened
+        connectionsFailed += other.connectionsFailed
+        upstreamHandshakes += other.upstreamHandshakes
+        upstreamResumptions += other.upstreamResumptions
+        clientHandshakes += other.clientHandshakes
+        clientResumptions += other.clientResumptions
+        clientHandshakeFailures += other.clientHandshakeFailures
+    }
+}
+
+extension TaskRecord.Kind {
+
+    fileprivate var number: Int {
+        switch self {
+        case .exchange: 0
+        case .tunnel: 1
+        case .upgrade: 2
+        case .interception: 3
+        }
+    }
+
+    /// The value of the label `protocol`.
+    var label: String {
+        switch self {
+        case .exchange: "http/1.1"
+        case .tunnel: "tunnel"
+        case .upgrade: "upgrade"
+        case .interception: "connect"
+        }
+    }
+}

@@ -1,0 +1,471 @@
+'use strict';
+// The status page. What comes from the proxy is inserted as text, never as markup.
+
+const $ = id => document.getElementById(id);
+const NS = 'http://www.w3.org/2000/svg';
+const state = {
+  token: '', status: null, config: null, tick: null, before: null, rates: [], events: new Map(), counts: new Map(),
+  connected: false, shown: [], open: new Set(), histories: new Map(),
+};
+
+// MARK: Making elements
+
+function h(tag, attributes, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name === 'onclick') element.addEventListener('click', value);
+    else element.setAttribute(name, value === true ? '' : value);
+  }
+  element.append(...children.filter(child => child !== null && child !== undefined && child !== ''));
+  return element;
+}
+
+function fill(element, ...children) { element.replaceChildren(...children.filter(child => child !== null)); }
+
+function spark(values, label) {
+  const svg = document.createElementNS(NS, 'svg');
+  svg.setAttribute('class', 'spark');
+  svg.setAttribute('viewBox', '0 0 60 20');
+  svg.setAttribute('preserveAspectRatio', 'none');
+  svg.setAttribute('role', 'img');
+  svg.setAttribute('aria-label', label);
+  const most = Math.max(1, ...values), start = 60 - values.length;
+  const points = values.map((value, index) => `${start + index + 0.5},${(19 - 17 * value / most).toFixed(1)}`);
+  if (points.length > 0) {
+    const area = document.createElementNS(NS, 'path'), line = document.createElementNS(NS, 'path');
+    area.setAttribute('class', 'area');
+    area.setAttribute('d', `M${start + 0.5},20 L${points.join(' L')} L${start + values.length - 0.5},20 Z`);
+    line.setAttribute('d', `M${points.join(' L')}${points.length === 1 ? ' h0.1' : ''}`);
+    svg.append(area, line);
+  }
+  return svg;
+}
+
+// MARK: Words
+
+const number = new Intl.NumberFormat('en');
+const shortDate = new Intl.DateTimeFormat('en-CA', { year: 'numeric', month: '2-digit', day: '2-digit', timeZone: 'UTC' });
+const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+const moment = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
+
+function count(n, one, many = one + 's') { return `${number.format(n)} ${n === 1 ? one : many}`; }
+
+function bytes(n) {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let unit = 0;
+  while (n >= 1024 && unit < units.length - 1) { n /= 1024; unit += 1; }
+  return `${unit === 0 ? n : n.toFixed(n < 10 ? 1 : 0)} ${units[unit]}`;
+}
+
+function span(seconds) {
+  seconds = Math.max(0, Math.round(seconds));
+  if (seconds < 90) return count(seconds, 'second');
+  if (seconds < 5400) return count(Math.round(seconds / 60), 'minute');
+  if (seconds < 129600) return count(Math.round(seconds / 3600), 'hour');
+  return count(Math.round(seconds / 86400), 'day');
+}
+
+function ago(unix) { return unix ? `${span(Date.now() / 1000 - unix)} ago` : 'never'; }
+
+function until(unix) {
+  const left = unix - Date.now() / 1000;
+  return left < 0 ? `${span(-left)} ago` : `in ${span(left)}`;
+}
+
+const day = 86400;
+function urgency(unix) {
+  const left = unix - Date.now() / 1000;
+  return left < 0 ? 'bad' : left < 14 * day ? 'bad' : left < 45 * day ? 'warn' : 'good';
+}
+
+// MARK: Asking the proxy
+
+async function ask(path, options = {}) {
+  const headers = state.token ? { Authorization: `Bearer ${state.token}` } : {};
+  const answer = await fetch(path, { ...options, headers, cache: 'no-store', credentials: 'omit' });
+  if (answer.status === 401) {
+    $('token').hidden = false;
+    $('content').hidden = true;
+    $('token-note').textContent = state.token ? 'That is not the token.' : 'It stays in this page, and is forgotten with it.';
+    throw new Error('token');
+  }
+  return answer;
+}
+
+async function load() {
+  const [status, config] = await Promise.all([ask('/status').then(a => a.json()), ask('/config').then(a => a.json())]);
+  state.status = status;
+  state.config = config;
+  for (const event of status.recent || []) state.events.set(`${event.worker}-${event.number}`, event);
+  $('token').hidden = true;
+  $('content').hidden = false;
+  renderAll();
+}
+
+async function watch() {
+  for (;;) {
+    try {
+      await load();
+      const answer = await ask('/events');
+      if (!answer.ok) throw new Error((await answer.json()).cause);
+      state.connected = true;
+      await read(answer.body.getReader());
+    } catch (error) {
+      if (error.message === 'token') { health(); return; }
+    }
+    state.connected = false;
+    health();
+    await new Promise(resume => setTimeout(resume, 2000));
+    // Another process may be there by now, whose numbers begin anew.
+    state.events.clear();
+    state.counts.clear();
+    state.before = null;
+  }
+}
+
+async function read(reader) {
+  const decoder = new TextDecoder();
+  let buffer = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    buffer += decoder.decode(value, { stream: true });
+    for (let end = buffer.indexOf('\n\n'); end >= 0; end = buffer.indexOf('\n\n')) {
+      const data = buffer.slice(0, end).split('\n').filter(line => line.startsWith('data: ')).map(line => line.slice(6)).join('\n');
+      buffer = buffer.slice(end + 2);
+      if (data) ticked(JSON.parse(data));
+    }
+  }
+}
+
+function ticked(tick) {
+  const first = state.tick === null;
+  state.before = state.tick;
+  state.tick = tick;
+  for (const entry of tick.counts) state.counts.set(entry.entry, entry);
+  const fresh = tick.events.filter(event => !state.events.has(`${event.worker}-${event.number}`));
+  for (const event of fresh) state.events.set(`${event.worker}-${event.number}`, event);
+  const all = [...state.events.entries()].sort((a, b) => b[1].time - a[1].time || b[1].number - a[1].number);
+  for (const [key] of all.slice(500)) state.events.delete(key);
+  if (state.before) {
+    state.rates.push(Math.max(0, (tick.requests - state.before.requests) * 1000 / Math.max(1, tick.time - state.before.time)));
+    state.rates = state.rates.slice(-60);
+  }
+  if (fresh.length > 0) {
+    renderRefusals();
+    if (!first) $('announcer').textContent = `${count(fresh.length, 'new refusal')}: ${fresh[0].host}, ${fresh[0].cause}`;
+  }
+  if (state.config && tick.generation !== state.config.generation) load().catch(() => {});
+  if (tick.counts.length > 0) renderEntries();
+  renderTiles();
+  renderTasks();
+  renderNetwork();
+  health();
+}
+
+setInterval(() => { if (state.connected) ask('/status').then(a => a.json()).then(s => { state.status = s; renderNetwork(); renderEntries(); }).catch(() => {}); }, 60000);
+
+// MARK: Health
+
+function problems() {
+  const found = [], status = state.status || {}, tick = state.tick || {};
+  const hourAgo = Date.now() - 3600000;
+  const pins = [...state.events.values()].filter(event => isPin(event) && event.kind === 'refused' && event.time > hourAgo);
+  if (pins.length > 0) found.push(['bad', 'Pins fail', `${[...new Set(pins.map(event => event.host))].slice(0, 3).join(', ')}: ${count(pins.length, 'connection')} refused in the last hour.`, '#refusals']);
+  const machine = (tick.reachability || status.reachability || []).find(target => target.target === 'any');
+  if (machine && machine.status === 'not-reachable') found.push(['bad', 'No network', machine.reason || '', '#network']);
+  for (const worker of (tick.workers || []).filter(worker => !worker.up)) found.push(['bad', `Worker ${worker.worker} hangs`, 'It has not answered for two seconds.', '#tasks']);
+  if ((tick.last_reload || status.last_reload) === 'refused') found.push(['warn', 'The last reload was refused', 'The configuration before is in force. pinproxy check says what is wrong.', '#configuration']);
+  if ((status.insecure || []).length > 0) found.push(['bad', count(status.insecure.length, 'insecure setting'), status.insecure[0] + (status.insecure.length > 1 ? ' …' : ''), '#configuration']);
+  const ending = (status.expiring || []).filter(item => item.date < Date.now() / 1000 + 14 * day);
+  if (ending.length > 0) found.push(['warn', `${count(ending.length, 'thing ends', 'things end')} within 14 days`, ending.slice(0, 3).map(item => `${item.what} of ${item.entry || 'the defaults'} ${until(item.date)}`).join('; '), '#pins']);
+  return found;
+}
+
+function health() {
+  const found = state.status ? problems() : [];
+  const worst = found.some(problem => problem[0] === 'bad') ? 'bad' : found.length > 0 ? 'warn' : 'good';
+  const level = state.connected ? worst : 'unknown';
+  $('health').className = `health ${level}`;
+  $('headline').textContent = !state.connected ? (state.token || $('token').hidden ? 'Not connected' : 'Token needed') : worst === 'good' ? 'Healthy' : worst === 'bad' ? found.find(problem => problem[0] === 'bad')[1] : 'Needs attention';
+  document.title = `${state.connected && worst === 'good' ? '' : '● '}pinproxy${state.connected ? '' : ' (not connected)'}`;
+  const shown = JSON.stringify(found);
+  if ($('banners').dataset.shown !== shown) {
+    $('banners').dataset.shown = shown;
+    fill($('banners'), ...found.map(([kind, title, text, link]) => h('p', { class: `banner ${kind}` }, h('strong', {}, title), text, ' ', h('a', { href: link }, 'Show'))));
+  }
+  const status = state.status;
+  if (status) {
+    $('facts').textContent = `pinproxy ${status.version} · process ${status.process} · up for ${span(Date.now() / 1000 - status.since)} · ${status.listen.join(', ')} · configuration read ${ago(status.read_at)}`;
+  }
+}
+
+// MARK: Tiles
+
+function tile(label, value, more, level, drawing) {
+  return h('div', { class: `tile ${level || ''}` }, h('dt', {}, label), h('dd', { class: 'value' }, value), h('dd', { class: 'more' }, more || ' '), drawing ? h('dd', {}, drawing) : null);
+}
+
+function renderTiles() {
+  const status = state.status, tick = state.tick;
+  if (!status) return;
+  const rate = state.rates.length > 0 ? state.rates[state.rates.length - 1] : 0;
+  const entries = [...state.counts.values()];
+  const sum = key => entries.reduce((total, entry) => total + entry[key], 0);
+  const next = ends().filter(item => item.date > Date.now() / 1000)[0];
+  const refused = tick ? tick.refused : status.refused || 0;
+  fill($('tiles'),
+    tile('Requests a second', rate < 10 ? rate.toFixed(1) : number.format(Math.round(rate)), `${number.format(tick ? tick.requests : status.requests || 0)} since the start`, '', spark(state.rates, 'Requests a second in the last minute')),
+    tile('In flight', number.format(tick ? tick.task_count : status.tasks || 0), count(tick ? tick.clients : status.clients, 'client') + ` of ${number.format(status.client_limit)}`),
+    tile('Refused', number.format(refused), 'since the start', refused > 0 ? 'warn' : '', spark(status.refusals_by_minute || [], 'Refusals in the last hour')),
+    tile('Pins', number.format(sum('matched')), `${number.format(sum('missed'))} missed, ${number.format(sum('reported'))} reported`, sum('missed') > 0 ? 'bad' : ''),
+    tile('Ends next', next ? shortDate.format(next.date * 1000) : '–', next ? `${next.label}, ${until(next.date)}` : 'nothing is known to end', next ? { bad: 'bad', warn: 'warn' }[urgency(next.date)] : ''),
+    tile('Carried', tick ? bytes(tick.bytes_up + tick.bytes_down) : '–', tick ? `${bytes(tick.bytes_down)} down, ${bytes(tick.bytes_up)} up` : ''));
+}
+
+// MARK: Refusals
+
+function isPin(event) { return event.kind === 'reported' || /pin/i.test(event.cause); }
+
+function kindOf(event) {
+  if (event.kind === 'reported') return ['reported', 'info'];
+  if (event.kind === 'broken') return ['cut off', ''];
+  return isPin(event) ? ['pins', 'bad'] : ['refused', 'warn'];
+}
+
+function renderRefusals() {
+  const wanted = $('refusal-filter').value.trim().toLowerCase(), kind = $('refusal-kind').value;
+  const all = [...state.events.values()].sort((a, b) => b.time - a.time || b.number - a.number);
+  const shown = all.filter(event => {
+    if (kind === 'pins' ? !isPin(event) : kind && event.kind !== kind) return false;
+    return !wanted || [event.host, event.cause, event.client, event.entry, event.error, event.story].some(text => (text || '').toLowerCase().includes(wanted));
+  }).slice(0, 100);
+  fill($('refusal-list'), ...shown.map(event => {
+    const [word, level] = kindOf(event), key = `${event.worker}-${event.number}`;
+    const facts = [
+      ['When', moment.format(event.time)], ['Request', `${event.method} ${event.host}${event.port ? ':' + event.port : ''}`], ['Client', event.client],
+      ['Decided by', event.entry], ['Answer', event.status ? `${event.status}${event.error ? ', ' + event.error : ''}` : event.error],
+    ].filter(fact => fact[1]);
+    const details = h('details', {},
+      h('summary', {}, h('time', { datetime: new Date(event.time).toISOString() }, clock.format(event.time)), h('span', {}, h('span', { class: `badge ${level}` }, word)),
+        h('span', { class: 'what' }, h('span', { class: 'host' }, event.host || 'no host'), h('span', { class: 'cause' }, event.cause)), h('span', { class: 'client' }, event.client || '')),
+      h('dl', {}, ...facts.flatMap(([name, value]) => [h('dt', {}, name), h('dd', {}, value)])),
+      h('pre', { tabindex: 0, 'aria-label': 'What the client was told' }, event.story || event.cause));
+    details.open = state.open.has(key);
+    details.addEventListener('toggle', () => { if (details.open) state.open.add(key); else state.open.delete(key); });
+    return h('li', {}, details);
+  }));
+  $('refusal-none').hidden = shown.length > 0;
+  $('refusal-none').textContent = all.length === 0 ? 'Nothing was refused lately.' : 'No refusal fits the filter.';
+}
+
+// MARK: Pins
+
+/** What of the configuration ends when, the first first. */
+function ends() {
+  const found = [];
+  for (const entry of (state.config || {}).entries || []) {
+    if (entry.expires) found.push({ date: entry.expires, label: entry.match, what: 'pins expire', entry });
+    for (const pin of entry.pins) if (pin.not_after) found.push({ date: pin.not_after, label: entry.match, what: pin.written, entry });
+  }
+  for (const item of (state.status || {}).expiring || []) {
+    if (item.what === 'client certificate' || item.what === 'revocation list') found.push({ date: item.date, label: item.entry || item.name, what: item.what });
+  }
+  return found.sort((a, b) => a.date - b.date);
+}
+
+function renderCalendar() {
+  const all = ends(), now = new Date(), months = [];
+  const past = all.filter(item => item.date * 1000 < now.getTime());
+  const card = (name, items, kind) => h('li', { class: kind || false },
+    h('div', { class: 'month' }, h('span', {}, name), h('span', {}, items.length > 0 ? String(items.length) : '')),
+    ...items.slice(0, 3).map(item => h('span', { class: `end ${urgency(item.date)}`, title: `${item.label}: ${item.what}, ${shortDate.format(item.date * 1000)}` }, `${new Date(item.date * 1000).getUTCDate()}. ${item.label}`)),
+    items.length > 3 ? h('span', { class: 'end' }, `and ${items.length - 3} more`) : null);
+  if (past.length > 0) months.push(card('Over', past, 'past'));
+  for (let step = 0; step < 12; step += 1) {
+    const from = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + step, 1), to = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + step + 1, 1);
+    const items = all.filter(item => item.date * 1000 >= Math.max(from, now.getTime()) && item.date * 1000 < to);
+    months.push(card(new Date(from).toLocaleDateString('en', { month: 'short', year: 'numeric', timeZone: 'UTC' }), items));
+  }
+  fill($('calendar'), ...months);
+}
+
+function lastMatch(entry) {
+  const kept = state.histories.get(entry.match);
+  if (!kept) return 0;
+  return Math.max(0, ...kept.pins.map(pin => pin.last || 0));
+}
+
+function firstEnd(entry) {
+  const dates = entry.pins.map(pin => pin.not_after).concat(entry.expires).filter(Boolean);
+  return dates.length > 0 ? Math.min(...dates) : 0;
+}
+
+function misses(entry) { return Math.max((state.histories.get(entry.match) || {}).misses || 0, (state.counts.get(entry.match) || {}).missed || 0); }
+
+function hasMatched(entry) { return lastMatch(entry) > 0 || ((state.counts.get(entry.match) || {}).matched || 0) > 0; }
+
+function badges(entry) {
+  const list = [];
+  if (entry.action !== 'intercept') list.push([entry.action, entry.action === 'deny' ? 'warn' : '']);
+  if (entry.pinning !== 'none') list.push([`${entry.pinning} · ${count(entry.pins.length, 'pin')}`, '']);
+  else if (entry.action === 'intercept') list.push(['no pins', '']);
+  if (entry.insecure.length > 0) list.push([entry.insecure[0].startsWith('accepts') ? 'accepts anyone' : 'insecure', 'bad']);
+  if (entry.pinning !== 'none' && entry.enforcement === 'report') list.push(['report only', 'info']);
+  if (misses(entry) > 0) list.push([count(misses(entry), 'miss', 'misses'), 'bad']);
+  if (entry.pinning !== 'none' && !hasMatched(entry)) list.push(['never matched', 'warn']);
+  return list.map(([text, level]) => h('span', { class: `badge ${level}` }, text));
+}
+
+function renderEntries() {
+  if (!state.config) return;
+  state.histories = new Map(((state.status || {}).entries || []).map(entry => [entry.entry, entry]));
+  const wanted = $('pin-filter').value.trim().toLowerCase(), kind = $('pin-kind').value;
+  state.shown = state.config.entries.filter(entry => {
+    if (wanted && !entry.match.toLowerCase().includes(wanted)) return false;
+    switch (kind) {
+      case 'pinned': return entry.pinning !== 'none';
+      case 'never': return entry.pinning !== 'none' && !hasMatched(entry);
+      case 'report': return entry.pinning !== 'none' && entry.enforcement === 'report';
+      case 'ending': { const end = firstEnd(entry); return end > 0 && end < Date.now() / 1000 + 45 * day; }
+      case 'missed': return misses(entry) > 0;
+      case 'insecure': return entry.insecure.length > 0;
+      default: return true;
+    }
+  });
+  const total = state.config.entry_count;
+  $('entries-title').textContent = `Entries (${state.shown.length === total ? number.format(total) : `${number.format(state.shown.length)} of ${number.format(total)}`})`;
+  $('entry-none').hidden = state.shown.length > 0;
+  $('entry-none').textContent = total === 0 ? 'The pin file has no entries.' : 'No entry fits the filter.';
+  $('entries').hidden = state.shown.length === 0;
+  $('entries').setAttribute('aria-rowcount', String(state.shown.length + 1));
+  drawRows(true);
+}
+
+/** Only the rows that can be seen are there: ten thousand entries cost no more than ten. */
+function drawRows(again) {
+  const view = $('viewport'), spacer = $('spacer');
+  const height = parseFloat(getComputedStyle(document.documentElement).getPropertyValue('--row')) || 52;
+  spacer.style.height = `${state.shown.length * height}px`;
+  view.style.height = `${Math.min(state.shown.length * height, 8 * height)}px`;
+  const first = Math.max(0, Math.floor(view.scrollTop / height) - 4), last = Math.min(state.shown.length, first + 20);
+  if (!again && view.dataset.first === String(first)) return;
+  view.dataset.first = String(first);
+  const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.match : undefined;
+  fill(spacer, ...state.shown.slice(first, last).map((entry, index) => row(entry, first + index, height)));
+  if (focused) { const again = [...spacer.querySelectorAll('button')].find(button => button.dataset.match === focused); if (again) again.focus({ preventScroll: true }); }
+}
+
+function row(entry, index, height) {
+  const hits = ((state.status || {}).hits || {})[entry.match] || [], end = firstEnd(entry), last = lastMatch(entry);
+  const element = h('div', { class: 'row', role: 'row', 'aria-rowindex': index + 2 },
+    h('span', { role: 'cell', class: 'cell' }, h('button', { class: 'match', title: entry.match, onclick: () => show(entry), 'data-match': entry.match }, entry.match)),
+    h('span', { role: 'cell', class: 'policy' }, ...badges(entry)),
+    h('span', { role: 'cell', class: 'cell spark-cell' }, hits.length > 0 ? spark(hits, `${number.format(hits.reduce((a, b) => a + b, 0))} requests in the last hour`) : '–'),
+    h('span', { role: 'cell', class: 'cell' }, entry.pinning === 'none' ? '–' : last ? ago(last) : hasMatched(entry) ? 'just now' : 'never'),
+    h('span', { role: 'cell', class: `cell ${end ? { bad: 'bad', warn: 'warn' }[urgency(end)] || '' : ''}` }, end ? shortDate.format(end * 1000) : '–'));
+  element.style.top = `${index * height}px`;
+  return element;
+}
+
+function show(entry) {
+  $('entry-title').textContent = entry.match;
+  const kept = state.histories.get(entry.match), live = state.counts.get(entry.match);
+  const facts = [
+    ['Written at', entry.location], ['Action', entry.action], ['Pinning', entry.pinning], ['Enforcement', entry.enforcement], ['Position', entry.position],
+    ['Expires', entry.expires ? `${shortDate.format(entry.expires * 1000)}, then ${entry.on_expiry}` : null], ['Client certificate', entry.client_certificate],
+    ['Reports to', entry.report_uri], ['Requests', live ? number.format(live.requests) + ' since the start' : null],
+    ['Met a pin', kept ? count(kept.accepted, 'connection') : null], ['Missed', kept ? `${kept.misses}${kept.last_miss ? ', the last ' + ago(kept.last_miss) : ''}` : null],
+  ].filter(fact => fact[1] !== null && fact[1] !== undefined);
+  fill($('entry-body'),
+    ...entry.insecure.map(text => h('p', { class: 'banner bad' }, text)),
+    h('dl', { class: 'facts-list' }, ...facts.flatMap(([name, value]) => [h('dt', {}, name), h('dd', {}, value)])),
+    entry.pins.length > 0 ? h('h3', {}, 'Pins') : null,
+    ...entry.pins.map(pin => {
+      const record = kept && kept.pins.find(item => item.pin === pin.pin);
+      return h('div', { class: 'pin' }, h('code', {}, pin.pin), pin.written !== pin.pin ? h('div', { class: 'note' }, pin.written) : null,
+        h('div', { class: 'note' }, record && record.matches > 0 ? `${count(record.matches, 'match', 'matches')}, the last ${ago(record.last)}` : 'never matched', pin.not_after ? `; its certificate ends ${shortDate.format(pin.not_after * 1000)}` : ''));
+    }),
+    entry.rules.length > 0 ? h('h3', {}, 'Rules') : null,
+    ...entry.rules.map(rule => h('div', { class: 'pin' }, h('code', {}, rule))));
+  $('entry').showModal();
+}
+
+// MARK: Tasks
+
+function renderTasks() {
+  const tick = state.tick;
+  if (!tick) return;
+  const list = $('task-list'), before = new Map([...list.children].map(item => [item.dataset.id, item]));
+  const may = state.token !== '';
+  fill(list, ...tick.tasks.map(task => {
+    const item = before.get(String(task.id)) || taskItem(task, may);
+    updateTask(item, task);
+    return item;
+  }));
+  $('task-none').hidden = tick.tasks.length > 0;
+  $('task-note').textContent = tick.task_count > tick.tasks.length ? `The first ${tick.tasks.length} of ${number.format(tick.task_count)}.` : may || tick.tasks.length === 0 ? '' : 'Paths and buttons need the token of admin.token_file.';
+}
+
+function taskItem(task, may) {
+  const order = name => h('button', { onclick: () => ask(`/tasks/${task.id}/${name}`, { method: 'POST' }).catch(() => {}), 'aria-label': `${name} task ${task.id}` }, name);
+  return h('li', { 'data-id': task.id }, h('span', { class: 'id' }), h('span', { class: 'target' }), h('span', { class: 'phase' }),
+    h('span', {}, h('progress', { max: 1, 'aria-label': `Progress of task ${task.id}` }), h('span', { class: 'amount' })),
+    h('span', { class: 'buttons' }, ...(may ? [order('suspend'), order('resume'), order('cancel')] : [])));
+}
+
+function updateTask(item, task) {
+  const [id, target, phase, progress] = item.children, total = task.total_down, bar = progress.children[0];
+  id.textContent = task.id;
+  target.textContent = `${task.method} ${task.host}${task.port === 443 ? '' : ':' + task.port}${task.path}`;
+  target.title = `${target.textContent} (${task.client})`;
+  phase.textContent = `${task.state === 'running' ? task.phase : task.state} · ${span(task.age)}`;
+  if (total) bar.value = Math.min(1, task.bytes_down / total);
+  else if (task.phase === 'relaying') bar.value = 0; else bar.removeAttribute('value');
+  progress.children[1].textContent = total ? `${bytes(task.bytes_down)} of ${bytes(total)}` : `${bytes(task.bytes_down)} down, ${bytes(task.bytes_up)} up`;
+  const [suspend, resume] = item.children[4].children;
+  if (suspend) { suspend.hidden = task.state === 'suspended'; resume.hidden = task.state !== 'suspended'; }
+}
+
+// MARK: Network and configuration
+
+function renderNetwork() {
+  const status = state.status || {}, targets = (state.tick || {}).reachability || status.reachability || [];
+  fill($('targets'), ...targets.map(target => h('li', {}, h('strong', {}, target.target === 'any' ? 'This machine' : target.target),
+    h('span', { class: `badge ${target.status === 'not-reachable' ? 'bad' : target.status === 'unknown' ? '' : 'good'}` }, target.status.replace('via-', '')),
+    h('span', { class: 'reason' }, [target.link, target.reason].filter(Boolean).join(', ')))));
+  const changes = status.network_changes || [];
+  fill($('changes'), ...changes.map(change => h('li', {}, h('time', { datetime: new Date(change.time).toISOString() }, moment.format(change.time)),
+    h('span', {}, `${change.target === 'any' ? 'This machine' : change.target}: ${change.from} → ${change.to}${change.reason ? ' (' + change.reason + ')' : ''}`))));
+  $('change-none').hidden = changes.length > 0;
+}
+
+function renderConfiguration() {
+  const config = state.config, status = state.status;
+  $('configuration-facts').textContent = `${config.files.join(' and ')}, generation ${config.generation}, read ${moment.format(config.read_at * 1000)}; last reload: ${status.last_reload || 'none since the start'}.`;
+  fill($('warnings'), ...config.warnings.map(text => h('li', { class: text.includes('insecure:') ? 'bad' : '' }, text)));
+  fill($('settings'), ...Object.keys(config.settings).sort().flatMap(key => [h('dt', {}, key), h('dd', {}, config.settings[key])]));
+}
+
+function renderAll() {
+  renderEntries();
+  renderTiles();
+  renderRefusals();
+  renderCalendar();
+  renderNetwork();
+  renderConfiguration();
+  health();
+}
+
+$('token').addEventListener('submit', event => {
+  event.preventDefault();
+  state.token = $('secret').value.trim();
+  $('secret').value = '';
+  watch();
+});
+for (const id of ['refusal-filter', 'refusal-kind']) $(id).addEventListener('input', renderRefusals);
+for (const id of ['pin-filter', 'pin-kind']) $(id).addEventListener('input', () => { $('viewport').scrollTop = 0; renderEntries(); });
+$('viewport').addEventListener('scroll', () => drawRows(false), { passive: true });
+window.addEventListener('resize', () => drawRows(true));
+watch();

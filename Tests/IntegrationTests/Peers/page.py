@@ -1,0 +1,171 @@
+"""The status page in a real Chromium, driven over WebDriver (chromedriver).
+
+    page.py URL --profile DIRECTORY [--token TOKEN] [--axe axe.min.js] [--screenshots DIRECTORY] [--wait-for TEXT]
+
+Prints one JSON line when the page shows what is in force ({"event": "ready", "port": 0, …}), and a second one
+({"event": "done", …}) with what was found once TEXT is among the refusals: the page's texts, messages of the console,
+hosts that were asked, what axe-core complains of, and how many rows of entries there are in the document.
+"""
+
+import argparse
+import base64
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+
+
+def call(base, method, path, body=None):
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(base + path, data, {"Content-Type": "application/json"}, method=method)
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        return json.load(opener.open(request, timeout=60))["value"]
+    except urllib.error.HTTPError as error:
+        raise SystemExit(f"{method} {path}: {error.read().decode()[:500]}")
+
+
+class Page:
+    def __init__(self, profile, dark=False, size=(1280, 1000)):
+        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        port = None
+        for line in self.driver.stdout:
+            found = re.search(r"started successfully on port (\d+)", line)
+            if found:
+                port = found.group(1)
+                break
+        self.base = f"http://127.0.0.1:{port}"
+        arguments = [
+            "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", f"--user-data-dir={profile}",
+            "--no-proxy-server", "--disable-background-networking", "--hide-scrollbars", f"--window-size={size[0]},{size[1]}",
+        ] + (["--force-dark-mode"] if dark else [])
+        options = {"args": arguments, "perfLoggingPrefs": {"enableNetwork": True}}
+        capabilities = {
+            "alwaysMatch": {
+                "browserName": "chrome", "goog:chromeOptions": options,
+                "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
+            }
+        }
+        self.session = call(self.base, "POST", "/session", {"capabilities": capabilities})["sessionId"]
+        self.base += f"/session/{self.session}"
+
+    def open(self, url):
+        call(self.base, "POST", "/url", {"url": url})
+
+    def run(self, script, *arguments):
+        return call(self.base, "POST", "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def wait(self, script, *arguments, seconds=40):
+        end = time.time() + seconds
+        while True:
+            value = self.run(script, *arguments)
+            if value:
+                return value
+            if time.time() > end:
+                text = self.run("return document.body.innerText")
+                raise SystemExit(f"waited in vain for {script}\n{text[:3000]}\n{self.log('browser')}")
+            time.sleep(0.1)
+
+    def log(self, kind):
+        return call(self.base, "POST", "/se/log", {"type": kind})
+
+    def command(self, name, parameters):
+        return call(self.base, "POST", "/goog/cdp/execute", {"cmd": name, "params": parameters})
+
+    def screenshot(self, path, whole=False):
+        shot = self.command("Page.captureScreenshot", {"format": "png", "captureBeyondViewport": whole})
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(shot["data"]))
+
+    def quit(self):
+        try:
+            call(self.base, "DELETE", "")
+        finally:
+            self.driver.terminate()
+            self.driver.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("url")
+    parser.add_argument("--profile", required=True)
+    parser.add_argument("--token")
+    parser.add_argument("--axe")
+    parser.add_argument("--screenshots")
+    parser.add_argument("--wait-for")
+    options = parser.parse_args()
+    page = Page(options.profile)
+    try:
+        page.open(options.url)
+        if options.token:
+            page.wait("return !document.getElementById('token').hidden")
+            page.run(
+                "document.getElementById('secret').value = arguments[0]; document.querySelector('#token button').click()",
+                options.token)
+        page.wait("return !document.getElementById('content').hidden && document.getElementById('headline').textContent !== "
+                  "'Connecting …' && document.getElementById('headline').textContent !== 'Not connected'")
+        print(json.dumps({"event": "ready", "port": 0, "headline": page.run("return document.getElementById('headline').textContent")}), flush=True)
+        if options.wait_for:
+            page.wait("return document.getElementById('refusal-list').textContent.includes(arguments[0])", options.wait_for)
+        result = {"event": "done", "headline": page.run("return document.getElementById('headline').textContent")}
+        result["announced"] = page.run("return document.getElementById('announcer').textContent")
+        result["rows"] = page.run("return document.querySelectorAll('#spacer .row').length")
+        result["entries"] = page.run("return document.getElementById('entries-title').textContent")
+        result["refusals"] = page.run("return [...document.querySelectorAll('#refusal-list > li')].map(e => e.textContent).join('\\n')")
+        result["text"] = page.run("return document.getElementById('main').innerText")
+        result["overflow"] = page.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        result["injected"] = page.run("return document.querySelectorAll('main script, main img, main iframe').length + (window.hacked ? 1 : 0)")
+        # By keyboard alone: an entry's details open with Enter and close with Escape.
+        result["dialog"] = page.run(
+            "const b = document.querySelector('#spacer button'); if (!b) return 'none'; b.focus(); b.click(); "
+            "const open = document.getElementById('entry').open, text = document.getElementById('entry-body').textContent; "
+            "document.getElementById('entry').close(); return open ? text : 'closed'")
+        page.run("const f = document.getElementById('pin-filter'); f.value = 'no-entry-is-called-so'; f.dispatchEvent(new Event('input'))")
+        result["filtered"] = page.run("return document.getElementById('entry-none').textContent")
+        page.run("const f = document.getElementById('pin-filter'); f.value = ''; f.dispatchEvent(new Event('input'))")
+        if options.axe:
+            with open(options.axe) as file:
+                page.command("Runtime.evaluate", {"expression": file.read()})
+            found = page.command(
+                "Runtime.evaluate", {
+                    "expression": "axe.run(document).then(r => JSON.stringify(r.violations.map(v => [v.id, v.impact, v.nodes.map(n => n.html.slice(0, 120) + ' ' + n.failureSummary).slice(0, 3)])))",
+                    "awaitPromise": True, "returnByValue": True,
+                })
+            result["violations"] = json.loads(found["result"].get("value", "[[\"axe did not run\"]]"))
+        result["console"] = [entry["message"] for entry in page.log("browser")]
+        hosts = set()
+        for entry in page.log("performance"):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                # Not those of the browser's own first tab.
+                asked = re.match(r"^(https?|wss?|ftp)://[^/]*", message["params"]["request"]["url"])
+                if asked:
+                    hosts.add(asked.group())
+        result["hosts"] = sorted(hosts)
+        if options.screenshots:
+            os.makedirs(options.screenshots, exist_ok=True)
+            page.run("document.activeElement.blur(); window.scrollTo({top: 0, behavior: 'instant'})")
+            time.sleep(0.3)
+            page.screenshot(f"{options.screenshots}/light.png")
+            page.screenshot(f"{options.screenshots}/light-whole.png", whole=True)
+            page.command("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
+            time.sleep(0.3)
+            page.screenshot(f"{options.screenshots}/dark.png")
+            page.screenshot(f"{options.screenshots}/dark-whole.png", whole=True)
+            page.command("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "light"}]})
+            page.command("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1.5, "mobile": True})
+            page.run("window.dispatchEvent(new Event('resize'))")
+            time.sleep(0.3)
+            page.screenshot(f"{options.screenshots}/phone.png")
+            page.screenshot(f"{options.screenshots}/phone-whole.png", whole=True)
+            result["phone-overflow"] = page.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        print(json.dumps(result), flush=True)
+    finally:
+        page.quit()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

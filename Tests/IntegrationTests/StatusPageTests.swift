@@ -1,0 +1,126 @@
+import Foundation
+import Testing
+
+/// The status page in a real Chromium, and the events that it is fed with.
+@Suite(.timeLimit(.minutes(4)))
+struct StatusPageTests {
+    private static let wrong = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+    /// What `Peers/page.py` found.
+    private struct Found: Decodable {
+        let headline: String
+        let rows: Int
+        let entries: String
+        let refusals: String
+        let text: String
+        let overflow: Int
+        let injected: Int
+        let dialog: String
+        let filtered: String
+        let console: [String]
+        let hosts: [String]
+        let violations: [[Violation]]?
+    }
+
+    private enum Violation: Decodable {
+        case text(String)
+        case list([String])
+
+        init(from decoder: any Decoder) throws {
+            let value = try decoder.singleValueContainer()
+            if let text = try? value.decode(String.self) { self = .text(text) } else { self = .list((try? value.decode([String].self)) ?? []) }
+        }
+    }
+
+    @Test func itShowsAMismatchAsItHappens() async throws {
+        try await withTestBed { bed in
+            let many = (0..<10_000).map { "  - {match: h\($0).fleet.test, pinning: public-key, pins: [\(Self.wrong)]}\n" }.joined()
+            let shared = try await OriginBed.prepare(
+                bed, pins: "hosts:\n  - {match: pinned.test, pinning: public-key, pins: [\(Self.wrong)]}\n" + many,
+                sections: AdminClient.section, hosts: ["pinned.test": "127.0.0.1"])
+            let admin = try await AdminClient(shared.proxy)
+            let packages = URL(fileURLWithPath: PythonPeer.pythonWithPackages).deletingLastPathComponent().deletingLastPathComponent()
+            let axe = try FileManager.default.subpathsOfDirectory(atPath: packages.path).first { $0.hasSuffix("axe_core_python/axe.min.js") }
+            let page = try await bed.start(
+                [
+                    "/usr/bin/python3", "-u", PythonPeer.path("page.py"), "http://127.0.0.1:\(admin.port)/", "--profile", bed.path("profile"),
+                    "--axe", packages.path + "/" + (axe ?? "axe.min.js of axe-core-python is missing"), "--wait-for", "pinned.test",
+                ], mergingErrors: true)
+            try await eventually("the page") { await page.output.lines.contains { $0.contains("\"ready\"") } }
+            // What nobody should be able to run, in every place that a client can write to.
+            for hostile in ["<script>window.hacked=1</script>", "<img/src=x>.test", String(repeating: "h", count: 250) + ".test"] {
+                let connection = try RawConnection(to: shared.proxy)
+                try await connection.send("CONNECT \(hostile):443 HTTP/1.1\r\nHost: \(hostile):443\r\nConnection: close\r\n\r\n")
+                _ = try await connection.response()
+                let plain = try RawConnection(to: shared.proxy)
+                try await plain.send("<b>X</b> http://nowhere.test/<svg/onload=hacked=1> HTTP/1.1\r\nHost: nowhere.test\r\n\r\n")
+                _ = try await plain.receiveUntilCut()
+            }
+            #expect(try await shared.proxy.connect(to: "pinned.test:\(shared.originPort)").status == 502)
+            let ending = try await page.ending()
+            let written = await page.output.text
+            #expect(ending == .exited(0), "\(written)")
+            let line = await page.output.lines.last { $0.contains("\"done\"") } ?? ""
+            let found = try JSONDecoder().decode(Found.self, from: Data(line.utf8))
+            #expect(found.headline == "Pins fail", "\(found.headline)")
+            #expect(found.refusals.contains("Certificate pinning failure for pinned.test") && found.refusals.contains(Self.wrong))
+            #expect(found.refusals.contains("<script>window.hacked=1<"))
+            #expect(found.injected == 0)
+            #expect(found.entries == "Entries (10,000 of 10,001)")
+            #expect(found.rows > 0 && found.rows <= 40, "\(found.rows) rows")
+            #expect(found.dialog.contains(Self.wrong), "\(found.dialog)")
+            #expect(found.filtered == "No entry fits the filter.")
+            #expect(found.overflow == 0)
+            #expect(found.console == [], "\(found.console)")
+            #expect(found.hosts == ["http://127.0.0.1:\(admin.port)"], "\(found.hosts)")
+            #expect(found.violations?.isEmpty == true, "\(line.suffix(3000))")
+        }
+    }
+
+    @Test func itsPolicyLetsNothingElseRun() async throws {
+        try await withTestBed { bed in
+            try bed.file("proxy/token", "0123456789abcdef0123456789abcdef\n")
+            let proxy = try await ProxyProcess(in: bed, trust: nil, sections: ["admin": ["listen: 127.0.0.1:0", "token_file: token"]])
+            let admin = try await AdminClient(proxy)
+            for (target, type) in [("/", "text/html"), ("/page.css", "text/css"), ("/page.js", "text/javascript"), ("/icon.svg", "image/svg+xml")] {
+                let answer = try await admin.ask("GET", target)
+                #expect(answer.status == 200 && answer["content-type"]?.hasPrefix(type) == true, "\(target)")
+                let policy = answer["content-security-policy"] ?? ""
+                #expect(policy.hasPrefix("default-src 'none'; script-src 'self';") && policy.contains("frame-ancestors 'none'"))
+                #expect(!policy.contains("unsafe") && !answer.body.contains("0123456789abcdef"))
+            }
+            #expect(try await admin.ask("GET", "/events").status == 401)
+        }
+    }
+
+    @Test func eventsAreBounded() async throws {
+        try await withTestBed { bed in
+            let proxy = try await ProxyProcess(in: bed, trust: nil, sections: AdminClient.section)
+            let admin = try await AdminClient(proxy)
+            let before = try proxy.openDescriptors()
+            var watchers: [RawConnection] = []
+            for _ in 1...16 {
+                let watcher = try RawConnection(port: admin.port)
+                try await watcher.send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                #expect(try await watcher.response()["content-type"] == "text/event-stream")
+                watchers.append(watcher)
+            }
+            #expect(try await admin.ask("GET", "/events").status == 503)
+            // One who reads hears of a refusal; those who don't cost nobody anything.
+            #expect(try await proxy.connect(to: "a b:1").status == 400)
+            var heard = ""
+            while !heard.contains("http_request_error") {
+                heard += String(decoding: try await watchers[0].receive(), as: UTF8.self)
+            }
+            #expect(heard.contains("event: tick\ndata: {") && heard.contains("\"dropped\":0"))
+            #expect(try await admin.ask("GET", "/healthz").status == 200)
+            watchers = []
+            try await eventually("the watchers to be gone") { try proxy.openDescriptors() <= before }
+            let watcher = try RawConnection(port: admin.port)
+            try await watcher.send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            #expect(try await watcher.response().status == 200)
+            proxy.process.send(signal: SIGTERM)
+            #expect(try await proxy.process.ending() == .exited(0))
+        }
+    }
+}
