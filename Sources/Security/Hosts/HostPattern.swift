@@ -58,7 +58,7 @@
 /// by another operator, as a `status.` page or a CDN often is, breaks under `**.` on the day it is
 /// moved. Prefer exact entries for pins, wildcards for `tunnel` and `deny`. A wildcard over a public suffix
 /// (`**.co.uk`, `*.github.io`) speaks for the hosts of strangers, and is warned of (``PublicSuffixes``).
-package struct HostPattern: Sendable, Hashable, CustomStringConvertible {
+public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
     /// How many labels stand in front of ``name`` in the hosts that match.
     package enum Scope: UInt8, Sendable, Hashable {
         /// None: the name itself (or the address).
@@ -78,7 +78,8 @@ package struct HostPattern: Sendable, Hashable, CustomStringConvertible {
     package let isAddress: Bool
 
     /// Reads a pattern as people write it in the pin file.
-    package init(_ text: String) throws(HostPatternError) {
+    /// - Throws: what is wrong with the pattern, and what to write instead.
+    public init(_ text: String) throws(HostPatternError) {
         let (host, port) = try Self.splitPort(text)
         self.port = port
         if host.isEmpty { throw HostPatternError(.empty, text) }
@@ -100,7 +101,8 @@ package struct HostPattern: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The pattern as `explain` and the log print it; parsing it gives the same pattern.
-    package var description: String { text(with: name) }
+    /// The pattern in its one spelling, with its port.
+    public var description: String { text(with: name) }
 
     /// The pattern for people, who read the U-labels: `*.xn--bcher-kva.example (*.bücher.example)`.
     package var inBothForms: String {
@@ -227,7 +229,7 @@ extension HostPattern {
 }
 
 /// Why a text is no host pattern, in words for the person who wrote it.
-package struct HostPatternError: Error, Sendable, Hashable, CustomStringConvertible {
+public struct HostPatternError: Error, Sendable, Hashable, CustomStringConvertible {
     package enum Reason: Sendable, Hashable {
         case empty, isURL, port, notAnAddress, notAName, emptyLabel, hyphen
         case international(InternationalNameError)
@@ -235,14 +237,16 @@ package struct HostPatternError: Error, Sendable, Hashable, CustomStringConverti
     }
 
     package let reason: Reason
-    package let pattern: String
+    /// As it was written.
+    public let pattern: String
 
     init(_ reason: Reason, _ pattern: String) {
         self.reason = reason
         self.pattern = pattern
     }
 
-    package var description: String {
+    /// The pattern as it was written, what is wrong with it, and what to write instead.
+    public var description: String {
         switch reason {
         case .empty: "a host pattern is missing its name"
         case .isURL: "“\(pattern)” is a URL or a path; write the host alone, as in api.example.com"

@@ -41,7 +41,7 @@ package import TLS
 /// until someone edits the file. Pin an authority's key rather than a leaf's where that is strict
 /// enough, always have a backup pin whose private key exists but isn't in use, and begin with
 /// `enforcement: report`.
-package struct Pin: Sendable, CustomStringConvertible {
+public struct Pin: Sendable, CustomStringConvertible {
     /// What is compared.
     package enum Kind: Sendable, Hashable {
         /// The digest of a SubjectPublicKeyInfo: survives a renewal with the same key.
@@ -55,7 +55,7 @@ package struct Pin: Sendable, CustomStringConvertible {
 
     package let kind: Kind
     /// The pin as its owner wrote it: `sha256/…`, `file: certs/backup.pem`.
-    package let origin: String
+    public let origin: String
     /// The end of the certificate that the pin was read from, also where only its key is pinned; nil if
     /// it was read from no certificate. The pin still matches then: it is a date to look after it.
     package let notAfter: UnixTime?
@@ -77,7 +77,7 @@ package struct Pin: Sendable, CustomStringConvertible {
     }
 
     /// The pin by its value, however it was written; as text in the pin file it gives an equal pin.
-    package var description: String {
+    public var description: String {
         switch kind {
         case .spki(let digest): "sha256/\(digest.base64)"
         case .certificate(let digest, _): "cert-sha256/\(digest.hex)"
@@ -97,9 +97,10 @@ package struct Pin: Sendable, CustomStringConvertible {
 
 extension Pin: Hashable {
     /// Equal if they accept the same certificates, wherever they were written.
-    package static func == (left: Pin, right: Pin) -> Bool { left.key == right.key }
+    public static func == (left: Pin, right: Pin) -> Bool { left.key == right.key }
 
-    package func hash(into hasher: inout Hasher) { hasher.combine(key) }
+    /// By what it accepts.
+    public func hash(into hasher: inout Hasher) { hasher.combine(key) }
 
     /// Kind and digest as bytes: what policies are told apart by.
     var key: [UInt8] {
@@ -113,7 +114,7 @@ extension Pin: Hashable {
 }
 
 /// How a host's pins are used.
-package enum PinningMode: String, Sendable, Hashable, CaseIterable {
+public enum PinningMode: String, Sendable, Hashable, CaseIterable {
     /// No pins: the trust anchors decide.
     case none
     /// Some key of the verified chain must equal a pinned key.
@@ -123,7 +124,8 @@ package enum PinningMode: String, Sendable, Hashable, CaseIterable {
 }
 
 /// Where in the verified chain a pin may match.
-package enum PinPosition: String, Sendable, Hashable, CaseIterable {
+public enum PinPosition: String, Sendable, Hashable, CaseIterable {
+    /// Anywhere.
     case any
     /// The server's own certificate.
     case leaf
@@ -144,7 +146,7 @@ package enum PinPosition: String, Sendable, Hashable, CaseIterable {
 }
 
 /// What a pin that doesn't match does.
-package enum Enforcement: String, Sendable, Hashable, CaseIterable {
+public enum Enforcement: String, Sendable, Hashable, CaseIterable {
     /// The connection is refused.
     case enforce
     /// The connection goes on if it is trusted without the pins, and the mismatch is reported.

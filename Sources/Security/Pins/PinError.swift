@@ -1,7 +1,7 @@
 package import TLS
 
 /// Why a text or a file is no pin, in words for the person who wrote it.
-package struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
+public struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
     package enum Reason: Error, Sendable, Hashable {
         // The text.
         case empty
@@ -52,7 +52,8 @@ package struct PinError: Error, Sendable, Hashable, CustomStringConvertible {
         self.pin = pin
     }
 
-    package var description: String {
+    /// The pin as it was written, what is wrong with it, and what to write instead.
+    public var description: String {
         // What was pasted by mistake may be long, or secret.
         let shown = pin.count > 80 ? pin.prefix(60) + "…" : pin[...]
         return switch reason {

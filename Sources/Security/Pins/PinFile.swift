@@ -3,7 +3,8 @@ import TLS
 extension Pin {
     /// Reads a pin from a file: one certificate or one public key, in PEM or DER.
     /// - Parameter origin: the file as the pin file names it; the path if that is nil.
-    package init(file path: String, for mode: PinningMode, origin: String? = nil) throws(PinError) {
+    /// - Throws: if the file can't be read, or doesn't hold exactly one certificate or public key.
+    public init(file path: String, for mode: PinningMode, origin: String? = nil) throws(PinError) {
         let name = origin ?? path
         let file: SmallFile
         do { file = try SmallFile.read(path) } catch { throw PinError(.unreadable(error), in: name) }

@@ -11,13 +11,14 @@ import TLS
 ///     try Pin(file: "certs/backup.pem", for: .publicKey),                                    // backup
 /// ])
 /// ```
-package struct PinSet: Sendable, Hashable {
+public struct PinSet: Sendable, Hashable {
     /// Each pin once, in the order given.
-    package let pins: [Pin]
+    public let pins: [Pin]
     /// Pins that were given again, for the caller to warn of.
-    package let duplicates: [Pin]
+    public let duplicates: [Pin]
 
-    package init(_ pins: [Pin] = []) {
+    /// - Parameter pins: of which one must match; the same pin again counts once.
+    public init(_ pins: [Pin] = []) {
         guard pins.count > 1 else {
             self.pins = pins
             duplicates = []
@@ -33,10 +34,13 @@ package struct PinSet: Sendable, Hashable {
         self.duplicates = duplicates
     }
 
-    package var isEmpty: Bool { pins.isEmpty }
+    /// Without any pin, a mode that pins refuses.
+    public var isEmpty: Bool { pins.isEmpty }
 
-    package static func == (left: PinSet, right: PinSet) -> Bool { left.pins == right.pins }
-    package func hash(into hasher: inout Hasher) { hasher.combine(pins) }
+    /// Equal with the same pins in the same order.
+    public static func == (left: PinSet, right: PinSet) -> Bool { left.pins == right.pins }
+    /// By its pins.
+    public func hash(into hasher: inout Hasher) { hasher.combine(pins) }
 
     /// The first pin, from the leaf on, that a certificate of the verified chain satisfies at an
     /// admitted place.

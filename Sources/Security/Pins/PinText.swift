@@ -2,7 +2,8 @@ import TLS
 
 extension Pin {
     /// Reads a pin written as text, in any of the forms that ``Pin`` lists.
-    package init(text: String, for mode: PinningMode) throws(PinError) {
+    /// - Throws: what is wrong with the text, and what to write instead.
+    public init(text: String, for mode: PinningMode) throws(PinError) {
         // Nearly all pins are this, and nothing else looks like it.
         if text.utf8.starts(with: "sha256/".utf8), let digest = SHA256Digest(base64: text.dropFirst(7)) {
             try self.init(.spki(digest), text: text, for: mode)

@@ -36,15 +36,19 @@ package import TLS
 /// authenticates the server, so there they are enforced regardless.
 ///
 /// **Why pinning is dangerous** is told at ``Pin``.
-package struct SecurityPolicy: Sendable {
-    package let mode: PinningMode
-    package let pins: PinSet
+public struct SecurityPolicy: Sendable {
+    /// What is pinned, if anything.
+    public let mode: PinningMode
+    /// Of which one must match.
+    public let pins: PinSet
     /// Accept chains that the anchors don't vouch for. Loud: see ``unsafeSwitches``.
-    package let allowsInvalidCertificates: Bool
+    public let allowsInvalidCertificates: Bool
     /// Ask for the host in the leaf's subjectAltName. False is loud.
-    package let validatesDomainName: Bool
-    package let position: PinPosition
-    package let enforcement: Enforcement
+    public let validatesDomainName: Bool
+    /// Where in the chain a pin may match.
+    public let position: PinPosition
+    /// What a pin that doesn't match does.
+    public let enforcement: Enforcement
     /// What the server must satisfy whatever the pins say.
     package let requirements: TrustRequirements
     package let expiry: PinExpiry?
@@ -64,10 +68,39 @@ package struct SecurityPolicy: Sendable {
     /// The pinned certificates as anchors, built once; nil where they depend on what the peer shows.
     let pinnedAnchors: TrustAnchors?
 
+    /// A policy with the usual requirements: TLS 1.2 or later, and a stapled OCSP response that revokes counts.
+    /// - Parameters:
+    ///   - mode: `none` leaves it to the trust anchors, and has no pins.
+    ///   - allowsInvalidCertificates: leaves it to the pins alone. Only for servers without a certificate of an
+    ///     authority.
+    ///   - validatesDomainName: false accepts a certificate for any other host. Never without pins.
+    ///   - position: where in the verified chain a pin may match.
+    ///   - enforcement: `report` lets a connection through that no pin matches, and says so.
+    public init(
+        mode: PinningMode = .none, pins: PinSet = PinSet(), allowsInvalidCertificates: Bool = false,
+        validatesDomainName: Bool = true, position: PinPosition = .any, enforcement: Enforcement = .enforce
+    ) {
+        self.init(
+            mode: mode, pins: pins, allowsInvalidCertificates: allowsInvalidCertificates,
+            validatesDomainName: validatesDomainName, position: position, enforcement: enforcement,
+            requirements: TrustRequirements())
+    }
+
     package init(
         mode: PinningMode = .none, pins: PinSet = PinSet(), allowsInvalidCertificates: Bool = false,
         validatesDomainName: Bool = true, position: PinPosition = .any, enforcement: Enforcement = .enforce,
-        requirements: TrustRequirements = TrustRequirements(), expiry: PinExpiry? = nil
+        expiry: PinExpiry?
+    ) {
+        self.init(
+            mode: mode, pins: pins, allowsInvalidCertificates: allowsInvalidCertificates,
+            validatesDomainName: validatesDomainName, position: position, enforcement: enforcement,
+            requirements: TrustRequirements(), expiry: expiry)
+    }
+
+    package init(
+        mode: PinningMode = .none, pins: PinSet = PinSet(), allowsInvalidCertificates: Bool = false,
+        validatesDomainName: Bool = true, position: PinPosition = .any, enforcement: Enforcement = .enforce,
+        requirements: TrustRequirements, expiry: PinExpiry? = nil
     ) {
         self.mode = mode
         self.pins = pins
@@ -102,7 +135,7 @@ package struct SecurityPolicy: Sendable {
 extension SecurityPolicy {
     /// A switch that takes protection away. Each is to be named at start, by `lint` and on the status
     /// page.
-    package enum UnsafeSwitch: Sendable, Hashable, CustomStringConvertible {
+    public enum UnsafeSwitch: Sendable, Hashable, CustomStringConvertible {
         /// `pinning: none`, invalid certificates allowed, no name check: anyone can be this host.
         case acceptsAnyone
         /// Invalid certificates allowed; the pins are all that authenticates the server.
@@ -110,7 +143,8 @@ extension SecurityPolicy {
         /// A valid certificate of any host will do.
         case ignoresName
 
-        package var description: String {
+        /// The switch by its name in the configuration, and what follows from it.
+        public var description: String {
             switch self {
             case .acceptsAnyone:
                 "accepts any certificate of anyone: allow_invalid_certificates is true, validates_domain_name "
@@ -122,7 +156,8 @@ extension SecurityPolicy {
         }
     }
 
-    package var unsafeSwitches: [UnsafeSwitch] {
+    /// The switches of this policy that take protection away; none by default.
+    public var unsafeSwitches: [UnsafeSwitch] {
         if mode == .none, allowsInvalidCertificates, !validatesDomainName { return [.acceptsAnyone] }
         var switches: [UnsafeSwitch] = []
         if allowsInvalidCertificates { switches.append(.allowsInvalidCertificates) }
@@ -132,7 +167,8 @@ extension SecurityPolicy {
 
     /// Settings that contradict each other. The configuration refuses them; a policy made all the same
     /// refuses connections rather than guess what was meant.
-    package enum Contradiction: Sendable, Hashable, CustomStringConvertible {
+    public enum Contradiction: Sendable, Hashable, CustomStringConvertible {
+        /// Pinning is asked for, and there is nothing to compare with.
         case noPins(PinningMode)
         /// Pins that `pinning: none` would leave unused.
         case unusedPins
@@ -147,7 +183,8 @@ extension SecurityPolicy {
         /// Where no chain is verified, what is asked of one (the keys) can't be looked at.
         case requirementsWithoutChain([String])
 
-        package var description: String {
+        /// What contradicts what, and what to write instead.
+        public var description: String {
             switch self {
             case .noPins(let mode):
                 "pinning is \(mode.rawValue) and there are no pins; add pins, or write pinning: none"
@@ -171,7 +208,8 @@ extension SecurityPolicy {
         }
     }
 
-    package var contradictions: [Contradiction] {
+    /// What is wrong with the policy by itself; a session with such a policy isn't made.
+    public var contradictions: [Contradiction] {
         var found: [Contradiction] = []
         if mode != .none, pins.isEmpty { found.append(.noPins(mode)) }
         if mode == .none, !pins.isEmpty { found.append(.unusedPins) }
