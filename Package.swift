@@ -29,6 +29,9 @@ let package = Package(
     name: "pinproxy",
     products: [
         .executable(name: "pinproxy", targets: ["pinproxy"]),
+        // For programs: docs/library.md.
+        .library(name: "Session", targets: ["Session"]),
+        .library(name: "Security", targets: ["Security"]),
         .library(name: "Serialization", targets: ["Serialization"]),
         .library(name: "Reachability", targets: ["Reachability"]),
     ],
@@ -119,7 +122,8 @@ let package = Package(
             name: "CommandTests", dependencies: ["pinproxy", "Proxy", "Session", "Configuration", "Security", "TLS", "TestAuthority"],
             swiftSettings: settings),
         .testTarget(
-            name: "IntegrationTests", dependencies: ["pinproxy", "TestAuthority"], exclude: ["Peers"],
+            name: "IntegrationTests",
+            dependencies: ["pinproxy", "Session", "Security", "Serialization", "TestAuthority"], exclude: ["Peers"],
             swiftSettings: settings),
     ]
 )

@@ -144,7 +144,7 @@ private enum DownloadBed {
         let names = ["breaking.test", "off.test", "guarded.test"]
         let chain = ServedChain(try roots.intermediate.issue(TestRoots.template(names)))
         let origin = try await PythonPeer(
-            in: bed, script: "breaking_origin.py",
+            in: bed, script: "download_origin.py",
             ["--certificate", try bed.file("breaking.pem", chain.pem), "--key", try bed.file("breaking.key", chain.keyPEM)])
         try bed.file("proxy/secret", "geheim\n")
         let proxy = try await ProxyProcess(

@@ -46,6 +46,22 @@ package struct RequestURL: Sendable, Hashable, CustomStringConvertible {
             }
     }
 
+    /// Reads a URL that a program gives, as ``resolving(_:)`` reads those of servers.
+    /// - Parameter base: what it may be relative to.
+    package init(_ text: String, relativeTo base: RequestURL? = nil) throws(LocationDefect) {
+        let bytes = Array(text.utf8)
+        if let base {
+            self = try base.resolving(bytes.span)
+            return
+        }
+        let whole = bytes.span.trimmed(ByteRange(0, bytes.count))
+        guard !whole.isEmpty else { throw .empty }
+        guard bytes.span.schemeEnd(in: whole) != nil else { throw .relative }
+        // Nothing of it is used where there is a scheme.
+        let nowhere = Authority(host: "invalid", port: 443, kind: .name)
+        self = try RequestURL(isSecure: true, authority: nowhere, target: []).resolving(bytes.span)
+    }
+
     /// The whole URL. For people, show it through ``ShownText``: a query may hold secrets.
     package var description: String { "\(origin)\(String(decoding: target, as: UTF8.self))" }
 
@@ -130,22 +146,28 @@ package struct RequestURL: Sendable, Hashable, CustomStringConvertible {
 /// Why a Location field can't be followed.
 package enum LocationDefect: Error, Sendable, Hashable, CustomStringConvertible {
     case empty, noHost, userInformation
+    /// A program's URL that isn't relative to anything.
+    case relative
     /// With the most bytes that are accepted.
     case tooLong(Int)
     case controlCharacter(UInt8)
     case scheme(String)
     case host(AuthorityError)
 
-    package var description: String {
+    package var description: String { explanation(of: "the Location field") }
+
+    /// - Parameter subject: what holds the URL.
+    package func explanation(of subject: String) -> String {
         switch self {
-        case .empty: "the Location field is empty"
-        case .noHost: "the Location field is a URL without a host"
-        case .userInformation: "the Location field carries user information (\"@\"), which is not followed"
-        case .tooLong(let most): "the Location field is longer than \(most) bytes, or makes such a URL"
+        case .relative: "\(subject) has no scheme: write https://… in front"
+        case .empty: "\(subject) is empty"
+        case .noHost: "\(subject) is a URL without a host"
+        case .userInformation: "\(subject) carries user information (\"@\"), which is not followed"
+        case .tooLong(let most): "\(subject) is longer than \(most) bytes, or makes such a URL"
         case .controlCharacter(let byte):
-            "the Location field has a control character (0x\(byte < 16 ? "0" : "")\(String(byte, radix: 16)))"
-        case .scheme(let scheme): "the Location field has the scheme \"\(scheme)\"; only http and https are followed"
-        case .host(let error): "the Location field names no usable host: \(error)"
+            "\(subject) has a control character (0x\(byte < 16 ? "0" : "")\(String(byte, radix: 16)))"
+        case .scheme(let scheme): "\(subject) has the scheme \"\(scheme)\"; only http and https are followed"
+        case .host(let error): "\(subject) names no usable host: \(error)"
         }
     }
 }

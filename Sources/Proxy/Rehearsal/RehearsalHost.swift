@@ -1,5 +1,6 @@
 import HTTPWire
 import Security
+import Session
 package import TLS
 
 extension Rehearsal {

@@ -1,4 +1,5 @@
 package import HTTPWire
+package import Serialization
 package import Transport
 
 /// Tells of a connection that was tried.
@@ -100,8 +101,16 @@ package protocol Downstream: AnyObject {
     /// A redirect is to be followed: decides about the place that it leads to, as about one that was asked for.
     /// - Parameter request: as it would be sent there, with the whole URL.
     func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling
+    /// An origin over https wants credentials that no rule has.
+    /// - Returns: what the challenges are answered with; nil: the one who asked gets them.
+    func credentials(for challenges: [Challenge], at url: RequestURL) -> Credentials?
     /// What the log is to tell of a failure, in the words in which the client is told.
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal
     /// Called once for each ``Exchange/begin(to:over:)``, after the task's record is complete.
     func exchangeEnded(_ ending: ExchangeEnding)
+}
+
+extension Downstream {
+    /// Who asked answers them.
+    package func credentials(for challenges: [Challenge], at url: RequestURL) -> Credentials? { nil }
 }

@@ -37,13 +37,20 @@ extension Exchange {
 
     /// What challenges of the place are answered from; nil: they are the one's who asked.
     private func credentials(for itinerary: Itinerary) -> Credentials? {
-        guard let rules, rules.request.authorization == nil, !itinerary.carriesCredentials else { return nil }
-        return rules.session.credentials?.usable(at: itinerary.url.origin)
+        guard let rules, mayAnswer(itinerary) else { return nil }
+        guard let ofRules = rules.session.credentials else { return itinerary.credentials }
+        return ofRules.usable(at: itinerary.url.origin)
+    }
+
+    /// Not where others are sent already, and over http only where the rules say so.
+    private func mayAnswer(_ itinerary: Itinerary) -> Bool {
+        guard rules?.request.authorization == nil, !itinerary.carriesCredentials else { return false }
+        return itinerary.url.isSecure || rules?.session.credentials?.allowsHTTP == true
     }
 
     /// The 401 whose head was found leads to another request, if it can be answered.
     func challenge(_ itinerary: Itinerary) -> ExchangeState.Head? {
-        guard let credentials = credentials(for: itinerary), state.allows(.challenge, resendable: true) else { return nil }
+        guard mayAnswer(itinerary), state.allows(.challenge, resendable: true) else { return nil }
         let hasBody = itinerary.keepsBody && itinerary.request.head.framing != .none
         guard !hasBody || downstream.canResendRequest else { return nil }
         var challenges: [Challenge] = []
@@ -52,6 +59,11 @@ extension Exchange {
                 Challenge.append(of: view.bytes.extracting(field.value.offsets), to: &challenges)
             }
         }
+        if rules?.session.credentials == nil, !itinerary.hasAskedForCredentials {
+            itinerary.hasAskedForCredentials = true
+            itinerary.credentials = downstream.credentials(for: challenges, at: itinerary.url)
+        }
+        guard let credentials = credentials(for: itinerary) else { return nil }
         let answer = session.challenges.answer(
             to: challenges, method: itinerary.methodName, target: itinerary.url.target, at: itinerary.url.origin,
             credentials: credentials, previous: itinerary.answer)

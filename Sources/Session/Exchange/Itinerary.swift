@@ -18,6 +18,9 @@ final class Itinerary {
     var isDue = false
     /// What answers the challenges of ``url``.
     var answer: ChallengeAnswer?
+    /// What the one who asked said, where no rule has credentials for the origin of ``url``.
+    var credentials: Credentials?
+    var hasAskedForCredentials = false
     /// How redirects are taken, by the rules for what the client asked for.
     let redirects: SessionRules.Redirects
     let redirectLimit: Int
@@ -46,7 +49,11 @@ final class Itinerary {
 
     /// Goes on to another place.
     func move(to url: RequestURL, with request: OwnedRequest, keepsBody: Bool, status: Int) {
-        if url.origin != self.url.origin { hasLeftOrigin = true }
+        if url.origin != self.url.origin {
+            hasLeftOrigin = true
+            credentials = nil
+            hasAskedForCredentials = false
+        }
         self.url = url
         self.request = request
         self.keepsBody = self.keepsBody && keepsBody

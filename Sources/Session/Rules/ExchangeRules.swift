@@ -30,9 +30,10 @@ package final class ExchangeRules: Sendable {
     /// Who wrote a key, by its name (`response.status`), for people.
     private let sources: [String: String]
 
+    /// - Parameter answersChallenges: whoever asks may have credentials (``Downstream/credentials(for:at:)``).
     package init(
         session: SessionRules = SessionRules(), request: RequestRules = RequestRules(),
-        response: ResponseRules = ResponseRules(), sources: [String: String] = [:]
+        response: ResponseRules = ResponseRules(), sources: [String: String] = [:], answersChallenges: Bool = false
     ) {
         self.session = session
         self.request = request
@@ -59,7 +60,7 @@ package final class ExchangeRules: Sendable {
         } else {
             ofSharedFetch = nil
         }
-        asksAgain = session.redirects != .pass || session.credentials != nil
+        asksAgain = session.redirects != .pass || session.credentials != nil || answersChallenges
         timeoutNanoseconds = sources["session.\(SessionRules.Key.timeout.rawValue)"].map { _ in session.timeout.nanoseconds }
         judge = ResponseJudge(response)
     }

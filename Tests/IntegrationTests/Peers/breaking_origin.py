@@ -1,180 +1,72 @@
-"""An origin whose downloads break off, over TLS:
+"""An HTTPS origin whose connections break in the middle of every body, and that continues where it is asked to.
 
-    /KIND/BREAK/SIZE/NAME    SIZE bytes, of which each connection carries at most BREAK, then it is reset
+    breaking_origin.py --certificate chain.pem --key key.pem
 
-The bytes are those of `block`, again and again. Ranges and If-Range are honest, except as KIND says:
-
-    good         always
-    closes       the connection is ended cleanly, not reset
-    date         Last-Modified in the place of ETag
-    busy         every second answer is 503
-    weak         the entity tag is weak
-    plain        says nothing of ranges
-    changed      after the first break it is another version, in whole
-    ignores      after the first break the whole of the same version, as if no range were asked for
-    version      after the first break a part of another version
-    earlier, later, shorter, longer, whole-length, no-range, nonsense, multipart
-                 a part with another Content-Range or length than was asked for
-    gone, refused  404, 403 after the first break
-    moved        302 after the first break
-    expires      wants Digest (of whomever), with a nonce for each request
-    silent       after the first break the connection is closed without an answer
+/file/N/EVERY: N bytes (byte i is i % 251), of which each connection carries EVERY at most; ranges with If-Range are
+answered. /changing/N/EVERY: the same, with another entity tag for each request. /plain/N/EVERY: without ranges.
+Prints JSON lines: {"event": "ready", "port": N} first, then each request's range.
 """
 
 import argparse
-import hashlib
 import http.server
+import itertools
 import json
-import re
-import secrets
-import socket
 import ssl
-import struct
-import threading
-import time
-from email.utils import formatdate
 
-block = b"".join(hashlib.sha256(b"%d" % i).digest() for i in range(1 << 15))
-lock = threading.Lock()
-counts = {}
-nonces = set()
-
-
-def say(event, **fields):
-    with lock:
-        print(json.dumps({"event": event, **fields}), flush=True)
+tags = itertools.count(1)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    wbufsize = 0
+
+    def do_GET(self):
+        _, kind, count, every = self.path.split("/")
+        count, every = int(count), int(every)
+        tag = f'"{next(tags)}"' if kind == "changing" else '"one"'
+        asked = self.headers.get("Range")
+        print(json.dumps({"event": "request", "path": self.path, "range": asked or "none"}), flush=True)
+        start = 0
+        if asked and kind != "plain" and self.headers.get("If-Range", tag) == tag:
+            start = int(asked.removeprefix("bytes=").split("-")[0])
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {start}-{count - 1}/{count}")
+        else:
+            self.send_response(200)
+        self.send_header("Content-Length", str(count - start))
+        if kind != "plain":
+            self.send_header("Accept-Ranges", "bytes")
+            self.send_header("ETag", tag)
+        self.end_headers()
+        end = min(count, start + every)
+        self.wfile.write((bytes(range(251)) * (every // 251 + 2))[start % 251:start % 251 + end - start])
+        self.wfile.flush()
+        if end < count:
+            self.close_connection = True
+            self.connection.unwrap()
+            self.connection.close()
 
     def log_message(self, *arguments):
         pass
 
-    def pieces(self, start, end):
-        while start < end:
-            offset = start % len(block)
-            piece = block[offset:offset + min(end - start, 1 << 16)]
-            yield piece
-            start += len(piece)
-
-    def break_off(self, kind):
-        self.close_connection = True
-        if kind != "closes":
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        raise ConnectionResetError
-
-    def do_GET(self):
-        try:
-            self.download()
-        except (BrokenPipeError, ConnectionResetError, ssl.SSLError):
-            self.close_connection = True
-            self.connection.close()
-
-    def download(self):
-        _, kind, limit, size, name = self.path.split("/", 4)
-        limit, size = int(limit), int(size)
-        asked = self.headers.get("Range")
-        say("asked", path=self.path, range=asked or "", if_range=self.headers.get("If-Range", ""),
-            authorization=self.headers.get("Authorization", "").split(" ")[0])
-        with lock:
-            counts[self.path] = counts.get(self.path, 0) + 1
-            count = counts[self.path]
-        if kind == "expires" and not self.takes_nonce():
-            return self.short(401)
-        tag, start, end, status = '"1"', 0, size, 200
-        if kind == "weak":
-            tag = 'W/"1"'
-        if asked:
-            if kind == "silent":
-                self.break_off(kind)
-            if kind == "busy" and count % 2 == 0:
-                return self.short(503)
-            if kind in ("gone", "refused", "moved"):
-                return self.short({"gone": 404, "refused": 403, "moved": 302}[kind])
-            start = int(re.fullmatch(r"bytes=(\d+)-", asked)[1])
-            validator = self.headers.get("If-Range")
-            status = 206
-            if kind == "changed":
-                tag, start, status = '"2"', 0, 200
-            elif kind == "ignores":
-                start, status = 0, 200
-            elif kind == "version":
-                tag = '"2"'
-            elif validator not in (tag, DATE):
-                start, status = 0, 200
-        first, last, complete, length = start, end - 1, size, end - start
-        if status == 206:
-            if kind == "earlier":
-                first, length = start - 1, end - start + 1
-                start -= 1
-            elif kind == "later":
-                first, length = start + 1, end - start - 1
-                start += 1
-            elif kind == "shorter":
-                last, end, length = last - 1, end - 1, length - 1
-            elif kind == "longer":
-                last, complete, end, length = last + 1, complete + 1, end + 1, length + 1
-            elif kind == "whole-length":
-                length = size
-        self.send_response(status)
-        if kind == "date":
-            self.send_header("Last-Modified", DATE)
-        elif not (kind == "version" and status == 200 and asked):
-            self.send_header("ETag", tag)
-        if kind != "plain":
-            self.send_header("Accept-Ranges", "bytes")
-        if status == 206 and kind not in ("no-range", "multipart"):
-            self.send_header("Content-Range", "bytes nonsense" if kind == "nonsense" else f"bytes {first}-{last}/{complete}")
-        if status == 206 and kind == "multipart":
-            self.send_header("Content-Type", "multipart/byteranges; boundary=x")
-        self.send_header("Content-Length", str(length))
-        self.end_headers()
-        stop = min(end, start + limit)
-        for piece in self.pieces(start, stop):
-            self.connection.sendall(piece)
-        if stop < end:
-            self.break_off(kind)
-
-    def takes_nonce(self):
-        given = re.search(r'nonce="(\w+)"', self.headers.get("Authorization", ""))
-        with lock:
-            if not given or given[1] not in nonces:
-                return False
-            nonces.discard(given[1])
-            return True
-
-    def short(self, status):
-        self.send_response(status)
-        if status == 401:
-            nonce = secrets.token_hex(8)
-            with lock:
-                nonces.add(nonce)
-            self.send_header("WWW-Authenticate", f'Digest realm="hall", nonce="{nonce}", qop="auth", algorithm=SHA-256')
-        if status == 302:
-            self.send_header("Location", "/elsewhere")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-
-DATE = formatdate(time.time() - 86400, usegmt=True)
-parser = argparse.ArgumentParser()
-parser.add_argument("--certificate", required=True)
-parser.add_argument("--key", required=True)
-options = parser.parse_args()
-
 
 class Server(http.server.ThreadingHTTPServer):
-    request_queue_size = 256
+    daemon_threads = True
 
-    def handle_error(self, *arguments):
+    def handle_error(self, request, client_address):
         pass
 
 
-server = Server(("127.0.0.1", 0), Handler)
-context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain(options.certificate, options.key)
-server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-say("ready", port=server.server_address[1])
-server.serve_forever()
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--certificate")
+    parser.add_argument("--key")
+    options = parser.parse_args()
+    server = Server(("127.0.0.1", 0), Handler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(options.certificate, options.key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    print(json.dumps({"event": "ready", "port": server.server_address[1]}), flush=True)
+    server.serve_forever()
+
+
+main()

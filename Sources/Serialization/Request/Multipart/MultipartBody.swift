@@ -36,6 +36,11 @@ public final class MultipartBody {
         self.segments = segments
     }
 
+    /// A body that is one file, under the same rules. Blocks on the disk.
+    package convenience init(file path: String) throws(RequestSerializationError) {
+        try self.init([.file(try OpenedFile(path: path))])
+    }
+
     /// Fills the buffer as far as the body goes. Blocks on the disk: not for a thread that serves others.
     ///
     /// - Returns: how many bytes were read; 0 at the end, or if the buffer has no room.

@@ -1,10 +1,10 @@
-import HTTPWire
+package import HTTPWire
 import Security
 
 extension Authority {
     /// The same with an address in the form in which it is dialled (``Security/HostAddress/canonical``): what decides,
     /// and finds connections, must not depend on how a client spells it.
-    var canonical: Authority {
+    package var canonical: Authority {
         guard isIPAddress, let address = HostAddress(host)?.canonical, address.description != host,
             case .success(let authority) = Authority.parse(
                 address.isIPv6 ? "[\(address)]" : "\(address)", defaultPort: port)

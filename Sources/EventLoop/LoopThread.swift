@@ -1,9 +1,8 @@
-import Dispatch
-import EventLoop
-import Synchronization
+internal import Dispatch
+internal import Synchronization
 
 /// An object, and the thread with the loop that it lives on, as seen from other threads.
-final class LoopThread<Object>: Sendable {
+package final class LoopThread<Object>: Sendable {
     private let handle: EventLoop.Handle
     private let object: LoopBound<Object>
 
@@ -16,33 +15,35 @@ final class LoopThread<Object>: Sendable {
     /// - Parameters:
     ///   - name: for debuggers; at most 15 bytes of it are seen.
     ///   - make: called once, on the thread; an error is thrown here, and the thread ends.
-    static func start(
+    package static func start(
         _ name: String, stackSize: Int, make: @escaping @Sendable (EventLoop) throws -> Object
     ) throws -> LoopThread {
         let started = Started()
         try SystemThread.start(name, stackSize: stackSize) {
             let loop: EventLoop
+            let object: Object
             do {
                 loop = try EventLoop()
-                let object = try make(loop)
-                started.report(.success(LoopThread(handle: loop.handle, object: LoopBound(object, on: loop))))
+                object = try make(loop)
             } catch {
                 return started.report(.failure(error))
             }
-            loop.run()
+            started.report(.success(LoopThread(handle: loop.handle, object: LoopBound(object, on: loop))))
+            // The thread holds it, so that it doesn't go on another one while the loop runs.
+            withExtendedLifetime(object) { loop.run() }
         }
         return try started.wait()
     }
 
     /// Runs `work` on the thread. False if its loop has ended: then `work` never runs.
     @discardableResult
-    func perform(_ work: @escaping @Sendable (Object) -> Void) -> Bool {
+    package func perform(_ work: @escaping @Sendable (Object) -> Void) -> Bool {
         let object = object
         return handle.post { loop in work(object.value(on: loop)) }
     }
 
     /// Lets the thread end.
-    func stop() {
+    package func stop() {
         handle.post { loop in loop.stop() }
     }
 
