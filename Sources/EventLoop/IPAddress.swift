@@ -51,6 +51,13 @@ package struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         isIPv6 = true
     }
 
+    /// The four numbers of an IPv4 address; nil of IPv6.
+    package var octets: (UInt8, UInt8, UInt8, UInt8)? {
+        guard !isIPv6 else { return nil }
+        func octet(_ shift: UInt64) -> UInt8 { UInt8(truncatingIfNeeded: low >> shift) }
+        return (octet(24), octet(16), octet(8), octet(0))
+    }
+
     /// 4 or 16 bytes in network order.
     package var bytes: [UInt8] {
         let words = isIPv6 ? [high, low] : [low << 32]

@@ -82,7 +82,7 @@ import Testing
     @Test func dropsLinesThatCannotBeWritten() {
         // A descriptor that was never open: nothing to write to, and nothing happens.
         let output = LogOutput(descriptor: -1, format: .text)
-        output.write(Array("x\n".utf8), count: 1)
+        output.write(Array("x\n".utf8)[...], count: 1)
         output.finish()
     }
 }

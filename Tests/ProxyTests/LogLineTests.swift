@@ -1,3 +1,4 @@
+import EventLoop
 import Foundation
 import Logging
 import Testing
@@ -40,6 +41,28 @@ import Testing
                 + #""path":"/a b\"\\=","status":200,"least":-9223372036854775808,"most":18446744073709551615,"#
                 + #""reused":true,"empty":"","duration_ms":12.345}"# + "\n")
         #expect(throws: Never.self) { try JSONSerialization.jsonObject(with: Data(text.utf8)) }
+    }
+
+    @Test func writesAddresses() throws {
+        let four = SocketAddress(ip: try #require(IPAddress("192.0.2.255")), port: 65_535)
+        let six = SocketAddress(ip: try #require(IPAddress("2001:db8::1")), port: 80)
+        #expect(line(.json) { $0.field("a", four) }.hasSuffix(",\"a\":\"192.0.2.255:65535\"}\n"))
+        #expect(line(.json) { $0.field("a", six) }.hasSuffix(",\"a\":\"[2001:db8::1]:80\"}\n"))
+        #expect(line(.text) { $0.field("a", four) }.hasSuffix(" a=192.0.2.255:65535\n"))
+        #expect(line(.journal) { $0.field("a", four) }.contains("PINPROXY_A=192.0.2.255:65535"))
+    }
+
+    /// Lines longer than the room that is there, and values of which every byte takes six.
+    @Test func growsAsItMust() {
+        var writer = EventLineWriter(format: .json, capacity: 1)
+        for length in [0, 1, 100, 10_000] {
+            writer.begin(event: "e", level: .info, at: 0)
+            writer.field("v", String(repeating: "\u{1}", count: length))
+            writer.end()
+        }
+        let lines = String(decoding: writer.bytes, as: UTF8.self).split(separator: "\n")
+        #expect(lines.map(\.utf8.count) == [0, 1, 100, 10_000].map { lines[0].utf8.count + 6 * $0 })
+        #expect(lines.last?.hasSuffix("\\u0001\\u0001\"}") == true)
     }
 
     /// What a client puts into a path must not begin a line of its own, close its quotes, or reach

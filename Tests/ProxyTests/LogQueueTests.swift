@@ -11,7 +11,7 @@ import Testing
 
         init(capacity: Int = 100) { queue = LogQueue(capacity: capacity) }
 
-        func add(_ text: String) -> Bool { queue.add(Array(text.utf8), count: text.count { $0 == "\n" }) }
+        func add(_ text: String) -> Bool { queue.add(Array(text.utf8)[...], count: text.count { $0 == "\n" }) }
         func close() -> Bool { queue.close() }
 
         func take() -> (text: String, dropped: Int) {
@@ -78,7 +78,7 @@ import Testing
         let pipe = Pipe()
         let output = LogOutput(descriptor: pipe.fileHandleForWriting.fileDescriptor, format: .text)
         DispatchQueue.concurrentPerform(iterations: 4) { thread in
-            for number in 1...(Self.linesOfAll / 4) { output.write(line(number, of: thread), count: 1) }
+            for number in 1...(Self.linesOfAll / 4) { output.write(line(number, of: thread)[...], count: 1) }
         }
         output.finish()
         let lines = try allRead(from: pipe)
@@ -94,7 +94,7 @@ import Testing
         let pipe = Pipe()
         _ = fcntl(pipe.fileHandleForWriting.fileDescriptor, 1031, 4096)
         let output = LogOutput(descriptor: pipe.fileHandleForWriting.fileDescriptor, format: .json, capacity: 8192)
-        for number in 1...Self.linesOfAll * 5 { output.write(line(number, of: 1), count: 1) }
+        for number in 1...Self.linesOfAll * 5 { output.write(line(number, of: 1)[...], count: 1) }
         output.finish(within: 0)
         // Now it reads on.
         let reader = Thread.detached { try pipe.fileHandleForReading.readToEnd() ?? Data() }
@@ -123,7 +123,7 @@ import Testing
         _ = fcntl(descriptor, 1031, 4096)
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
         let output = LogOutput(descriptor: descriptor, format: .text)
-        for number in 1...Self.linesOfAll { output.write(line(number, of: 1), count: 1) }
+        for number in 1...Self.linesOfAll { output.write(line(number, of: 1)[...], count: 1) }
         let reader = Thread.detached { try pipe.fileHandleForReading.readToEnd() ?? Data() }
         output.finish(within: 30)
         try pipe.fileHandleForWriting.close()

@@ -39,7 +39,7 @@ final class AccessLog {
         guard isOn, record.kind != .interception || record.failure != nil else { return }
         line.begin(event: "exchange", level: .info)
         line.field("task", record.number)
-        if let client = record.client { line.field("client", client.description) }
+        if let client = record.client { line.field("client", client) }
         record.withMethodName { line.field("method", bytes: $0) }
         if let authority = record.authority {
             line.field("host", authority.host)
@@ -57,8 +57,8 @@ final class AccessLog {
                 line.field("lookup", nanoseconds: metrics.nameLookup)
                 line.field("connect", nanoseconds: metrics.connect)
                 line.field("tls", nanoseconds: metrics.tls)
-                line.field("address", transaction.upstream.address.description)
-                if let local = transaction.upstream.localAddress { line.field("local", local.description) }
+                line.field("address", transaction.upstream.address)
+                if let local = transaction.upstream.localAddress { line.field("local", local) }
             }
             if let sent = transaction.requestSent { line.field("request", nanoseconds: sent - record.began) }
             if let first = transaction.firstByte { line.field("first_byte", nanoseconds: first - record.began) }

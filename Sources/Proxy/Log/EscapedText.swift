@@ -1,29 +1,50 @@
 /// Puts text that came from outside into a line so that it stays within its quotes and its line,
 /// and can't steer a terminal. The escapes are those of JSON, in both formats of the log.
 package enum EscapedText {
-    private static let hexadecimal = Array("0123456789abcdef".utf8)
+    /// Bytes that one byte of a text takes at most.
+    static let longestEscape = 6
 
     /// Appends the text without quotes around it. What is not UTF-8 becomes `\ufffd`.
     package static func append(_ text: Span<UInt8>, to line: inout [UInt8]) {
-        var index = 0
+        let start = line.count
+        line.append(contentsOf: repeatElement(0, count: text.count * longestEscape))
+        var target = line.mutableSpan
+        let end = write(text, to: &target, at: start)
+        line.removeLast(line.count - end)
+    }
+
+    /// The same into bytes that are there, ``longestEscape`` for each of the text's.
+    /// - Returns: the place after it.
+    static func write(_ text: Span<UInt8>, to line: inout MutableSpan<UInt8>, at start: Int) -> Int {
+        var (index, end) = (0, start)
         while index < text.count {
             let byte = text[index]
-            if byte >= 0x80 {
-                index += appendNonASCII(text, index, to: &line)
-                continue
-            }
-            index += 1
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-                line.append(UInt8(ascii: "\\"))
-                line.append(byte)
-            case UInt8(ascii: "\n"): append(escape: UInt8(ascii: "n"), to: &line)
-            case UInt8(ascii: "\r"): append(escape: UInt8(ascii: "r"), to: &line)
-            case UInt8(ascii: "\t"): append(escape: UInt8(ascii: "t"), to: &line)
-            case 0..<0x20, 0x7F: append(code: UInt32(byte), to: &line)
-            default: line.append(byte)
+            if byte >= 0x20, byte < 0x7F, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") {
+                line[end] = byte
+                index += 1
+                end += 1
+            } else if byte >= 0x80 {
+                index += writeNonASCII(text, index, to: &line, at: &end)
+            } else {
+                writeEscape(of: byte, to: &line, at: &end)
+                index += 1
             }
         }
+        return end
+    }
+
+    private static func writeEscape(of byte: UInt8, to line: inout MutableSpan<UInt8>, at end: inout Int) {
+        let letter: UInt8
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"): letter = byte
+        case UInt8(ascii: "\n"): letter = UInt8(ascii: "n")
+        case UInt8(ascii: "\r"): letter = UInt8(ascii: "r")
+        case UInt8(ascii: "\t"): letter = UInt8(ascii: "t")
+        default: return write(code: UInt32(byte), to: &line, at: &end)
+        }
+        line[end] = UInt8(ascii: "\\")
+        line[end + 1] = letter
+        end += 2
     }
 
     /// True if the text can stand in a text line without quotes: printable ASCII without a space,
@@ -38,19 +59,22 @@ package enum EscapedText {
         return !text.isEmpty
     }
 
-    /// Appends one scalar outside of ASCII, and returns how many bytes it took.
-    private static func appendNonASCII(_ text: Span<UInt8>, _ start: Int, to line: inout [UInt8]) -> Int {
+    /// Writes one scalar outside of ASCII, and returns how many bytes of the text it took.
+    private static func writeNonASCII(
+        _ text: Span<UInt8>, _ start: Int, to line: inout MutableSpan<UInt8>, at end: inout Int
+    ) -> Int {
         let (scalar, length) = decode(text, start)
         guard let scalar else {
-            append(code: 0xFFFD, to: &line)
+            write(code: 0xFFFD, to: &line, at: &end)
             return length
         }
         switch scalar {
         // C1 controls, line separators, and what changes the direction of writing.
         case 0x80...0x9F, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069, 0xFEFF:
-            append(code: scalar, to: &line)
+            write(code: scalar, to: &line, at: &end)
         default:
-            for offset in 0..<length { line.append(text[start + offset]) }
+            for offset in 0..<length { line[end + offset] = text[start + offset] }
+            end += length
         }
         return length
     }
@@ -76,14 +100,13 @@ package enum EscapedText {
         return (scalar, length)
     }
 
-    private static func append(escape letter: UInt8, to line: inout [UInt8]) {
-        line.append(UInt8(ascii: "\\"))
-        line.append(letter)
-    }
-
-    private static func append(code: UInt32, to line: inout [UInt8]) {
-        line.append(UInt8(ascii: "\\"))
-        line.append(UInt8(ascii: "u"))
-        for shift: UInt32 in [12, 8, 4, 0] { line.append(hexadecimal[Int(code >> shift & 0xF)]) }
+    private static func write(code: UInt32, to line: inout MutableSpan<UInt8>, at end: inout Int) {
+        line[end] = UInt8(ascii: "\\")
+        line[end + 1] = UInt8(ascii: "u")
+        for position in 0..<4 {
+            let digit = UInt8(truncatingIfNeeded: code >> UInt32(12 - 4 * position) & 0xF)
+            line[end + 2 + position] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+        }
+        end += 6
     }
 }

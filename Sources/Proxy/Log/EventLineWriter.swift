@@ -1,5 +1,6 @@
 // Log: one line an event, the same for the log's handler and the access log.
 
+package import EventLoop
 package import Logging
 
 /// The shapes of a line.
@@ -25,8 +26,7 @@ package enum LogFormat: Sendable, Equatable {
 /// ```
 package struct EventLineWriter: Sendable {
     package let format: LogFormat
-    /// The lines so far, each with its line feed.
-    package private(set) var bytes: [UInt8] = []
+    private var buffer: LineBuffer
     /// How many lines these are.
     private var lines = 0
     /// What follows the line that is being written.
@@ -34,20 +34,26 @@ package struct EventLineWriter: Sendable {
     /// Those of the journal's record that is being written.
     private var journalFields: [UInt8] = []
     private var timestamp = TimestampWriter()
+    /// The time of the last line, and its text.
+    private var time = Int64.min
+    private var timeText: [UInt8] = []
 
     package init(format: LogFormat, capacity: Int = 1024) {
         self.format = format
-        bytes.reserveCapacity(capacity)
+        buffer = LineBuffer(capacity: capacity)
     }
 
+    /// The lines so far, each with its line feed.
+    package var bytes: [UInt8] { Array(buffer.held) }
+
     /// How many bytes wait to be flushed.
-    package var count: Int { bytes.count }
+    package var count: Int { buffer.count }
 
     /// Hands the lines so far over, with their number, and forgets them, but keeps the room.
-    mutating func drain(to take: ([UInt8], Int) -> Void) {
-        take(bytes, lines)
+    mutating func drain(to take: (ArraySlice<UInt8>, Int) -> Void) {
+        take(buffer.held, lines)
         lines = 0
-        bytes.removeAll(keepingCapacity: true)
+        buffer.cut(to: 0)
     }
 
     /// Begins a line.
@@ -59,78 +65,98 @@ package struct EventLineWriter: Sendable {
     ) {
         switch format {
         case .json:
-            append("{\"time\":\"")
-            timestamp.append(time, to: &bytes)
-            append("\",\"level\":\"")
-            append(level.name)
-            append("\",\"event\":\"")
-            EscapedText.append(event.utf8.span, to: &bytes)
-            append("\"")
+            buffer.put("{\"time\":\"")
+            put(time: time)
+            buffer.put("\",\"level\":\"")
+            buffer.put(level.name)
+            buffer.put("\",\"event\":\"")
+            buffer.put(escaping: event.utf8.span)
+            buffer.put(UInt8(ascii: "\""))
         case .text:
-            timestamp.append(time, to: &bytes)
-            append(" ")
-            append(level.name)
-            append(" ")
-            EscapedText.append(event.utf8.span, to: &bytes)
+            put(time: time)
+            buffer.put(UInt8(ascii: " "))
+            buffer.put(level.name)
+            buffer.put(UInt8(ascii: " "))
+            buffer.put(escaping: event.utf8.span)
         case .journal:
-            bytes.append(JournalRecord.start)
-            bytes.append(UInt8(ascii: "0") + level.priority)
-            EscapedText.append(event.utf8.span, to: &bytes)
-            let start = bytes.count
-            EscapedText.append(event.utf8.span, to: &bytes)
+            buffer.put(JournalRecord.start)
+            buffer.put(UInt8(ascii: "0") + level.priority)
+            buffer.put(escaping: event.utf8.span)
+            let start = buffer.count
+            buffer.put(escaping: event.utf8.span)
             addJournalField("event", from: start)
-            bytes.removeSubrange(start...)
+            buffer.cut(to: start)
         }
     }
 
     /// A field whose value came from outside, in any encoding.
     package mutating func field(_ name: String, bytes value: Span<UInt8>) {
         append(name: name)
-        let start = bytes.count
+        let start = buffer.count
         text(value)
         addJournalField(name, from: start)
     }
 
     package mutating func field(_ name: String, _ value: String) {
         append(name: name)
-        let start = bytes.count
+        let start = buffer.count
         text(value.utf8.span)
         addJournalField(name, from: start)
     }
 
     package mutating func field(_ name: String, _ value: some FixedWidthInteger) {
         append(name: name)
-        let start = bytes.count
-        number(value)
+        let start = buffer.count
+        buffer.put(number: value)
+        addJournalField(name, from: start)
+    }
+
+    /// `192.0.2.1:80` or `[2001:db8::1]:80`
+    package mutating func field(_ name: String, _ address: SocketAddress) {
+        guard let octets = address.ip.octets else { return field(name, address.description) }
+        append(name: name)
+        let start = buffer.count
+        if format == .json { buffer.put(UInt8(ascii: "\"")) }
+        buffer.put(number: octets.0)
+        buffer.put(UInt8(ascii: "."))
+        buffer.put(number: octets.1)
+        buffer.put(UInt8(ascii: "."))
+        buffer.put(number: octets.2)
+        buffer.put(UInt8(ascii: "."))
+        buffer.put(number: octets.3)
+        buffer.put(UInt8(ascii: ":"))
+        buffer.put(number: address.port)
+        if format == .json { buffer.put(UInt8(ascii: "\"")) }
         addJournalField(name, from: start)
     }
 
     package mutating func field(_ name: String, _ value: Bool) {
         append(name: name)
-        let start = bytes.count
-        append(value ? "true" : "false")
+        let start = buffer.count
+        buffer.put(value ? "true" : "false")
         addJournalField(name, from: start)
     }
 
     /// A span of time in milliseconds with three decimals, e.g. `12.345`.
     package mutating func field(_ name: String, nanoseconds: UInt64) {
         append(name: name)
-        let start = bytes.count
+        let start = buffer.count
         let microseconds = nanoseconds / 1000
-        number(microseconds / 1000)
-        append(".")
-        for divisor: UInt64 in [100, 10, 1] {
-            bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: microseconds % 1000 / divisor % 10))
-        }
+        buffer.put(number: microseconds / 1000)
+        buffer.put(UInt8(ascii: "."))
+        let rest = microseconds % 1000
+        buffer.put(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest / 100))
+        buffer.put(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest / 10 % 10))
+        buffer.put(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
         addJournalField(name, from: start)
     }
 
     /// A value with structure: JSON in all formats (quoted in a text line if it must be).
     mutating func field(_ name: String, json: [UInt8]) {
         append(name: name)
-        let start = bytes.count
+        let start = buffer.count
         switch format {
-        case .json: bytes.append(contentsOf: json)
+        case .json: buffer.put(json)
         case .text, .journal: text(json.span)
         }
         addJournalField(name, from: start)
@@ -140,10 +166,10 @@ package struct EventLineWriter: Sendable {
     /// lines indented, so that none can pass for an event; in JSON it is a value like any other.
     mutating func field(_ name: String, paragraph: String) {
         if format == .json { return field(name, paragraph) }
-        let start = bytes.count
+        let start = buffer.count
         text(paragraph.utf8.span)
         addJournalField(name, from: start)
-        bytes.removeSubrange(start...)
+        buffer.cut(to: start)
         for line in paragraph.split(separator: "\n") {
             paragraphs.append(contentsOf: "\n    ".utf8)
             EscapedText.append(line.utf8.span, to: &paragraphs)
@@ -151,15 +177,17 @@ package struct EventLineWriter: Sendable {
     }
 
     package mutating func end() {
-        if format == .json { append("}") }
-        bytes.append(contentsOf: paragraphs)
-        paragraphs.removeAll(keepingCapacity: true)
+        if format == .json { buffer.put(UInt8(ascii: "}")) }
+        if !paragraphs.isEmpty {
+            buffer.put(paragraphs)
+            paragraphs.removeAll(keepingCapacity: true)
+        }
         if format == .journal {
-            bytes.append(contentsOf: journalFields)
+            buffer.put(journalFields)
             journalFields.removeAll(keepingCapacity: true)
-            bytes.append(JournalRecord.end)
+            buffer.put(JournalRecord.end)
         } else {
-            append("\n")
+            buffer.put(UInt8(ascii: "\n"))
         }
         lines += 1
     }
@@ -171,47 +199,31 @@ package struct EventLineWriter: Sendable {
         journalFields.append(contentsOf: JournalRecord.prefix.utf8)
         for byte in name.utf8 { journalFields.append(JournalRecord.fieldNameByte(byte)) }
         journalFields.append(UInt8(ascii: "="))
-        let isQuoted = bytes.count - start >= 2 && bytes[start] == UInt8(ascii: "\"")
-        journalFields.append(contentsOf: bytes[(isQuoted ? start + 1 : start)..<(isQuoted ? bytes.count - 1 : bytes.count)])
+        let held = buffer.held
+        let isQuoted = held.count - start >= 2 && held[start] == UInt8(ascii: "\"")
+        journalFields.append(contentsOf: held[(isQuoted ? start + 1 : start)..<(isQuoted ? held.count - 1 : held.count)])
     }
 
     private mutating func append(name: String) {
         switch format {
-        case .json:
-            append(",\"")
-            EscapedText.append(name.utf8.span, to: &bytes)
-            append("\":")
-        case .text, .journal:
-            append(" ")
-            EscapedText.append(name.utf8.span, to: &bytes)
-            append("=")
+        case .json: buffer.put(escaping: name.utf8.span, before: (0x222C, 2), after: (0x3A22, 2))  // ," and ":
+        case .text, .journal: buffer.put(escaping: name.utf8.span, before: (0x20, 1), after: (0x3D, 1))  // space and =
         }
     }
 
     private mutating func text(_ value: Span<UInt8>) {
-        if format != .json, EscapedText.isBare(value) {
-            for index in value.indices { bytes.append(value[index]) }
-            return
+        if format != .json, EscapedText.isBare(value) { return buffer.put(value) }
+        buffer.put(escaping: value, before: (0x22, 1), after: (0x22, 1))
+    }
+
+    /// Lines come in crowds: several of one millisecond.
+    private mutating func put(time: Int64) {
+        if time != self.time {
+            self.time = time
+            timeText.removeAll(keepingCapacity: true)
+            timestamp.append(time, to: &timeText)
         }
-        append("\"")
-        EscapedText.append(value, to: &bytes)
-        append("\"")
-    }
-
-    private mutating func number(_ value: some FixedWidthInteger) {
-        if value < 0 { append("-") }
-        var rest = value.magnitude
-        let start = bytes.count
-        repeat {
-            let (quotient, remainder) = rest.quotientAndRemainder(dividingBy: 10)
-            bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: remainder))
-            rest = quotient
-        } while rest > 0
-        bytes[start...].reverse()
-    }
-
-    private mutating func append(_ text: String) {
-        bytes.append(contentsOf: text.utf8)
+        buffer.put(timeText)
     }
 }
 

@@ -78,7 +78,7 @@ package final class LogOutput: Sendable {
     package func lineWriter() -> EventLineWriter { EventLineWriter(format: format) }
 
     /// Hands whole lines over. Never waits for whoever reads the log.
-    package func write(_ lines: [UInt8], count: Int) {
+    package func write(_ lines: ArraySlice<UInt8>, count: Int) {
         if queue.withLock({ $0.add(lines, count: count) }) { work.signal() }
     }
 

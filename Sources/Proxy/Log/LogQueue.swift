@@ -18,7 +18,7 @@ struct LogQueue {
     /// Takes whole lines, all of them or none. Once some were dropped the rest is too, until the writer
     /// comes: the gap in the log is one, and its place is known.
     /// - Returns: whether the writer has to be woken.
-    mutating func add(_ lines: [UInt8], count: Int) -> Bool {
+    mutating func add(_ lines: ArraySlice<UInt8>, count: Int) -> Bool {
         guard !isClosed else { return false }
         guard dropped == 0, waiting.count + lines.count <= capacity else {
             dropped += count
