@@ -282,6 +282,14 @@ package final class ByteStream: SocketHandler, ByteSink {
         return count >= 0 || errno != EAGAIN
     }
 
+    /// Has the kernel confirm at once what has arrived (TCP_QUICKACK of tcp(7)). A peer that writes a message in pieces,
+    /// without TCP_NODELAY, sends the next one only then; the kernel would wait for up to 40 ms for something to send
+    /// along.
+    package func confirmNow() {
+        var on: CInt = 1
+        setsockopt(raw, CInt(IPPROTO_TCP), TCP_QUICKACK, &on, socklen_t(MemoryLayout<CInt>.size))
+    }
+
     /// Has the kernel ask a silent peer whether it is still there (for tunnels, which may rest for
     /// hours): first after `idle` seconds, then three times ten seconds apart.
     package func probeWhenSilent(for idle: Int) {

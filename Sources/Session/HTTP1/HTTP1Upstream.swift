@@ -39,7 +39,9 @@ extension UpstreamConnection: Upstream {
         switch responses.receive(from: stream, limit: limit) {
         case .received?:
             began()
-            return nextHead(of: method)
+            let progress = nextHead(of: method)
+            if case .incomplete = progress { stream.confirmNow() }
+            return progress
         case .blocked?:
             responses.rest()
             return .incomplete
@@ -81,8 +83,14 @@ extension UpstreamConnection: Upstream {
     }
 
     package func passResponse(to sink: any ByteSink, readable: Bool) -> MessagePipe.Outcome {
-        responses.pump(from: stream, to: sink, readable: readable)
+        let before = responses.carried
+        let outcome = responses.pump(from: stream, to: sink, readable: readable)
+        // Of two full segments the kernel confirms the second by itself: a body that flows costs nothing.
+        if case .waiting = outcome, responses.carried - before < Self.twoSegments { stream.confirmNow() }
+        return outcome
     }
+
+    private static let twoSegments: UInt64 = 2 * 1448
 
     package var hasWholeResponse: Bool {
         guard case .length(let length) = response.framing else { return response.framing == .none }
