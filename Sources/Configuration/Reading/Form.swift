@@ -12,8 +12,9 @@ extension Form {
     /// in part, is therefore quoted of the text without it.
     func readShowably(_ text: String) -> Result<Value, Reason> {
         let result = read(text)
+        guard case .failure(let reason) = result else { return result }
         let shown = ShownText.hidingSecrets(in: text)
-        guard case .failure(let reason) = result, shown != text else { return result }
+        guard shown != text else { return result }
         if case .failure(let reason) = read(shown) { return .failure(reason) }
         // The mistake is in what is hidden.
         return reason.text.contains("\"") ? .failure(Reason("\"\(ShownText(text))\" is not valid here")) : result
