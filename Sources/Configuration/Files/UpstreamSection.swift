@@ -1,4 +1,5 @@
 internal import FoundationEssentials
+internal import HTTPWire
 internal import Security
 internal import Session
 internal import TLS
@@ -158,26 +159,5 @@ extension DaemonFileReader {
             !decoded.joined().unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F })
         else { return nil }
         return decoded.joined(separator: ":")
-    }
-}
-
-extension Substring {
-    /// Without percent-encoding; nil where a `%` has no two digits after it, or what comes out is not UTF-8.
-    fileprivate var percentDecoded: String? {
-        var bytes: [UInt8] = []
-        var rest = utf8[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            let digits = rest.prefix(2)
-            guard digits.count == 2, digits.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),
-                let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
-            else { return nil }
-            bytes.append(value)
-            rest = rest.dropFirst(2)
-        }
-        return String(validating: bytes, as: UTF8.self)
     }
 }

@@ -71,7 +71,7 @@ struct SessionRouting: Sendable {
             }
         rules.maxRedirects = configuration.maximumRedirects
         rules.locationField = false
-        rules.credentials = credentials
+        rules.credentials = credentials.map { ChallengeCredentials($0) }
         rules.resume = configuration.resumesBrokenDownloads
         return ExchangeRules(session: rules, answersChallenges: true)
     }

@@ -1,26 +1,37 @@
 /// Reads JSON with the order of its keys and the digits of its numbers, which JSONSerialization doesn't keep.
 ///
-/// Wrong is what ``JSONResponseSerializer`` finds wrong (1e400, a lone surrogate, nesting of more than 512), and a
-/// key that repeats: two services would take one text for two.
+/// Wrong is what ``JSONResponseSerializer`` finds wrong (1e400, a lone surrogate, nesting of more than 512); in a
+/// request also a key that repeats: two services would take one text for two.
 struct JSONReader: ~Escapable {
+    /// What becomes of a key that is in an object already.
+    enum Repetition { case refused, lastCounts }
+
     static func read(_ body: [UInt8]) throws(RequestSerializationError) -> ParameterValue {
         do throws(BodyDefect) {
             try JSONResponseSerializer().check(body: body)
-            let encoding = JSONEncoding(of: body)
-            let text = encoding.utf8(of: body).text
-            var reader = JSONReader(text.span)
-            return try reader.value()
+            return try value(of: body, repetition: .refused)
         } catch {
             throw RequestSerializationError(.malformedBody(format: "JSON", error))
         }
     }
 
+    /// - Parameter body: that was found to be JSON; its grammar isn't looked at again.
+    static func value(of body: [UInt8], repetition: Repetition) throws(BodyDefect) -> ParameterValue {
+        let text = JSONEncoding(of: body).utf8(of: body).text
+        var reader = JSONReader(text.span, repetition)
+        return try reader.value()
+    }
+
     private let bytes: Span<UInt8>
     private var at = 0
 
-    /// - Parameter text: UTF-8 that was found to be JSON; its grammar isn't looked at again.
+    private let repetition: Repetition
+
     @_lifetime(copy text)
-    private init(_ text: Span<UInt8>) { bytes = text }
+    private init(_ text: Span<UInt8>, _ repetition: Repetition) {
+        bytes = text
+        self.repetition = repetition
+    }
 
     private mutating func value() throws(BodyDefect) -> ParameterValue {
         skipSpace()
@@ -42,12 +53,14 @@ struct JSONReader: ~Escapable {
         while next(ends: UInt8(ascii: "}")) {
             let start = at
             let key = string()
-            guard keys.insert(key) else {
+            let isNew = keys.insert(key)
+            guard isNew || repetition == .lastCounts else {
                 let name = ShownBytes.text(Array(key.utf8).span)
                 throw BodyDefect("the key \"\(name)\" is written twice", at: TextPlace(ofByte: start, in: bytes))
             }
             skipSpace()
             at += 1  // :
+            if !isNew { pairs.removeAll { $0.key == key } }
             pairs.append(ParameterValue.Pair(key: key, value: try value()))
         }
         return pairs

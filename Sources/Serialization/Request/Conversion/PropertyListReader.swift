@@ -1,12 +1,10 @@
-internal import Foundation
-
 /// Reads property lists, XML and binary. Their dictionaries have no order; keys are sorted. What is wrong is what
 /// ``PropertyListResponseSerializer`` finds wrong.
 struct PropertyListReader {
     private var path = ValuePath()
 
     static func read(_ body: [UInt8]) throws(RequestSerializationError) -> ParameterValue {
-        let value: Any?
+        let value: PropertyListValue?
         do throws(BodyDefect) {
             value = try PropertyListResponseSerializer().value(ofBody: body)
         } catch {
@@ -16,10 +14,10 @@ struct PropertyListReader {
         return try value.map { value throws(RequestSerializationError) in try reader.parameter(value) } ?? .null
     }
 
-    private mutating func parameter(_ value: Any) throws(RequestSerializationError) -> ParameterValue {
+    private mutating func parameter(_ value: PropertyListValue) throws(RequestSerializationError) -> ParameterValue {
         switch value {
-        case let text as String: return .string(text)
-        case let dictionary as [String: Any]:
+        case .string(let text): return .string(text)
+        case .dictionary(let dictionary):
             var pairs: [ParameterValue.Pair] = []
             for (key, value) in dictionary.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
                 path.enter(key: key)
@@ -27,7 +25,7 @@ struct PropertyListReader {
                 path.leave()
             }
             return .dictionary(pairs)
-        case let list as [Any]:
+        case .array(let list):
             var values: [ParameterValue] = []
             for value in list {
                 path.enterElement()
@@ -35,21 +33,14 @@ struct PropertyListReader {
                 path.leave()
             }
             return .array(values)
-        case is Date: throw path.inexpressible("a date", in: "another format")
-        case is Data: throw path.inexpressible("data", in: "another format")
-        case let number as NSNumber: return try parameter(number)
-        default: throw path.inexpressible("a reference", in: "another format")
-        }
-    }
-
-    private func parameter(_ number: NSNumber) throws(RequestSerializationError) -> ParameterValue {
-        switch String(cString: number.objCType) {
-        // Integers have 64 bits, so that one of 8 is a truth value.
-        case "c": return .bool(number.boolValue)
-        case "d", "f":
-            guard number.doubleValue.isFinite else { throw path.inexpressible("not a finite number", in: "another format") }
-            return .number("\(number.doubleValue)")
-        default: return .number(number.stringValue)
+        case .bool(let value): return .bool(value)
+        case .integer(let number): return .number("\(number)")
+        case .real(let number):
+            guard number.isFinite else { throw path.inexpressible("not a finite number", in: "another format") }
+            return .number("\(number)")
+        case .date: throw path.inexpressible("a date", in: "another format")
+        case .data: throw path.inexpressible("data", in: "another format")
+        case .reference: throw path.inexpressible("a reference", in: "another format")
         }
     }
 }

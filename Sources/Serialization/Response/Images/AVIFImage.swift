@@ -1,8 +1,16 @@
 internal import CAVIF
+internal import Glibc
 
-/// libavif: every frame, by one thread.
+/// libavif: every frame, by one thread. It is loaded with the first image.
 enum AVIFImage {
     private static let mostFrames: UInt32 = 10_000
+
+    /// Nil if the library isn't there.
+    private static let library: shim_avif? = {
+        var functions = shim_avif()
+        guard let handle = dlopen(SHIM_AVIF_FILE, RTLD_NOW | RTLD_LOCAL), shim_avif_load(handle, &functions) else { return nil }
+        return functions
+    }()
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
         let result = body.withUnsafeBufferPointer { bytes -> Result<ImageSummary, ImageDefect> in
@@ -12,8 +20,9 @@ enum AVIFImage {
     }
 
     private static func decode(_ bytes: UnsafeBufferPointer<UInt8>, _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
-        guard let decoder = avifDecoderCreate() else { throw ImageDefect("no memory for a decoder") }
-        defer { avifDecoderDestroy(decoder) }
+        guard let library else { throw ImageDefect("can't be judged: \(SHIM_AVIF_FILE) is not installed (Debian package libavif15)") }
+        guard let decoder = library.decoderCreate() else { throw ImageDefect("no memory for a decoder") }
+        defer { library.decoderDestroy(decoder) }
         decoder.pointee.maxThreads = 1
         // Planes of two bytes and of full size, each twice: in the codec and here.
         let most = min(limits.pixels, limits.memory / 16)
@@ -21,25 +30,27 @@ enum AVIFImage {
         decoder.pointee.imageCountLimit = mostFrames
         decoder.pointee.ignoreExif = AVIF_TRUE
         decoder.pointee.ignoreXMP = AVIF_TRUE
-        try check(avifDecoderSetIOMemory(decoder, bytes.baseAddress, bytes.count), decoder)
-        try check(avifDecoderParse(decoder), decoder)
+        try check(library.decoderSetIOMemory(decoder, bytes.baseAddress, bytes.count), decoder, library)
+        try check(library.decoderParse(decoder), decoder, library)
         guard let image = decoder.pointee.image else { throw ImageDefect("damaged") }
         let (width, height) = (Int(image.pointee.width), Int(image.pointee.height))
         var budget = ImageBudget(limits)
         var frames = 0
         for _ in 0..<max(decoder.pointee.imageCount, 1) {
             try budget.take(width: width, height: height, bytesPerPixel: 16)
-            try check(avifDecoderNextImage(decoder), decoder)
+            try check(library.decoderNextImage(decoder), decoder, library)
             frames += 1
         }
         return ImageSummary(format: .avif, width: width, height: height, frames: frames)
     }
 
-    private static func check(_ result: avifResult, _ decoder: UnsafeMutablePointer<avifDecoder>) throws(ImageDefect) {
+    private static func check(
+        _ result: avifResult, _ decoder: UnsafeMutablePointer<avifDecoder>, _ library: shim_avif
+    ) throws(ImageDefect) {
         guard result != AVIF_RESULT_OK else { return }
         if result == AVIF_RESULT_TRUNCATED_DATA { throw .truncated }
         let detail = withUnsafeBytes(of: decoder.pointee.diag.error) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-        let name = String(cString: avifResultToString(result))
+        let name = library.resultToString(result).map { String(cString: $0) } ?? "error \(result.rawValue)"
         throw ImageDefect(ShownBytes.line(detail.isEmpty ? name : "\(name): \(detail)"))
     }
 }

@@ -1,6 +1,5 @@
-internal import Foundation
-
-/// Reads JSON: AFJSONResponseSerializer. The value is what JSONSerialization makes of it.
+/// Reads JSON: AFJSONResponseSerializer. The value keeps the order of names and the digits of numbers; of a name that
+/// repeats, the last counts.
 ///
 /// A body that is empty or a single space, as Rails answers `head :ok`, has no value and is not an error.
 ///
@@ -23,15 +22,11 @@ public struct JSONResponseSerializer: ResponseSerializer {
     /// - Parameter removesNullValues: see ``removesNullValues``.
     public init(removesNullValues: Bool = false) { self.removesNullValues = removesNullValues }
 
-    public func value(ofBody body: [UInt8]) throws(BodyDefect) -> Any? {
+    public func value(ofBody body: [UInt8]) throws(BodyDefect) -> ParameterValue? {
         guard !Self.isWithoutValue(body) else { return nil }
         try check(body: body)
         let text = try removesNullValues ? removingNullValues(from: body) ?? body : body
-        do {
-            return try JSONSerialization.jsonObject(with: Data(text), options: .fragmentsAllowed)
-        } catch {
-            throw BodyDefect((error as NSError).userInfo[NSDebugDescriptionErrorKey] as? String ?? "\(error)")
-        }
+        return try JSONReader.value(of: text, repetition: .lastCounts)
     }
 
     public func check(body: [UInt8]) throws(BodyDefect) {

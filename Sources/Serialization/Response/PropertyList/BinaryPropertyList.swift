@@ -1,5 +1,5 @@
 /// The frame of a binary property list (`bplist00`): a table of objects that refer to each other. It is gone through
-/// before Foundation reads it, which follows every reference: a few hundred bytes can refer to the same array in
+/// before it is read, since reading follows every reference: a few hundred bytes can refer to the same array in
 /// so many ways that no memory holds it.
 struct BinaryPropertyList {
     /// Arrays and dictionaries within each other, as XML may have them.
@@ -9,9 +9,10 @@ struct BinaryPropertyList {
 
     static func begins(_ body: [UInt8]) -> Bool { body.starts(with: "bplist".utf8) }
 
-    static func check(_ body: [UInt8]) throws(BodyDefect) {
+    static func value(of body: [UInt8]) throws(BodyDefect) -> PropertyListValue {
         var list = try BinaryPropertyList(body)
         try list.measure()
+        return try list.value(of: list.top)
     }
 
     private let body: [UInt8]
@@ -111,6 +112,51 @@ struct BinaryPropertyList {
             found.append(reference)
         }
         return found
+    }
+
+    /// Of an object in a list that was measured: its depth and its size are bounded.
+    private func value(of object: Int) throws(BodyDefect) -> PropertyListValue {
+        let (kind, start, length) = try contents(of: object)
+        switch kind {
+        case .array:
+            var list: [PropertyListValue] = []
+            for reference in try references(of: object) { list.append(try value(of: reference)) }
+            return .array(list)
+        case .dictionary:
+            let all = try references(of: object)
+            var dictionary: [String: PropertyListValue] = [:]
+            for index in 0..<length {
+                guard case .string(let key) = try value(of: all[index]) else { throw damaged(object) }
+                dictionary[key] = try value(of: all[length + index])
+            }
+            return .dictionary(dictionary)
+        case .scalar, .string:
+            guard let marker = integer(at: table + object * offsetSize, size: offsetSize).map({ body[$0] }),
+                let value = scalar(marker, body[start..<start + (marker >> 4 == 6 ? 2 * length : length)])
+            else { throw damaged(object) }
+            return value
+        }
+    }
+
+    private func scalar(_ marker: UInt8, _ bytes: ArraySlice<UInt8>) -> PropertyListValue? {
+        switch marker >> 4 {
+        case 0x0: return .bool(marker == 0x09)
+        case 0x1:
+            let number = bytes.reduce(UInt128(0)) { $0 << 8 | UInt128($1) }
+            // Those of eight bytes have a sign, shorter ones none.
+            return .integer(bytes.count == 8 ? Int128(Int64(truncatingIfNeeded: number)) : Int128(truncatingIfNeeded: number))
+        case 0x2, 0x3:
+            let bits = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+            let number = bytes.count == 4 ? Double(Float(bitPattern: UInt32(truncatingIfNeeded: bits))) : Double(bitPattern: bits)
+            // Dates count from 2001.
+            return marker >> 4 == 0x2 ? .real(number) : .date(number + 978_307_200)
+        case 0x4: return .data(Array(bytes))
+        case 0x5: return bytes.allSatisfy { $0 < 0x80 } ? .string(String(decoding: bytes, as: UTF8.self)) : nil
+        case 0x6:
+            let units = stride(from: bytes.startIndex, to: bytes.endIndex, by: 2).map { UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1]) }
+            return .string(String(decoding: units, as: UTF16.self))
+        default: return .reference(bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
+        }
     }
 
     private enum Kind { case scalar, string, array, dictionary }

@@ -1,7 +1,4 @@
-internal import Foundation
-
-/// Reads property lists, XML and binary: AFPropertyListResponseSerializer. The value is what
-/// PropertyListSerialization makes of it.
+/// Reads property lists, XML and binary: AFPropertyListResponseSerializer.
 ///
 /// The old text format of OpenStep is refused, unlike in the original: almost any word is a property list in it.
 /// So is what a reader would choke on: XML that isn't well-formed or nests more than 256 deep (see
@@ -19,32 +16,19 @@ public struct PropertyListResponseSerializer: ResponseSerializer {
     public init() {}
 
     /// - Returns: nil if the body is empty.
-    public func value(ofBody body: [UInt8]) throws(BodyDefect) -> Any? {
+    public func value(ofBody body: [UInt8]) throws(BodyDefect) -> PropertyListValue? {
         guard !body.isEmpty else { return nil }
-        if BinaryPropertyList.begins(body) {
-            try BinaryPropertyList.check(body)
-        } else {
-            guard Self.looksLikeXML(body) else {
-                throw BodyDefect("it begins neither as XML nor as a binary property list", at: TextPlace(line: 1, column: 1))
-            }
-            try XMLWellFormedness.check(body)
+        if BinaryPropertyList.begins(body) { return try BinaryPropertyList.value(of: body) }
+        guard Self.looksLikeXML(body) else {
+            throw BodyDefect("it begins neither as XML nor as a binary property list", at: TextPlace(line: 1, column: 1))
         }
-        do {
-            return try PropertyListSerialization.propertyList(from: Data(body), format: nil)
-        } catch {
-            throw Self.defect((error as NSError).userInfo[NSDebugDescriptionErrorKey] as? String ?? "not a property list")
-        }
+        try XMLWellFormedness.check(body)
+        return try XMLPropertyList.value(of: body)
     }
 
     /// The first character that isn't white space is `<`, in any of the encodings of XML.
     private static func looksLikeXML(_ body: [UInt8]) -> Bool {
         let skipped: Set<UInt8> = [0x20, 0x09, 0x0A, 0x0D, 0x00, 0xEF, 0xBB, 0xBF, 0xFE, 0xFF]
         return body.prefix(256).first { !skipped.contains($0) } == UInt8(ascii: "<")
-    }
-
-    /// Foundation says the line in words only.
-    private static func defect(_ message: String) -> BodyDefect {
-        let line = message.firstMatch(of: /on line (\d+)/).flatMap { Int($0.1) }
-        return BodyDefect(ShownBytes.line(message), at: line.map { TextPlace(line: $0, column: nil) })
     }
 }
