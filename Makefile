@@ -117,10 +117,10 @@ deb: release
 test: $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST)
 	swift build --build-tests $(SANITIZED)
-	swift test --skip-build $(SANITIZED) --experimental-maximum-parallelization-width $(AT_ONCE)
 ifeq ($(SANITIZE)$(CONFINED),)
 	$(MAKE) test-system
 endif
+	swift test --skip-build $(SANITIZED) --experimental-maximum-parallelization-width $(AT_ONCE)
 
 bench: release
 	@.ci/install-packages $(TO_BENCH)
