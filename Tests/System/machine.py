@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+import urllib.request
 
 SUITE = "bookworm"
 MIRROR = os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org/debian")
@@ -25,6 +26,16 @@ def missing():
         return f"this machine lets nobody make namespaces and mounts: {probe.stderr.strip()}"
     if "overlay" not in pathlib.Path("/proc/filesystems").read_text() and subprocess.run(["modprobe", "overlay"]).returncode != 0:
         return "this kernel has no overlayfs"
+    if not (CACHE / SUITE).exists() and (problem := mirror_problem()):
+        return f"no base system is kept in {CACHE}, and {MIRROR} can't be reached: {problem}"
+    return None
+
+
+def mirror_problem():
+    try:
+        urllib.request.urlopen(f"{MIRROR}/dists/{SUITE}/Release", timeout=30).close()
+    except OSError as error:
+        return str(error)
     return None
 
 
