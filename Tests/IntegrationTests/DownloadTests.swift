@@ -117,6 +117,53 @@ struct DownloadTests {
         for number in 1...16 { #expect(try await isRight(shared.bed.path("many-\(number)"), length)) }
     }
 
+    /// From both sides at one time: tasks are suspended and resumed while their downloads break off, a third of them is
+    /// cancelled, and of another third the clients are killed. The others get all.
+    @Test func downloadsAreControlledFromBothSides() async throws {
+        let length = 3_000_000
+        var clients: [ChildProcess] = []
+        for number in 0..<12 {
+            clients.append(
+                try await shared.bed.start(
+                    [
+                        "curl", "-sS", "--limit-rate", "1500k", "-o", shared.bed.path("controlled-\(number)"), "-w", "%{size_download}",
+                        url("/good/400000/\(length)/controlled-\(number)"),
+                    ], environment: shared.proxy.clientEnvironment))
+        }
+        func tasks() async throws -> [TaskControl.Summary] {
+            try await shared.tasks.list().filter { $0.path.contains("/controlled-") && $0.kind == "exchange" }
+        }
+        func number(of task: TaskControl.Summary) -> Int { Int(task.path.split(separator: "-").last!) ?? 0 }
+        try await eventually("all to have begun") { try await tasks().filter { $0.bytesDown > 0 }.count == 12 }
+        let begun = try await tasks()
+        for round in 0..<6 {
+            for task in begun where number(of: task) % 3 == 0 || round < 3 {
+                _ = try await shared.tasks.ask("POST", "/tasks/\(task.id)/suspend")
+            }
+            if round == 2 {
+                for task in begun where number(of: task) % 3 == 1 {
+                    #expect(try await shared.tasks.ask("POST", "/tasks/\(task.id)/cancel").status == 200)
+                }
+                for number in stride(from: 2, to: 12, by: 3) { clients[number].send(signal: SIGKILL) }
+            }
+            for task in begun { _ = try await shared.tasks.ask("POST", "/tasks/\(task.id)/resume") }
+        }
+        for (number, client) in clients.enumerated() {
+            let ending = try await client.ending()
+            switch number % 3 {
+            case 0:
+                #expect(ending == .exited(0), "\(await client.errors.text)")
+                #expect(try await isRight(shared.bed.path("controlled-\(number)"), length))
+            case 1: #expect(ending != .exited(0))
+            default: break
+            }
+        }
+        try await eventually("a line of each") {
+            shared.proxy.events.all("exchange").count { $0["path"]?.contains("/controlled-") == true } == 12
+        }
+        #expect(try await tasks().isEmpty)
+    }
+
     /// A slow reader holds the download back, and neither the proxy's memory nor the rest of the body grows for it.
     @Test func memoryStaysFlat() async throws {
         let length = 96_000_000

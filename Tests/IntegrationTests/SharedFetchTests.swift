@@ -223,6 +223,7 @@ struct SharedFetchTests {
             #expect(shared.origin.events.all("request").count == 1)
             try await shared.go("first")
             _ = try await Self.outputs(of: clients)
+            try await eventually("all requests") { Self.order(shared).count == 3 }
             #expect(Self.order(shared) == (order == "fifo" ? ["/wait/1", "/wait/2", "/wait/3"] : ["/wait/3", "/wait/2", "/wait/1"]))
         }
     }

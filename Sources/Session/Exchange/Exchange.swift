@@ -77,8 +77,9 @@ package final class Exchange: UpstreamReceiver {
         }
         guard let limit = rules.session.maxActive else { return begin(over: leased) }
         arrived(leased: true)
-        let admission = Admission(to: destination.target, by: rules.session, limit: limit, session: session) {
-            [unowned self] in
+        let admission = Admission(
+            to: destination.target, by: rules.session, limit: limit, among: session.admissions, on: session.loop
+        ) { [unowned self] in
             deadline.clear()
             if let leased, !leased.isOver { start(on: leased) } else { open(fresh: false) }
         }
@@ -169,7 +170,9 @@ package final class Exchange: UpstreamReceiver {
         happened(event)
     }
 
-    private func keepTime() {
+    func clearDeadline() { deadline.clear() }
+
+    func keepTime() {
         guard let destination else { return }
         if let timeout = rules?.timeoutNanoseconds {
             return state.patience == .unlimited ? deadline.clear() : deadline.set(afterNanoseconds: timeout)
@@ -296,7 +299,7 @@ package final class Exchange: UpstreamReceiver {
         }
     }
 
-    private func passRequest(readable: Bool) {
+    func passRequest(readable: Bool) {
         guard let upstream, state.passesRequest else { return }
         switch downstream.passRequest(to: throttle ?? upstream.sink, readable: readable) {
         case .waiting: happened(.requestPaused)
@@ -317,95 +320,6 @@ package final class Exchange: UpstreamReceiver {
 
     func downstreamIsGone(_ why: String) {
         happened(.downstreamGone, cause: "client: \(why)")
-    }
-
-    // MARK: Events
-
-    /// The client has sent something, or ended.
-    package func downstreamIsReadable() {
-        if state.isSuspended { return downstream.wantsRead(false) }
-        if state.passesRequest {
-            happened(.requestResumed)
-            return passRequest(readable: true)
-        }
-        if state.request == .abandoned, state.phase != .connecting { return }
-        if let error = downstream.receiveAhead() { downstreamIsGone(error.description) }
-    }
-
-    /// A write to the client may go on.
-    package func downstreamIsWritable() {
-        if state.isSuspended { return }
-        switch state.phase {
-        case .interim:
-            passResponse(readable: false)
-            if state.phase == .awaiting { lookForNextHead() }
-        case .responding, .switching: passResponse(readable: false)
-        case .idle, .connecting, .awaiting, .holding, .judging, .discarding: break
-        }
-    }
-
-    package func upstreamIsReadable() {
-        if state.isSuspended { return upstream?.wantsRead(false) ?? () }
-        switch state.phase {
-        case .awaiting: receiveHead()
-        case .responding, .holding: passResponse(readable: true)
-        case .discarding: passDiscarded(readable: true)
-        case .idle, .connecting, .interim, .switching, .judging: upstream?.wantsRead(false)
-        }
-    }
-
-    /// The request can't be sent to its end.
-    package func requestFailed(_ failure: ExchangeFailure) { happened(.requestMalformed, because: failure) }
-
-    package func upstreamIsWritable() { passRequest(readable: false) }
-
-    // MARK: Control
-
-    /// Stops reading on both sides, and the clock, until ``resume(_:)``.
-    /// - Parameter cause: who wants it, for those who are told.
-    package func suspend(_ cause: String) {
-        guard isUnderWay, !state.isSuspended else { return }
-        happened(.suspend)
-        session.hooks.suspended?(record, cause)
-    }
-
-    /// - Parameter cause: who wants it, for those who are told.
-    package func resume(_ cause: String) {
-        guard isUnderWay, state.isSuspended else { return }
-        session.hooks.resumed?(record, cause)
-        happened(.resume)
-    }
-
-    /// Ends both sides so that nobody takes a part for the whole.
-    /// - Parameters:
-    ///   - cause: who wants it, and why, for the log.
-    ///   - isTold: the one who asked is told, if nothing of a response was passed on: an end without a word is taken
-    ///     for an accident, after which many clients ask again.
-    package func cancel(_ cause: String, isTold: Bool = false) {
-        happened(.cancel(isTold: isTold), because: .cancelled(cause))
-    }
-
-    private func pause() {
-        downstream.wantsRead(false)
-        upstream?.wantsRead(false)
-        deadline.clear()
-    }
-
-    func clearDeadline() { deadline.clear() }
-
-    private func goOn() {
-        keepTime()
-        guard let upstream else { return }
-        downstream.wantsRead(true)
-        upstream.wantsRead(true)
-        passRequest(readable: false)
-        switch state.phase {
-        case .interim, .responding, .switching: downstreamIsWritable()
-        case .awaiting: lookForNextHead()
-        case .holding: passResponse(readable: false)
-        case .discarding: passDiscarded(readable: false)
-        case .idle, .connecting, .judging: break
-        }
     }
 
     // MARK: The end

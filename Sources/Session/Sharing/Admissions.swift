@@ -95,13 +95,16 @@ final class Admission {
     private var admitted: (() -> Void)?
 
     /// - Parameter admitted: called when its turn comes, unless it has it at once.
-    init(to target: UpstreamTarget, by rules: SessionRules, limit: Int, session: LoopSession, admitted: @escaping () -> Void) {
+    init(
+        to target: UpstreamTarget, by rules: SessionRules, limit: Int, among admissions: Admissions, on loop: EventLoop,
+        admitted: @escaping () -> Void
+    ) {
         place = Admissions.Place(host: target.host, port: target.port)
-        admissions = session.admissions
+        self.admissions = admissions
         self.limit = limit
         self.admitted = admitted
-        let admission = LoopBound(self, on: session.loop)
-        let handle = session.loop.handle
+        let admission = LoopBound(self, on: loop)
+        let handle = loop.handle
         let entry = admissions.enter(place, limit: limit, order: rules.order) {
             handle.post { admission.value(on: $0).turnHasCome() }
         }

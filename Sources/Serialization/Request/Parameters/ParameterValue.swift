@@ -38,6 +38,12 @@ public indirect enum ParameterValue: Sendable, Hashable {
                 .map { Pair(key: $0.key, value: $0.value) })
     }
 
+    /// What a dictionary has under that key; nil for anything else.
+    public subscript(key: String) -> ParameterValue? {
+        guard case .dictionary(let pairs) = self else { return nil }
+        return pairs.first { $0.key == key }?.value
+    }
+
     /// A word without quotes: a number if JSON has it so, a truth value, else a text. `0755` and `.5` are
     /// texts: what JSON doesn't take for a number, though it looks like one, is more often a code than a quantity.
     public init(word: String) {
