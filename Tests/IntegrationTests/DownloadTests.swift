@@ -152,7 +152,7 @@ struct DownloadTests {
             let ending = try await client.ending()
             switch number % 3 {
             case 0:
-                #expect(ending == .exited(0), "\(await client.errors.text)")
+                #expect(ending == .exited(0), "\(ending)")
                 #expect(try await isRight(shared.bed.path("controlled-\(number)"), length))
             case 1: #expect(ending != .exited(0))
             default: break
