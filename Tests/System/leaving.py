@@ -2,6 +2,9 @@
 
 from steps import SECURE, STATE, case, contains, equal, events, machines
 
+# In a folder that is named after the authority, of which there is one.
+BUNDLE = f"{STATE}/trust/*/ca-bundle.pem"
+
 
 @case
 def what_it_may_do_is_confined(machine):
@@ -20,11 +23,11 @@ def what_the_system_trusts_outlives_a_fresh_store(machine):
 @case
 def what_the_system_trusts_anew_the_proxy_trusts_too(machine):
     """By the hook of ca-certificates: the proxy reads the roots again, and the file for programs is made anew."""
-    machine(f"test -e {STATE}/ca-bundle.pem", check=True)
+    machine(f"test -e {BUNDLE}", check=True)
     before = len(events(machine, "config.reload"))
     machine("cp /etc/pinproxy/test-root.pem /usr/local/share/ca-certificates/test-root.crt && update-ca-certificates", check=True)
     machines.until("the reload", 20, lambda: len(events(machine, "config.reload")) > before)
-    equal(machine(f"openssl crl2pkcs7 -nocrl -certfile {STATE}/ca-bundle.pem | openssl pkcs7 -print_certs -noout"
+    equal(machine(f"openssl crl2pkcs7 -nocrl -certfile {BUNDLE} | openssl pkcs7 -print_certs -noout"
                   " | grep -c '^subject=CN = root.test'").stdout, "1\n", "in the bundle")
     machine("rm /usr/local/share/ca-certificates/test-root.crt && update-ca-certificates --fresh", check=True)
 
