@@ -228,6 +228,22 @@ struct SharedFetchTests {
         }
     }
 
+    /// Who waited is not let through by what the policy was.
+    @Test func aTurnIsNotTakenUnderAnOldPolicy() async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{max_active: 1}")
+            let clients = try await shared.begin(2, "/wait/k")
+            try await eventually("one request") { shared.requests("/wait/k") == 1 }
+            try bed.file("proxy/pins.yaml", "hosts:\n  - {match: origin.test, action: deny}\n")
+            #expect(try await shared.proxy.reload().name == "config.reload")
+            try await shared.go("k")
+            let outputs = try await Self.outputs(of: clients).sorted()
+            #expect(outputs[0].hasPrefix("HTTP/1.1 200 "), "\(outputs)")
+            #expect(outputs[1].hasPrefix("HTTP/1.1 503 ") && outputs[1].contains("configuration has changed"), "\(outputs)")
+            #expect(shared.requests("/wait/k") == 1)
+        }
+    }
+
     /// Whoever waits and goes takes nobody's turn; whoever has one and goes gives it on.
     @Test func aTurnIsNotLost() async throws {
         try await withTestBed { bed in

@@ -52,7 +52,7 @@ enum ProxyError {
     /// - Parameter source: the rule, and where it is written.
     indirect case unacceptable(ResponseSerializationError, source: String?, host: String, PolicySource?)
     case notJudged(host: String)
-    case notAdmitted(limit: Int, after: Duration, host: String)
+    case notAdmitted(String, host: String)
     /// The rules can't write the request as they should.
     indirect case unserializable(RequestSerializationError, host: String, entry: String?)
     /// The client's body can't be written in the format that the rules want.
@@ -94,7 +94,7 @@ enum ProxyError {
         case .redirect(let defect): .redirect(defect, host: host, destination.source)
         case .unacceptable(let error, let source): .unacceptable(error, source: source, host: host, destination.source)
         case .notJudged: .notJudged(host: host)
-        case .notAdmitted(let limit, let time): .notAdmitted(limit: limit, after: time, host: host)
+        case .notAdmitted(let cause): .notAdmitted(cause, host: host)
         case .cancelled(let by): .cancelled(by: by, host: host)
         }
     }
@@ -220,7 +220,7 @@ enum ProxyError {
         case .unacceptable(let error, let source, let host, let policy):
             error.report(of: host, by: source, policy)
         case .notJudged(let host): Self.notJudged(host)
-        case .notAdmitted(let limit, let time, let host): Self.notAdmitted(limit, time, host)
+        case .notAdmitted(let cause, let host): Self.notAdmitted(cause, host)
         case .unserializable(let error, let host, let entry): error.report(of: host, entry: entry, isClients: false)
         case .unconvertible(let error, let host, let entry): error.report(of: host, entry: entry, isClients: true)
         case .notConverted(let host): Self.notConverted(host)
@@ -282,11 +282,8 @@ enum ProxyError {
                 "too many responses wait to be judged by the response rules; ask again in a moment", host))
     }
 
-    private static func notAdmitted(_ limit: Int, _ time: Duration, _ host: String) -> RefusalReport {
-        later(
-            .origin(
-                503, "Too many requests to \(host)", noRoom,
-                "\(limit) exchanges with the host are under way (session.max_active), and none ended within \(time)", host))
+    private static func notAdmitted(_ cause: String, _ host: String) -> RefusalReport {
+        later(.origin(503, "Too many requests to \(host)", noRoom, cause, host))
     }
 
     private static let noRoom = "proxy_internal_response"

@@ -81,6 +81,10 @@ package final class Exchange: UpstreamReceiver {
             to: destination.target, by: rules.session, limit: limit, among: session.admissions, on: session.loop
         ) { [unowned self] in
             deadline.clear()
+            // Nothing was sent yet: what the policy in force refuses isn't begun.
+            guard !destination.origin.isRetired else {
+                return notAdmitted("the configuration has changed while the request waited for its turn; ask again")
+            }
             if let leased, !leased.isOver { start(on: leased) } else { open(fresh: false) }
         }
         self.admission = admission
@@ -91,6 +95,10 @@ package final class Exchange: UpstreamReceiver {
         } else {
             open(fresh: false)
         }
+    }
+
+    private func notAdmitted(_ cause: String) {
+        happened(.upstreamFailed(isFinal: true), because: .notAdmitted(cause))
     }
 
     private func begin(over leased: UpstreamConnection?) {
@@ -191,8 +199,9 @@ package final class Exchange: UpstreamReceiver {
             timeouts.idleClient = rules.session.timeout
         }
         if let admission, admission.isWaiting {
-            let failure = ExchangeFailure.notAdmitted(limit: admission.limit, after: timeouts.firstByte)
-            return happened(.upstreamFailed(isFinal: true), because: failure)
+            return notAdmitted(
+                "\(admission.limit) exchanges with the host are under way (session.max_active), and none ended within "
+                    + "\(timeouts.firstByte)")
         }
         switch state.patience {
         case .unlimited: break

@@ -23,8 +23,8 @@ package enum ExchangeFailure: Error {
     // The rules'.
     /// - Parameter source: the rule, and where it is written.
     indirect case unacceptable(ResponseSerializationError, source: String?)
-    /// So many exchanges with the host are under way, and its turn did not come in time.
-    case notAdmitted(limit: Int, after: Duration)
+    /// Its turn (`session.max_active`) did not come in time, or too late; why, for people.
+    case notAdmitted(String)
     /// Too many bodies wait to be judged.
     case notJudged
     /// Somebody who may do so has ended it; who, for people.
@@ -44,8 +44,7 @@ package enum ExchangeFailure: Error {
         case .unaskedUpgrade: "101 Switching Protocols that no one asked for"
         case .bodyBroke(let cause): cause
         case .unacceptable(let error, _): error.description
-        case .notAdmitted(let limit, let time):
-            "\(limit) exchanges with the host are under way (session.max_active), and none ended within \(time)"
+        case .notAdmitted(let cause): cause
         case .redirect(let defect): defect.description
         case .notJudged: "too many responses wait to be judged"
         case .noResponse(let time): "no response within \(time) (timeouts.first_byte)"
