@@ -86,7 +86,8 @@ struct CredentialsTests {
     /// One that isn't kept: the client is told what the origin said.
     @Test func aBodyThatIsNotKeptIsNotSentAgain() async throws {
         let file = try shared.bed.file("long", String(repeating: "b", count: 3 << 20))
-        let run = try await curl("-i", "-T", file, url(Self.digest, "/once/long"))
+        // A name of its own: with another test's nonce it would be let in unasked.
+        let run = try await curl("-i", "-T", file, "https://long.test:\(shared.originPort)/once/long")
         #expect(run.output.contains("HTTP/1.1 401 ") && run.output.hasSuffix("who are you?\n401"), "\(run.description.suffix(800))")
         #expect(run.output.lowercased().contains("www-authenticate: digest"))
         #expect(try await schemes("/once/long").count == 1)
@@ -158,7 +159,7 @@ struct CredentialsTests {
     }
 
     @Test func nothingOfItIsInTheLog() async throws {
-        _ = try await curl(url(Self.digest, "/once/logged"), "https://wrong.test:\(shared.originPort)/once/wrong-logged")
+        _ = try await curl(url(Self.digest, "/once/logged"), "https://logged.test:\(shared.originPort)/once/wrong-logged")
         _ = try await shared.proxy.events.first("exchange") { $0["path"] == "/once/wrong-logged" }
         for line in shared.proxy.events.lines.lines {
             for secret in ["YW5uOnNlY3JldA", "response=", "cnonce", "geheim"] { #expect(!line.contains(secret), "\(line)") }
@@ -171,8 +172,10 @@ private enum CredentialsBed {
 
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
         let roots = try TestRoots()
-        let folders = ["counted.test", "session.test", "next.test", "once.test"]
-        let names = folders + [CredentialsTests.digest, "wrong.test", "stranger.test", answers, CredentialsTests.nginx, CredentialsTests.lighttpd]
+        let folders = ["counted.test", "session.test", "next.test", "once.test", "long.test"]
+        let names = folders + [
+            CredentialsTests.digest, "wrong.test", "logged.test", "stranger.test", answers, CredentialsTests.nginx, CredentialsTests.lighttpd,
+        ]
         let chain = ServedChain(try roots.intermediate.issue(TestRoots.template(names)))
         let digest = try await PythonPeer(
             in: bed, script: "digest_origin.py",
@@ -196,7 +199,7 @@ private enum CredentialsBed {
         let proxy = try await ProxyProcess(
             in: bed,
             pins: "hosts:\n" + folders.map { entry($0) }.joined() + entry(CredentialsTests.digest) + entry(CredentialsTests.nginx) + entry(CredentialsTests.lighttpd)
-                + entry("wrong.test", "wrong") + entry("plain.test", "secret", ", allow_http: true")
+                + entry("wrong.test", "wrong") + entry("logged.test", "wrong") + entry("plain.test", "secret", ", allow_http: true")
                 + entry(answers, "secret", "", ", redirects: follow"),
             trust: roots.write(to: bed), hosts: Dictionary(uniqueKeysWithValues: (names + ["plain.test"]).map { ($0, "127.0.0.1") }))
         var shared = SharedBed(
