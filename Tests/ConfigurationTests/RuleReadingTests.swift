@@ -20,7 +20,7 @@ import Testing
         let session = try rules(
             """
             session: {timeout: 1m30s, redirects: follow, max_redirects: 5, credentials: {user: ann, password_file: secret},
-              resume: false, coalesce: true, max_active: 4, order: lifo, service_type: video, allow_wwan: false,
+              resume: false, coalesce: true, coalesce_with: [range, cookie], max_active: 4, order: lifo, service_type: video, allow_wwan: false,
               base_url: "HTTPS://API.example.com:8443/v2"}
             """
         ).session
@@ -34,6 +34,7 @@ import Testing
         #expect(session.credentials?.usable(at: plain) == nil)
         #expect(!session.resume)
         #expect(session.coalesce)
+        #expect(session.coalesceWith == [.range, .cookie])
         #expect(session.maxActive == 4)
         #expect(session.order == .lifo)
         #expect(session.serviceType == .video)
@@ -155,7 +156,7 @@ import Testing
     @Test(arguments: [
         ("session: 5", "1:34: error: \"session\" must be a mapping (key: value), not \"5\""),
         ("session: {timout: 5s}", "1:35: error: unknown key \"timout\" in \"session\"; did you mean \"timeout\"?"),
-        ("session: {headers: {}}", "1:35: error: unknown key \"headers\" in \"session\"; known here: timeout, redirects, max_redirects, location_field, credentials, resume, coalesce, max_active, order, service_type, allow_wwan, base_url"),
+        ("session: {headers: {}}", "1:35: error: unknown key \"headers\" in \"session\"; known here: timeout, redirects, max_redirects, location_field, credentials, resume, coalesce, coalesce_with, max_active, order, service_type, allow_wwan, base_url"),
         ("session: {timeout: 60}", "1:44: error: timeout: \"60\" has no unit; write 60s if seconds are meant"),
         ("session: {timeout: 0s}", "1:44: error: timeout: 0s is out of range; write a time from 1ms to 1d"),
         ("session: {timeout: null}", "1:44: error: \"timeout\" has no value; write one, or leave the line out"),
@@ -173,6 +174,8 @@ import Testing
         ("session: {credentials: {user: ann, password_file: lines}}", "1:48: error: credentials: the password contains a control character"),
         ("session: {resume: yes}", "1:43: error: resume: \"yes\" is neither true nor false"),
         ("session: {coalesce: 1}", "1:45: error: coalesce: \"1\" is neither true nor false"),
+        ("session: {coalesce_with: cookies}", "1:50: error: coalesce_with: unknown value \"cookies\"; did you mean \"cookie\"?"),
+        ("session: {coalesce_with: [range, range]}", "1:58: error: coalesce_with: range is written twice"),
         ("session: {max_active: 0}", "1:47: error: max_active: 0 is out of range; write a number from 1 to 100000"),
         ("session: {order: random}", "1:42: error: order: unknown value \"random\"; write fifo or lifo"),
         ("session: {service_type: fast}", "1:49: error: service_type: unknown value \"fast\"; write default, background, voice, video or responsive"),
@@ -304,7 +307,7 @@ import Testing
     /// Every key, with a value that is right and isn't the default.
     private static let written: [String: String] = [
         "session.timeout": "5s", "session.redirects": "refuse", "session.max_redirects": "3",
-        "session.credentials": "{user: a, password_file: secret}", "session.resume": "false", "session.coalesce": "true",
+        "session.credentials": "{user: a, password_file: secret}", "session.resume": "false", "session.coalesce": "true", "session.coalesce_with": "[cookie]",
         "session.max_active": "4", "session.order": "lifo", "session.service_type": "voice", "session.allow_wwan": "false",
         "session.base_url": "https://b.test/", "session.location_field": "false", "request.headers": "{X-A: b}", "request.set_headers": "{X-A: b}",
         "request.remove_headers": "[Referer]", "request.accept_language": "[de]",

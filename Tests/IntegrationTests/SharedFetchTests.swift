@@ -113,6 +113,7 @@ struct SharedFetchTests {
     /// The origin says that its answer is for one, or for some.
     @Test(arguments: [
         "Set-Cookie=a%3Db", "Cache-Control=private", "Cache-Control=max-age%3D1%2C%20no-store", "Vary=*", "Vary=User-Agent%2C%20Accept",
+        "Content-Type=text%2Fevent-stream",
     ])
     func aResponseForOneIsNotShared(field: String) async throws {
         try await withTestBed { bed in
@@ -183,6 +184,112 @@ struct SharedFetchTests {
             // Whether the second came in time to share is chance; the first never was asked for whole again.
             let asked = shared.origin.events.all("request").compactMap { $0["range"] }
             #expect(asked.count <= 3 && asked.filter(\.isEmpty).count <= 2, "\(asked)")
+        }
+    }
+
+    /// Without a length, or anything to continue it by.
+    @Test(arguments: ["chunked", "close", "length"]) func aResponseOfUnknownLengthIsShared(coding: String) async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{coalesce: true}")
+            // No more than may be between the fastest and the slowest.
+            let size = 2 << 20
+            let path = "/stream/m?coding=\(coding)&size=\(size)"
+            let clients = try await shared.begin(4, path, [["-o", "one"], ["-o", "two"], ["-0", "-o", "three"], ["-o", "four"]])
+            try await shared.go("m")
+            _ = try await Self.outputs(of: clients)
+            let whole = try await bed.run(
+                ["sh", "-c", "curl -sS '\(shared.url)\(path)' | sha256sum"], environment: shared.proxy.clientEnvironment)
+            for name in ["one", "two", "three", "four"] {
+                let sum = try await bed.run(["sh", "-c", "sed '1,/^\r$/d' \(name) | sha256sum"])
+                #expect(sum.output == whole.output, "\(name)")
+            }
+            #expect(shared.requests("/stream/m") == 2)
+        }
+    }
+
+    private func result(_ name: String, _ client: ChildProcess) async throws -> Run {
+        let ending = try await client.ending()
+        return Run(arguments: [name], ending: ending, output: await client.output.text, errors: await client.errors.text)
+    }
+
+    /// One that shares such a response with a faster one, and stands still until it is told to go on.
+    private func slowAndFast(
+        _ shared: Bed, _ path: String, meanwhile: () async throws -> Void = {}
+    ) async throws -> (slow: Run, fast: Run) {
+        let bed = shared.bed
+        #expect(try await bed.run(["mkfifo", bed.path("gate")]).succeeded)
+        func start(_ then: String) async throws -> ChildProcess {
+            let count = try await shared.tasks.list().count
+            let client = try await bed.start(
+                ["bash", "-o", "pipefail", "-c", "curl -sS '\(shared.url)\(path)' | \(then)"],
+                environment: shared.proxy.clientEnvironment)
+            try await eventually("its task") { try await shared.tasks.list().count == count + 1 }
+            return client
+        }
+        let slow = try await start("{ cat gate > gone; sha256sum; }")
+        let fast = try await start("sha256sum")
+        try await shared.go("n")
+        let first = try await result("fast", fast)
+        try await meanwhile()
+        #expect(try await bed.run(["sh", "-c", "echo go > gate"]).succeeded)
+        return (try await result("slow", slow), first)
+    }
+
+    /// The slow one goes on by a request of its own, from where it was.
+    @Test(arguments: ["chunked", "close", "length"]) func aSlowReaderFindsItsPlaceAgain(coding: String) async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{coalesce: true}")
+            let sum = try #require(try await shared.origin.events.first("ready")["sha256"])
+            let (slow, fast) = try await slowAndFast(shared, "/stream/n?coding=\(coding)")
+            #expect(fast.output.hasPrefix(sum), "\(fast)")
+            #expect(slow.succeeded && slow.output.hasPrefix(sum), "\(slow)")
+            #expect(shared.requests("/stream/n") == 2)
+        }
+    }
+
+    /// The origin's next response is another: no mixture of both passes for one.
+    @Test(arguments: ["chunked", "close", "length"]) func aSlowReaderIsCutWhereItsPlaceIsGone(coding: String) async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{coalesce: true}")
+            let (slow, fast) = try await slowAndFast(shared, "/stream/n?coding=\(coding)&fresh=1")
+            #expect(fast.succeeded, "\(fast)")
+            #expect(!slow.succeeded && slow.errors.contains("curl: ("), "\(slow)")
+            let line = try await shared.proxy.events.first("exchange") { $0["cause"] != nil && $0["client"] != nil }
+            #expect(line["cause"]?.contains("too slow") == true && line["cause"]?.contains("is another") == true, "\(line)")
+        }
+    }
+
+    /// What the policy in force refuses isn't asked for again.
+    @Test func aSlowReaderIsCutUnderANewPolicy() async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{coalesce: true}")
+            let (slow, fast) = try await slowAndFast(shared, "/stream/n?coding=chunked") {
+                try bed.file("proxy/pins.yaml", "hosts:\n  - {match: origin.test, action: deny}\n")
+                #expect(try await shared.proxy.reload().name == "config.reload")
+            }
+            #expect(fast.succeeded && !slow.succeeded, "\(slow)")
+            let line = try await shared.proxy.events.first("exchange") { $0["cause"] != nil && $0["client"] != nil }
+            #expect(line["cause"]?.contains("configuration has changed") == true, "\(line)")
+            #expect(shared.requests("/stream/n") == 1)
+        }
+    }
+
+    /// `coalesce_with`: those who say the same of themselves share.
+    @Test(arguments: [
+        ("authorization", "Authorization: Bearer", ["x", "x", "y"]), ("cookie", "Cookie:", ["a=b", "a=b", "a=c"]),
+        ("range", "Range:", ["bytes=0-3", "bytes=0-3", "bytes=0-4"]),
+    ])
+    func thoseWhoSayTheSameShare(key: String, field: String, values: [String]) async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{coalesce: true, coalesce_with: [\(key)]}")
+            let clients = try await shared.begin(3, "/wait/o", values.map { ["-H", "\(field) \($0)"] })
+            try await eventually("two requests") { shared.requests("/wait/o") == 2 }
+            // Another of these fields still keeps a request to itself.
+            let other = key == "cookie" ? "Authorization: Bearer z" : "Cookie: z=z"
+            let single = try await shared.begin(1, "/wait/o", [["-H", "\(field) x", "-H", other]])
+            try await eventually("three requests") { shared.requests("/wait/o") == 3 }
+            try await shared.go("o")
+            _ = try await Self.outputs(of: clients + single)
         }
     }
 

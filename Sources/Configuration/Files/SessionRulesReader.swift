@@ -34,6 +34,7 @@ extension RuleBlockReader {
         }
         table.key(.resume, \.resume, .bool)
         table.key(.coalesce, \.coalesce, .bool)
+        table.key(.coalesceWith, \.coalesceWith) { table.elements($0, .coalesceWith, .anyCase) }
         table.optional(.maxActive, \.maxActive, .integer(1...100_000))
         table.key(.order, \.order, .anyCase)
         table.key(.serviceType, \.serviceType, .anyCase)

@@ -12,6 +12,7 @@ extension SessionRules {
         case .credentials: written(credentials, \.written)
         case .resume: "\(resume)"
         case .coalesce: "\(coalesce)"
+        case .coalesceWith: list(coalesceWith.map(\.description))
         case .maxActive: written(maxActive, \.description)
         case .order: order.rawValue
         case .serviceType: serviceType.rawValue

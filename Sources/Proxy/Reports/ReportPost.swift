@@ -12,11 +12,7 @@ final class ReportPost {
 
     private let session: LoopSession
     private let destination: Destination
-    private let message: OwnedRequest
-    private let headLength: Int
-    private let bodyLength: Int
-    /// The request, whole from the start.
-    private var outgoing: MessagePipe
+    let held: HeldRequest
     private let nowhere = Nowhere()
     private let exchange: Exchange
     private var status = 0
@@ -30,12 +26,7 @@ final class ReportPost {
     init(_ request: ReportRequest, session: LoopSession) {
         self.session = session
         exchange = Exchange(session: session)
-        message = request.message
-        headLength = request.head.count
-        bodyLength = request.body.count
-        outgoing = MessagePipe(slabs: session.slabs)
-        outgoing.put(request.head)
-        outgoing.put(request.body)
+        held = HeldRequest(request.message, body: request.body, slabs: session.slabs)
         var timeouts = Timeouts()
         timeouts.connect = Self.limit
         timeouts.tlsHandshake = Self.limit
@@ -80,40 +71,7 @@ final class ReportPost {
     }
 }
 
-extension ReportPost: Downstream {
-    var request: RequestTraits {
-        var traits = RequestTraits()
-        traits.method = .post
-        traits.takesInterim = false
-        return traits
-    }
-
-    func withRequest(_ body: (borrowing RequestView) -> Void) {
-        // A copy in hand, since the view borrows from it.
-        let message = message
-        body(message.view)
-    }
-
-    func beginRequest(head: inout [UInt8], replayLimit: Int) {
-        outgoing.begin(
-            head: &head, inPlaceOf: headLength, framing: .length(UInt64(bodyLength)), replayLimit: replayLimit)
-    }
-
-    func beginAgain(head: inout [UInt8], keepsBody: Bool) {
-        outgoing.beginAgain(head: &head, keepsBody: keepsBody)
-    }
-
-    func withSentHead(_ body: (Span<UInt8>) -> Void) {}
-
-    func passRequest(to sink: any ByteSink, readable: Bool) -> MessagePipe.Outcome { outgoing.passOn(to: sink) }
-
-    var requestCarried: UInt64 { outgoing.carried }
-    var canResendRequest: Bool { outgoing.canRewind }
-    func rewindRequest() { outgoing.rewind() }
-    func forgetReplay() { outgoing.forgetReplay() }
-    func wantsRead(_ wanted: Bool) {}
-    func receiveAhead() -> StreamError? { nil }
-
+extension ReportPost: HoldsRequest {
     var sink: any ByteSink { nowhere }
 
     func writeHead(

@@ -9,7 +9,6 @@ struct ReportRequest {
     let authority: Authority
     let target: UpstreamTarget
     let message: OwnedRequest
-    let head: [UInt8]
     let body: [UInt8]
 
     /// - Throws: if the URL's parts can't stand in a request, which the configuration rules out.
@@ -29,8 +28,7 @@ struct ReportRequest {
             "Host: \(written)", "User-Agent: pinproxy", "Content-Type: application/json",
             "Content-Length: \(body.count)", "", "",
         ]
-        head = Array(lines.joined(separator: "\r\n").utf8)
-        message = try OwnedRequest(head)
+        message = try OwnedRequest(Array(lines.joined(separator: "\r\n").utf8))
         self.body = body
     }
 }

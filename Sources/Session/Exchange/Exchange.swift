@@ -18,14 +18,14 @@ package final class Exchange: UpstreamReceiver {
     /// What is told of the task that the exchange is. The one who asks fills in what only he knows.
     package var record = TaskRecord()
 
-    @exclusivity(unchecked) private(set) var destination: Destination?
-    @exclusivity(unchecked) private(set) var upstream: (any Upstream)?
+    @exclusivity(unchecked) var destination: Destination?
+    @exclusivity(unchecked) var upstream: (any Upstream)?
     /// What shapes the request and judges the response; nil for hosts without rules.
-    @exclusivity(unchecked) private(set) var rules: ExchangeRules?
+    @exclusivity(unchecked) var rules: ExchangeRules?
     /// Set where only so many exchanges with the host may be under way.
-    private var admission: Admission?
+    var admission: Admission?
     /// Set while a rule may want the request sent in other words.
-    @exclusivity(unchecked) private(set) var itinerary: Itinerary?
+    @exclusivity(unchecked) var itinerary: Itinerary?
     /// Set while a response is under way that may be continued if it breaks off.
     @exclusivity(unchecked) var resumption: Resumption?
     /// Set while a rule looks at the response's body.
@@ -40,7 +40,7 @@ package final class Exchange: UpstreamReceiver {
     /// The words for what the state machine is about to be told.
     var failure: ExchangeFailure?
     private(set) var cause = ""
-    private let deadline: Deadline
+    let deadline: Deadline
 
     package init(session: LoopSession) {
         self.session = session
@@ -57,79 +57,6 @@ package final class Exchange: UpstreamReceiver {
             record, state: state.isSuspended ? .suspended : .running,
             phase: admission?.isWaiting == true ? "waiting for its turn" : state.words,
             up: downstream.requestCarried, down: bytesDown, now: session.loop.now)
-    }
-
-    /// Begins with the request that the one who asks lends.
-    /// - Parameter leased: an upstream that is at hand; nil: one is obtained.
-    package func begin(to destination: Destination, by rules: ExchangeRules? = nil, over leased: UpstreamConnection?) {
-        self.destination = destination
-        self.rules = rules
-        session.begin(&record)
-        if let rules, rules.asksAgain {
-            downstream.withRequest { itinerary = Itinerary($0, to: destination, by: rules.session) }
-        }
-        guard let rules, rules.takesTurns else { return begin(over: leased) }
-        if let shared = share(destination, rules) {
-            // Whoever runs it takes one from the pool.
-            if let leased { leased.origin.giveBack(leased, idleNanoseconds: destination.idleUpstreamNanoseconds) }
-            arrived(leased: true)
-            return start(sharing: shared)
-        }
-        guard let limit = rules.session.maxActive else { return begin(over: leased) }
-        arrived(leased: true)
-        let admission = Admission(
-            to: destination.target, by: rules.session, limit: limit, among: session.admissions, on: session.loop
-        ) { [unowned self] in
-            deadline.clear()
-            // Nothing was sent yet: what the policy in force refuses isn't begun.
-            guard !destination.origin.isRetired else {
-                return notAdmitted("the configuration has changed while the request waited for its turn; ask again")
-            }
-            if let leased, !leased.isOver { start(on: leased) } else { open(fresh: false) }
-        }
-        self.admission = admission
-        if admission.isWaiting {
-            deadline.set(afterNanoseconds: rules.timeoutNanoseconds ?? destination.firstByteNanoseconds)
-        } else if let leased {
-            start(on: leased)
-        } else {
-            open(fresh: false)
-        }
-    }
-
-    private func notAdmitted(_ cause: String) {
-        happened(.upstreamFailed(isFinal: true), because: .notAdmitted(cause))
-    }
-
-    private func begin(over leased: UpstreamConnection?) {
-        arrived(leased: leased != nil)
-        if let leased { start(on: leased) }
-    }
-
-    private func arrived(leased: Bool) {
-        happened(
-            .requestArrived(expectsContinue: downstream.request.expectsContinue, leased: leased, limits: retryLimits))
-    }
-
-    /// Shares the response to a request of another that is the same, or has one made that others can share.
-    private func share(_ destination: Destination, _ rules: ExchangeRules) -> SharedUpstream? {
-        guard let rulesOfFetch = rules.ofSharedFetch else { return nil }
-        var request: OwnedRequest?
-        downstream.withRequest { if $0.isShareable { request = OwnedRequest($0) } }
-        guard let request else { return nil }
-        let shared = SharedUpstream(request, session: session)
-        let place = SharedFetches.Place(
-            key: SharedFetches.Key(origin: destination.target.key, rules: ObjectIdentifier(rules), target: request.pathAndQuery),
-            destination: destination, rules: rulesOfFetch, entry: record.entry)
-        shared.join(session.fetches, place, report: downstream.attemptReport())
-        record.sharedTask = shared.task
-        return shared
-    }
-
-    private func start(sharing shared: SharedUpstream) {
-        upstream = shared
-        shared.begin(for: self)
-        happened(.upstreamReady(reused: false))
     }
 
     var retryLimits: RetryRule.Limits {
@@ -236,7 +163,7 @@ package final class Exchange: UpstreamReceiver {
         }
     }
 
-    private func start(on connection: UpstreamConnection) {
+    func start(on connection: UpstreamConnection) {
         upstream = connection
         connection.begin(for: self)
         connection.mark(rules?.session.serviceType.dscp ?? 0)

@@ -101,7 +101,7 @@ extension Exchange {
         switch outcome {
         case .waiting, .blocked: happened(.responseMoved)
         case .ended: happened(.responseEnded)
-        case .truncated: broke("the origin ended in the middle of the response")
+        case .truncated: broke(upstream.truncation)
         case .sourceFailed(let error): broke(error.description)
         case .malformed(let error):
             broke(

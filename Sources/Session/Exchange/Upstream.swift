@@ -62,6 +62,8 @@ package protocol Upstream: AnyObject {
     func passResponse(to sink: any ByteSink, readable: Bool) -> MessagePipe.Outcome
     /// The response under way has been received to its last byte, as its head and what came with it show.
     var hasWholeResponse: Bool { get }
+    /// Why ``passResponse(to:readable:)`` found the response truncated, for people.
+    var truncation: String { get }
     /// All that was received of the response has been passed on.
     var hasPassedAll: Bool { get }
     /// Bytes of the response under way that were passed on, its head included.
@@ -83,4 +85,5 @@ package protocol Upstream: AnyObject {
 
 extension Upstream {
     package func certificateRefusal(at time: UnixTime) -> ClientCertificateRefusal? { nil }
+    package var truncation: String { "the origin ended in the middle of the response" }
 }

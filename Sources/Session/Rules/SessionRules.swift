@@ -8,6 +8,7 @@ package struct SessionRules: Sendable, Hashable {
         case timeout, redirects
         case maxRedirects = "max_redirects"
         case credentials, resume, coalesce
+        case coalesceWith = "coalesce_with"
         case maxActive = "max_active"
         case order
         case serviceType = "service_type"
@@ -18,10 +19,18 @@ package struct SessionRules: Sendable, Hashable {
         /// It is about requests and responses, and means nothing where bytes pass untouched.
         package var isOfExchanges: Bool {
             switch self {
-            case .redirects, .maxRedirects, .credentials, .resume, .coalesce, .maxActive, .order, .baseURL, .locationField: true
+            case .redirects, .maxRedirects, .credentials, .resume, .coalesce, .coalesceWith, .maxActive, .order, .baseURL, .locationField:
+                true
             case .timeout, .serviceType, .allowWWAN: false
             }
         }
+    }
+
+    /// A field that says for whom, or of which part, a request is.
+    package enum PersonalField: String, Sendable, CaseIterable, CustomStringConvertible {
+        case authorization, cookie, range
+
+        package var description: String { rawValue }
     }
 
     package enum Redirects: String, Sendable, CaseIterable {
@@ -61,6 +70,8 @@ package struct SessionRules: Sendable, Hashable {
     package var resume = true
     /// Identical GETs in flight are made once.
     package var coalesce = false
+    /// Requests with these fields too, among those in which they are equal.
+    package var coalesceWith: [PersonalField] = []
     /// Exchanges with the host at one time; nil: any number.
     package var maxActive: Int?
     package var order = Order.fifo
@@ -81,6 +92,7 @@ package struct SessionRules: Sendable, Hashable {
         case .credentials: credentials = other.credentials
         case .resume: resume = other.resume
         case .coalesce: coalesce = other.coalesce
+        case .coalesceWith: coalesceWith = other.coalesceWith
         case .maxActive: maxActive = other.maxActive
         case .order: order = other.order
         case .serviceType: serviceType = other.serviceType

@@ -7,8 +7,7 @@ import Transport
 final class FetchRunner {
     private let fetch: SharedFetch
     private let session: LoopSession
-    private let message: OwnedRequest
-    private var outgoing: MessagePipe
+    let held: HeldRequest
     private let exchange: Exchange
     /// Tells of connections that were tried, as if the first who asked had tried them.
     private let report: AttemptReport
@@ -21,12 +20,11 @@ final class FetchRunner {
         _ request: OwnedRequest, for fetch: SharedFetch, session: LoopSession, report: @escaping AttemptReport,
         closed: @escaping () -> Void
     ) {
-        message = request
+        held = HeldRequest(request, slabs: session.slabs)
         self.fetch = fetch
         self.session = session
         self.report = report
         self.closed = closed
-        outgoing = MessagePipe(slabs: session.slabs)
         exchange = Exchange(session: session)
         exchange.downstream = self
     }
@@ -35,7 +33,7 @@ final class FetchRunner {
     func start(to destination: Destination, by rules: ExchangeRules, entry: String?) {
         selfWhileRunning = self
         // A copy in hand, since the view borrows from it.
-        let message = message
+        let message = held.message
         exchange.record.began(message.view, number: fetch.task, at: session.loop.now)
         exchange.record.authority = destination.authority
         exchange.record.entry = entry
@@ -44,48 +42,12 @@ final class FetchRunner {
         fetch.run(
             wake: { handle.post { runner.value(on: $0).exchange.downstreamIsWritable() } },
             cancel: { handle.post { runner.value(on: $0).exchange.cancel("nobody waits for it any more") } })
-        outgoing.put(message.message)
         exchange.begin(to: destination, by: rules, over: nil)
     }
 
-    /// Bytes of a body that any reader may be behind, so that none is ever left behind.
-    private func fitsReaders(_ response: borrowing ResponseView) -> Bool {
-        switch response.head.framing {
-        case .none: true
-        case .length(let length): length <= UInt64(SharedFetch.slack) || Resumption.isPossible(response)
-        case .chunked, .untilClose: false
-        }
-    }
 }
 
-extension FetchRunner: Downstream {
-    var request: RequestTraits {
-        var traits = RequestTraits()
-        traits.method = .get
-        traits.takesInterim = false
-        return traits
-    }
-
-    func withRequest(_ body: (borrowing RequestView) -> Void) {
-        // A copy in hand, since the view borrows from it.
-        let message = message
-        body(message.view)
-    }
-
-    func beginRequest(head: inout [UInt8], replayLimit: Int) {
-        outgoing.begin(head: &head, inPlaceOf: message.message.count, framing: .none, replayLimit: replayLimit)
-    }
-
-    func beginAgain(head: inout [UInt8], keepsBody: Bool) { outgoing.beginAgain(head: &head, keepsBody: keepsBody) }
-    func withSentHead(_ body: (Span<UInt8>) -> Void) { outgoing.withSentHead(body) }
-    func passRequest(to sink: any ByteSink, readable: Bool) -> MessagePipe.Outcome { outgoing.passOn(to: sink) }
-    var requestCarried: UInt64 { outgoing.carried }
-    var canResendRequest: Bool { outgoing.canRewind }
-    func rewindRequest() { outgoing.rewind() }
-    func forgetReplay() { outgoing.forgetReplay() }
-    func wantsRead(_ wanted: Bool) {}
-    func receiveAhead() -> StreamError? { nil }
-
+extension FetchRunner: HoldsRequest {
     var sink: any ByteSink { self }
 
     func writeHead(
@@ -93,11 +55,11 @@ extension FetchRunner: Downstream {
         edits: HeadEdits, into head: inout [UInt8]
     ) -> ResponseCoding {
         guard let shared = OwnedResponse(response).withoutTransferCoding() else { return .asReceived }
-        if !shared.isForEverybody || !fitsReaders(response) {
+        if !shared.isForEverybody {
             fetch.keepToOne()
             closed()
         }
-        fetch.tell(.head(shared, of: message))
+        fetch.tell(.head(shared, of: held.message))
         return response.head.framing == .chunked ? .dechunked : .asReceived
     }
 

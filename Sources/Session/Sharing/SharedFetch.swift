@@ -9,8 +9,8 @@ import Synchronization
 final class SharedFetch: Sendable {
     /// Bytes of a body that are kept for those who come late.
     static let keptForLatecomers = 1 << 20
-    /// Bytes that a reader may be behind.
-    static let slack = 1 << 20
+    /// Bytes that a reader may be behind. What several are behind by is in memory once.
+    static let slack = 4 << 20
     /// Bytes that the fastest reader is behind when no more is taken from the origin.
     static let ahead = 256 << 10
 
@@ -151,6 +151,14 @@ final class SharedFetch: Sendable {
             state.isJoinable = false
             for reader in state.readers.dropFirst() { reader.tell([.notShared]) }
             state.readers.removeLast(max(0, state.readers.count - 1))
+        }
+    }
+
+    /// Nobody may join.
+    func close() {
+        state.withLock { state in
+            state.isJoinable = false
+            state.kept = []
         }
     }
 

@@ -11,6 +11,8 @@ package final class SharedFetches: Sendable {
         let rules: ObjectIdentifier
         /// Path and query.
         let target: [UInt8]
+        /// What says for whom it is (`session.coalesce_with`).
+        let person: [[String]]
     }
 
     private let fetches = Mutex<[Key: SharedFetch]>([:])
@@ -50,13 +52,15 @@ package final class SharedFetches: Sendable {
 extension RequestView {
     /// Whether another client's answer would do: a GET that says nothing about who asks, which part of the resource is
     /// wanted, or how fresh it has to be.
-    var isShareable: Bool {
+    /// - Parameter allowed: what it may say all the same.
+    func isShareable(with allowed: [SessionRules.PersonalField]) -> Bool {
         guard head.method == .get, head.framing == .none, !head.wantsUpgrade else { return false }
         for field in head.fields {
             switch field.id {
-            case .authorization, .cookie, .range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince,
-                .ifUnmodifiedSince, .cacheControl, .pragma, .expect:
-                return false
+            case .authorization: if !allowed.contains(.authorization) { return false }
+            case .cookie: if !allowed.contains(.cookie) { return false }
+            case .range, .ifRange: if !allowed.contains(.range) { return false }
+            case .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .cacheControl, .pragma, .expect: return false
             default: continue
             }
         }
@@ -77,12 +81,14 @@ extension OwnedRequest {
         return true
     }
 
-    private func values(of name: String) -> [String] {
-        let view = view
-        return view.head.fields.compactMap { field in
-            field.name.text(in: view.bytes).lowercased() == name ? field.value.text(in: view.bytes) : nil
+    /// What must be equal for two to be the same, of the fields that otherwise keep a request to itself.
+    func person(by fields: [SessionRules.PersonalField]) -> [[String]] {
+        SessionRules.PersonalField.allCases.filter(fields.contains).flatMap { field in
+            field == .range ? [values(of: "range"), values(of: "if-range")] : [values(of: field.rawValue)]
         }
     }
+
+    private func values(of name: String) -> [String] { view.head.fields.values(of: name, in: view.bytes) }
 }
 
 extension OwnedResponse {
@@ -96,12 +102,29 @@ extension OwnedResponse {
         }
     }
 
+    /// The values of the fields of a name, which is given in lower case.
+    func values(of name: String) -> [String] { view.head.fields.values(of: name, in: view.bytes) }
+
     /// Whether it may go to others than the one who asked (RFC 9111 section 3): it says nothing that is for him alone.
     var isForEverybody: Bool {
         let view = view
         if view.head.status == 401 || view.head.status == 407 || view.head.first(.setCookie) != nil { return false }
         let directives = names(in: .cacheControl)
         if directives.contains("private") || directives.contains("no-store") { return false }
-        return !names(in: .vary).contains("*")
+        return !names(in: .vary).contains("*") && !isStream
+    }
+
+    /// It tells what happens from when it was asked for, and has no end.
+    private var isStream: Bool {
+        values(of: "content-type").contains { type in
+            ["text/event-stream", "multipart/x-mixed-replace"].contains { type.lowercased().hasPrefix($0) }
+        }
+    }
+}
+
+extension [HeadField] {
+    /// The values of the fields of a name, which is given in lower case.
+    fileprivate func values(of name: String, in bytes: Span<UInt8>) -> [String] {
+        compactMap { $0.name.text(in: bytes).lowercased() == name ? $0.value.text(in: bytes) : nil }
     }
 }

@@ -15,28 +15,56 @@ final class SharedUpstream {
     private var isCalling = false
     /// What the exchange asked for.
     private let request: OwnedRequest
+    private let place: SharedFetches.Place
+    private let report: AttemptReport
     private var response: OwnedResponse?
+    /// What was taken of a body that can only be asked for whole.
+    private var prefix: BodyPrefix?
+    /// Set while that is looked for in another response.
+    private var search: PrefixSearch?
     private var framing = BodyFraming.none
     /// The response as it goes on to the client.
     private var pipe: MessagePipe
     private var swallowed = Swallow()
+    private(set) var truncation = "the origin ended in the middle of the response"
 
-    init(_ request: OwnedRequest, session: LoopSession) {
+    /// - Parameter report: tells of connections that are tried for it.
+    init(_ request: OwnedRequest, to place: SharedFetches.Place, session: LoopSession, report: @escaping AttemptReport) {
         self.session = session
         self.request = request
+        self.place = place
+        self.report = report
         pipe = MessagePipe(slabs: session.slabs)
     }
 
     /// Joins the request in flight, or makes it.
-    func join(_ fetches: SharedFetches, _ place: SharedFetches.Place, report: @escaping AttemptReport) {
+    func join(_ fetches: SharedFetches) {
         let (fetch, number, isNew) = fetches.join(
             place.key, as: SharedFetch.Reader(self, on: session.loop), task: session.takeNumber())
         self.fetch = fetch
         self.number = number
-        guard isNew else { return }
-        let runner = FetchRunner(request, for: fetch, session: session, report: report) { [key = place.key] in
-            fetches.close(key, fetch)
+        if isNew { run(fetch) { [key = place.key] in fetches.close(key, fetch) } }
+    }
+
+    /// Asks again, for nobody else: the others are too far ahead.
+    /// - Returns: whether that may be.
+    private func goOnAlone() -> Bool {
+        // As for the exchange's own tries: what the policy in force refuses isn't asked for again.
+        guard !place.destination.origin.isRetired else {
+            truncation = "the configuration has changed since the response began"
+            return false
         }
+        search = prefix.take()?.search()
+        let fetch = SharedFetch(task: session.takeNumber())
+        self.fetch = fetch
+        number = fetch.join(SharedFetch.Reader(self, on: session.loop)) ?? 0
+        fetch.close()
+        run(fetch) {}
+        return true
+    }
+
+    private func run(_ fetch: SharedFetch, closed: @escaping () -> Void) {
+        let runner = FetchRunner(request, for: fetch, session: session, report: report, closed: closed)
         runner.start(to: place.destination, by: place.rules, entry: place.entry)
     }
 
@@ -124,6 +152,7 @@ extension SharedUpstream: Upstream {
             self.response = response
             let head = response.view.head
             framing = head.framing
+            if !isContinuedByItsExchange(response) { prefix = BodyPrefix(of: response) }
             let length: UInt64? = if case .length(let length) = framing { length } else { nil }
             return .complete(
                 ResponseTraits(status: head.status, isInterim: false, isUpgrade: false, bodyLength: length))
@@ -150,17 +179,45 @@ extension SharedUpstream: Upstream {
         while true {
             let outcome = pipe.passOn(to: sink)
             guard case .waiting = outcome else { return outcome }
-            switch take() {
-            case nil:
+            guard let news = take() else {
                 pipe.rest()
                 return .waiting
-            case .body(let bytes)?:
-                pipe.put(bytes)
-                fetch?.took(bytes.count, by: number)
-            case .ended?: if !pipe.endPut() { return .truncated }
-            case .broke?, .failed?, .notShared?, .leftBehind?, .head?: return .truncated
             }
+            guard pass(news) else { return .truncated }
         }
+    }
+
+    /// - Returns: false: nothing follows, and the response isn't whole.
+    private func pass(_ news: SharedFetch.News) -> Bool {
+        switch news {
+        case .body(let bytes):
+            prefix?.append(bytes)
+            fetch?.took(bytes.count, by: number)
+            guard let rest = search == nil ? bytes : search?.rest(of: bytes) else { return lost() }
+            if !rest.isEmpty { pipe.put(rest) }
+            return true
+        case .head(let other, _): return search?.agrees(with: other) == true || lost()
+        case .ended: return search?.isOver == false ? lost() : pipe.endPut()
+        case .leftBehind where prefix != nil: return goOnAlone()
+        case .leftBehind: truncation = "the client was too slow for the others that shared the response"
+        case .broke(let cause): truncation = cause
+        case .failed(let failure): truncation = failure.cause
+        case .notShared: break
+        }
+        return false
+    }
+
+    /// The search found that there is nothing to be found.
+    private func lost() -> Bool {
+        truncation = "the client was too slow for the others that shared the response, and the origin's next one is another"
+        return false
+    }
+
+    /// Whether the rest of that response is asked for by ranges, if it breaks off (`session.resume`).
+    private func isContinuedByItsExchange(_ response: OwnedResponse) -> Bool {
+        let view = response.view
+        guard case .length = view.head.framing, view.head.status == 200 else { return false }
+        return place.rules.session.resume && Resumption.isPossible(view)
     }
 
     var hasWholeResponse: Bool { framing == .none }

@@ -60,7 +60,9 @@ struct ExpectedExchange {
                 rules.resume
                     ? "continued if they break off (GET, with a strong validator and byte ranges)" : "not continued if they break off"
             )
-        case .coalesce: rules.coalesce ? ("in flight", "identical GETs are made once") : nil
+        case .coalesce:
+            rules.coalesce
+                ? ("in flight", "identical GETs are made once" + rules.coalesceWith.map { ", with equal \($0) too" }.joined()) : nil
         case .maxActive:
             rules.maxActive.map {
                 let next = rules.order == .fifo ? "the one that has waited longest goes first" : "the last one to come goes first"

@@ -2,12 +2,16 @@
 
 GET /wait/KEY?Field=value&…   answered with those fields once POST /go/KEY came
 GET /file                     32 MiB with an entity tag, parts of it too
+GET /stream/KEY?coding=…      the same without one, in chunks, with its length, or to the connection's end; what follows the
+                              first 64 KiB once POST /go/KEY came; with &fresh=1 the middle is another each time,
+                              with &size=N it has N bytes, a multiple of 64 KiB
 Each request is told of as a JSON line: {"event": "request", "target": …, "range": …}, and its end.
 """
 import hashlib
 import http.server
 import json
 import random
+import secrets
 import socketserver
 import sys
 import threading
@@ -45,10 +49,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         url = urlsplit(self.path)
-        tell(event="request", target=url.path, range=self.headers.get("Range", ""), accept=self.headers.get("Accept", ""))
+        tell(
+            event="request", target=url.path, range=self.headers.get("Range", ""), accept=self.headers.get("Accept", ""))
         try:
             if url.path == "/file":
                 return self.file()
+            if url.path.startswith("/stream/"):
+                return self.stream(url.path.removeprefix("/stream/"), dict(parse_qsl(url.query)))
             fields = parse_qsl(url.query)
             door(url.path.removeprefix("/wait/")).wait()
             self.answer(f"for {self.headers.get('Accept', '')}".encode(), fields=fields)
@@ -64,6 +71,28 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(FILE, fields=fields)
         first = int(asked.removeprefix("bytes=").removesuffix("-"))
         self.answer(FILE[first:], 206, fields + [("Content-Range", f"bytes {first}-{len(FILE) - 1}/{len(FILE)}")])
+
+    def stream(self, key, how):
+        size = int(how.get("size", len(FILE)))
+        self.send_response(200)
+        name, value = {
+            "chunked": ("Transfer-Encoding", "chunked"),
+            "close": ("Connection", "close"),
+            "length": ("Content-Length", str(size)),
+        }[how["coding"]]
+        self.send_header(name, value)
+        self.end_headers()
+        piece = 64 << 10
+        for start in range(0, size, piece):
+            body = FILE[start:start + piece]
+            if "fresh" in how and start == piece:
+                body = secrets.token_bytes(piece)
+            self.wfile.write(b"%x\r\n%s\r\n" % (piece, body) if value == "chunked" else body)
+            if start == 0:
+                door(key).wait()
+        if value == "chunked":
+            self.wfile.write(b"0\r\n\r\n")
+        self.close_connection = value == "close"
 
     def do_POST(self):
         door(self.path.removeprefix("/go/")).set()
