@@ -2,32 +2,52 @@
 /// same connection counts as the same user's. A proxy that shares such a connection gives one
 /// client's rights to another.
 private enum ConnectionAuthentication {
-    static func isMeant(by fields: [HeadField], _ id: FieldName, in bytes: Span<UInt8>) -> Bool {
-        for index in fields.indices where fields[index].id == id {
+    /// Whether a field of a request names such a scheme: credentials are of one.
+    static func isUsed(by fields: [HeadField], in bytes: Span<UInt8>) -> Bool {
+        for index in fields.indices where fields[index].id == .authorization {
             let value = fields[index].value
-            if begins(value, with: "ntlm", in: bytes) || begins(value, with: "negotiate", in: bytes) { return true }
+            if isScheme(at: value.start, of: value, in: bytes) { return true }
         }
         return false
     }
 
-    /// Whether the authentication scheme, a whole token, is `scheme` (in lower case).
-    private static func begins(_ value: ByteRange, with scheme: String, in bytes: Span<UInt8>) -> Bool {
-        let end = value.start + scheme.utf8.count
-        guard end <= value.end, bytes.equals(ByteRange(value.start, end), ignoringCase: scheme) else { return false }
-        return end == value.end || bytes[end] == .space || bytes[end] == UInt8(ascii: ",")
+    /// Whether a field of a response offers such a scheme, before or behind others. That the word may be a part of a realm
+    /// costs no more than a connection that isn't shared.
+    static func isOffered(by fields: [HeadField], in bytes: Span<UInt8>) -> Bool {
+        for index in fields.indices where fields[index].id == .wwwAuthenticate {
+            let value = fields[index].value
+            for start in value.offsets where start == value.start || isBetweenWords(bytes[start - 1]) {
+                if isScheme(at: start, of: value, in: bytes) { return true }
+            }
+        }
+        return false
+    }
+
+    /// Whether one of them is a whole word there.
+    private static func isScheme(at start: Int, of value: ByteRange, in bytes: Span<UInt8>) -> Bool {
+        for scheme in ["ntlm", "negotiate"] {
+            let end = start + scheme.utf8.count
+            guard end <= value.end, bytes.equals(ByteRange(start, end), ignoringCase: scheme) else { continue }
+            if end == value.end || isBetweenWords(bytes[end]) { return true }
+        }
+        return false
+    }
+
+    private static func isBetweenWords(_ byte: UInt8) -> Bool {
+        byte == .space || byte == UInt8(ascii: "\t") || byte == UInt8(ascii: ",")
     }
 }
 
 extension RequestHead {
     /// Whether its credentials are for the connection that it is sent on.
     package func authenticatesConnection(in bytes: Span<UInt8>) -> Bool {
-        ConnectionAuthentication.isMeant(by: fields, .authorization, in: bytes)
+        ConnectionAuthentication.isUsed(by: fields, in: bytes)
     }
 }
 
 extension ResponseHead {
     /// Whether it asks for credentials that are for the connection that it came on.
     package func authenticatesConnection(in bytes: Span<UInt8>) -> Bool {
-        status == 401 && ConnectionAuthentication.isMeant(by: fields, .wwwAuthenticate, in: bytes)
+        status == 401 && ConnectionAuthentication.isOffered(by: fields, in: bytes)
     }
 }

@@ -22,7 +22,10 @@ import Testing
     @Test(arguments: [
         ("401 Unauthorized", "WWW-Authenticate: Basic realm=x\r\nWWW-Authenticate: NTLM", true),
         ("401 Unauthorized", "WWW-Authenticate: Negotiate, Basic realm=x", true),
-        ("401 Unauthorized", "WWW-Authenticate: Basic realm=NTLM", false), ("200 OK", "WWW-Authenticate: NTLM", false),
+        ("401 Unauthorized", "WWW-Authenticate: Basic realm=x, ntlm", true),
+        ("401 Unauthorized", "WWW-Authenticate: Basic realm=x,Negotiate,\tDigest realm=y", true),
+        ("401 Unauthorized", "WWW-Authenticate: Basic realm=NTLM", false),
+        ("401 Unauthorized", "WWW-Authenticate: XNTLM, negotiates", false), ("200 OK", "WWW-Authenticate: NTLM", false),
     ])
     func challengesToAConnectionAreKnown(status: String, fields: String, isBound: Bool) throws {
         let bytes = Array("HTTP/1.1 \(status)\r\nContent-Length: 0\r\n\(fields)\r\n\r\n".utf8)

@@ -48,6 +48,9 @@ struct DownloadTests {
         // Each break is in the log, the exchange once.
         let line = try await shared.proxy.events.first("exchange") { $0["path"] == path }
         #expect(line["status"] == "200")
+        // Of the response that the client saw: the first connection's.
+        let first = try #require(line["first_byte"])
+        #expect(line["retried"]?.contains(first) == true, "\(line)")
         #expect(shared.proxy.events.all("exchange").count { $0["path"] == path } == 1)
         #expect(!shared.proxy.events.all("download.resume").isEmpty)
     }
@@ -120,22 +123,26 @@ struct DownloadTests {
     /// From both sides at one time: tasks are suspended and resumed while their downloads break off, a third of them is
     /// cancelled, and of another third the clients are killed. The others get all.
     @Test func downloadsAreControlledFromBothSides() async throws {
-        // More than the sockets on the way hold: nobody is through before the last has begun.
+        // More than the sockets on the way hold: nobody is through before all have begun, and somebody reads.
         let length = 24_000_000
         var clients: [ChildProcess] = []
         for number in 0..<12 {
+            let pipe = shared.bed.path("pipe-\(number)")
+            #expect(try await shared.bed.run(["mkfifo", pipe]).succeeded)
             clients.append(
                 try await shared.bed.start(
-                    [
-                        "curl", "-sS", "--limit-rate", "3M", "-o", shared.bed.path("controlled-\(number)"), "-w", "%{size_download}",
-                        url("/good/3000000/\(length)/controlled-\(number)"),
-                    ], environment: shared.proxy.clientEnvironment))
+                    ["curl", "-sS", "--limit-rate", "3M", "-o", pipe, url("/good/3000000/\(length)/controlled-\(number)")],
+                    environment: shared.proxy.clientEnvironment))
         }
         func tasks() async throws -> [TaskControl.Summary] {
             try await shared.tasks.list().filter { $0.path.contains("/controlled-") && $0.kind == "exchange" }
         }
         func number(of task: TaskControl.Summary) -> Int { Int(task.path.split(separator: "-").last!) ?? 0 }
         try await eventually("all to have begun") { try await tasks().filter { $0.bytesDown > 0 }.count == 12 }
+        var readers: [ChildProcess] = []
+        for number in 0..<12 {
+            readers.append(try await shared.bed.start(["sh", "-c", "cat pipe-\(number) > controlled-\(number)"]))
+        }
         let begun = try await tasks()
         for round in 0..<6 {
             for task in begun where number(of: task) % 3 == 0 || round < 3 {
@@ -154,6 +161,7 @@ struct DownloadTests {
             switch number % 3 {
             case 0:
                 #expect(ending == .exited(0), "\(ending)")
+                #expect(try await readers[number].ending() == .exited(0))
                 #expect(try await isRight(shared.bed.path("controlled-\(number)"), length))
             case 1: #expect(ending != .exited(0))
             default: break

@@ -61,7 +61,7 @@ final class AccessLog {
                 if let local = transaction.upstream.localAddress { line.field("local", local) }
             }
             if let sent = transaction.requestSent { line.field("request", nanoseconds: sent - record.began) }
-            if let first = transaction.firstByte { line.field("first_byte", nanoseconds: first - record.began) }
+            if let first = record.firstByte { line.field("first_byte", nanoseconds: first - record.began) }
         }
         if !record.retried.isEmpty { line.field("retried", json: Self.retried(record)) }
         if record.retriedCount > record.retried.count { line.field("retried_count", record.retriedCount) }

@@ -76,7 +76,7 @@ struct WorkerCounters: Sendable {
         guard let transaction = record.transaction else { return }
         if transaction.isReused { reused &+= 1 } else { fresh &+= 1 }
         retried &+= UInt64(record.retried.count)
-        if let first = transaction.firstByte { firstByte.note(first - record.began) }
+        if let first = record.firstByte { firstByte.note(first - record.began) }
     }
 
     /// Counts what became of an attempt to connect to an origin.

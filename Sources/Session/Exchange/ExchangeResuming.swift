@@ -28,6 +28,7 @@ extension Exchange {
     /// Obtains another connection, after a pause, to ask for the rest over it.
     func reopen() {
         guard let resumption else { return }
+        record.goesOn()
         dropUpstream()
         clearDeadline()
         session.hooks.broke?(record, ResponseBreak(offset: resumption.passed, length: resumption.length, cause: cause))
@@ -80,16 +81,6 @@ extension Exchange {
         upstream?.beginResponse(head: &session.headScratch, .final, coding: .asReceived)
         passResponse(readable: false)
     }
-}
-
-/// A download broke off, and the rest of it is asked for.
-package struct ResponseBreak: Sendable {
-    /// Of the first byte that is missing.
-    package let offset: UInt64
-    /// Of the whole body, in bytes.
-    package let length: UInt64
-    /// For people.
-    package let cause: String
 }
 
 extension UpstreamFailure {

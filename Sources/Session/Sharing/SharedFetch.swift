@@ -1,4 +1,3 @@
-import EventLoop
 import HTTPWire
 import Synchronization
 
@@ -32,20 +31,13 @@ final class SharedFetch: Sendable {
 
     /// Somebody who reads.
     struct Reader: Sendable {
-        private let handle: EventLoop.Handle
-        private let upstream: LoopBound<SharedUpstream>
+        /// Called on any thread.
+        fileprivate let tell: @Sendable ([News]) -> Void
         fileprivate var number = 0
         /// Bytes that it was sent and has not taken.
         fileprivate var behind = 0
 
-        init(_ upstream: SharedUpstream, on loop: EventLoop) {
-            handle = loop.handle
-            self.upstream = LoopBound(upstream, on: loop)
-        }
-
-        fileprivate func tell(_ news: [News]) {
-            handle.post { [upstream] in upstream.value(on: $0).received(news) }
-        }
+        init(tell: @escaping @Sendable ([News]) -> Void) { self.tell = tell }
     }
 
     fileprivate struct State {

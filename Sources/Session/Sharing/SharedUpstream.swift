@@ -40,7 +40,7 @@ final class SharedUpstream {
     /// Joins the request in flight, or makes it.
     func join(_ fetches: SharedFetches) {
         let (fetch, number, isNew) = fetches.join(
-            place.key, as: SharedFetch.Reader(self, on: session.loop), task: session.takeNumber())
+            place.key, as: reader, task: session.takeNumber())
         self.fetch = fetch
         self.number = number
         if isNew { run(fetch) { [key = place.key] in fetches.close(key, fetch) } }
@@ -57,10 +57,15 @@ final class SharedUpstream {
         search = prefix.take()?.search()
         let fetch = SharedFetch(task: session.takeNumber())
         self.fetch = fetch
-        number = fetch.join(SharedFetch.Reader(self, on: session.loop)) ?? 0
+        number = fetch.join(reader) ?? 0
         fetch.close()
         run(fetch) {}
         return true
+    }
+
+    private var reader: SharedFetch.Reader {
+        let (handle, upstream) = (session.loop.handle, LoopBound(self, on: session.loop))
+        return SharedFetch.Reader { news in handle.post { upstream.value(on: $0).received(news) } }
     }
 
     private func run(_ fetch: SharedFetch, closed: @escaping () -> Void) {

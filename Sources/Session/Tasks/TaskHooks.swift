@@ -20,3 +20,13 @@ package struct TaskHooks {
 
     package init() {}
 }
+
+/// A download broke off, and the rest of it is asked for.
+package struct ResponseBreak: Sendable {
+    /// Of the first byte that is missing.
+    package let offset: UInt64
+    /// Of the whole body, in bytes.
+    package let length: UInt64
+    /// For people.
+    package let cause: String
+}

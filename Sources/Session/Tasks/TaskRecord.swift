@@ -71,6 +71,10 @@ package struct TaskRecord: ~Copyable {
 
     /// Under way, or the last.
     package private(set) var transaction: Transaction?
+    /// Of the response that is passed on, if that broke off and others go on with it.
+    private var begunBefore: MonotonicTime?
+    /// When the response that is passed on began.
+    package var firstByte: MonotonicTime? { begunBefore ?? transaction?.firstByte }
     /// Those before it, the first ones first: tries that failed, and connections that a redirect, a challenge or a
     /// download that broke off led on from.
     package private(set) var retried: [Transaction] = []
@@ -161,6 +165,9 @@ package struct TaskRecord: ~Copyable {
         if transaction?.firstByte == nil { transaction?.firstByte = now }
     }
 
+    /// The response under way broke off, and its rest is asked for.
+    mutating func goesOn() { begunBefore = firstByte }
+
     mutating func began(_ response: ResponseTraits) {
         status = response.status
         bodyDown = response.bodyLength
@@ -230,6 +237,7 @@ package struct TaskRecord: ~Copyable {
     /// Lets go of what keeps other objects alive.
     mutating func release() {
         transaction = nil
+        begunBefore = nil
         if !retried.isEmpty { retried = [] }
         retriedCount = 0
         if !hops.isEmpty { hops = [] }
