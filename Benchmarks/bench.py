@@ -7,9 +7,10 @@ import statistics
 import tempfile
 
 import load
-from peers import Bench, HAProxy, Nginx, Origin, Pinproxy, Squid
+from peers import Bench, HAProxy, Nginx, Origin, Pinproxy, Shipped, Squid
 
-KINDS = {"pinproxy": Pinproxy, "nginx": Nginx, "haproxy": HAProxy, "squid": Squid}
+#: "shipped" is pinproxy with its access log.
+KINDS = {"shipped": Shipped, "pinproxy": Pinproxy, "nginx": Nginx, "haproxy": HAProxy, "squid": Squid}
 
 WORKS = {
     "keep-alive 1 KiB, 32 connections (µs/request)":
@@ -18,10 +19,22 @@ WORKS = {
         lambda o, b, s, g: load.keep_alive(b, s, g, 32, "16k", o.seconds) / 1e6,
     "keep-alive 1 KiB, 1 connection (µs/request)":
         lambda o, b, s, g: load.keep_alive(b, s, g, 1, "1k", o.seconds) / 1e6,
+    "keep-alive 1 KiB, 256 connections (µs/request)":
+        lambda o, b, s, g: load.keep_alive(b, s, g, 256, "1k", o.seconds + 2) / 1e6,
+    "keep-alive 1 KiB, 1,000 connections (µs/request)":
+        lambda o, b, s, g: load.keep_alive(b, s, g, 1000, "1k", o.seconds + 6) / 1e6,
     "new connection, one GET, warm leaf (µs/connection)":
         lambda o, b, s, g: load.new_connections(b, s, g, o.connections) / 1e6,
-    "bulk 100 MB (s/GB)":
+    "new connection, resumed session (µs/connection)":
+        lambda o, b, s, g: load.new_connections(b, s, g, o.connections, resumes=True) / 1e6,
+    "new connection, new name (µs/connection)":
+        lambda o, b, s, g: load.new_connections(b, s, g, o.connections // 4, new_names=True) / 1e6,
+    "bulk 100 MB down (s/GB)":
         lambda o, b, s, g: load.bulk(b, s, g, 3),
+    "bulk 100 MB up (s/GB)":
+        lambda o, b, s, g: load.bulk(b, s, g, 3, "up"),
+    "bulk 100 MB through a tunnel (s/GB)":
+        lambda o, b, s, g: load.bulk(b, s, g, 3, "tunnel"),
 }
 
 
@@ -37,6 +50,8 @@ def measure(options, bench, origin, servers):
             if options.only and options.only not in work:
                 continue
             for name in order:
+                if any(lack in work for lack in servers[name].lacks):
+                    continue
                 before = servers[name].processor_seconds()
                 units = perform(options, bench, servers[name], origin)
                 figures[work][name].append((servers[name].processor_seconds() - before) / units)
@@ -45,17 +60,18 @@ def measure(options, bench, origin, servers):
 
 
 def table(figures, names):
-    """Medians, and the median of the ratios within each round."""
+    """Medians, and of the ratios within each round the median and the range."""
     subject = names[0]
     yield "| work | " + " | ".join(names) + " | " + " | ".join(f"{subject} / {n}" for n in names[1:]) + " |"
     yield "|---" * (2 * len(names)) + "|"
     for work, row in figures.items():
         if not row[subject]:
             continue
-        cells = [f"{statistics.median(row[name]):.{1 if 'µs' in work else 2}f}" for name in names]
+        digits = 1 if "µs" in work else 2
+        cells = [f"{statistics.median(row[name]):.{digits}f}" if row[name] else "–" for name in names]
         for name in names[1:]:
             ratios = [ours / theirs for ours, theirs in zip(row[subject], row[name]) if theirs]
-            cells.append(f"{statistics.median(ratios):.2f}" if ratios else "–")
+            cells.append(f"{statistics.median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})" if ratios else "–")
         yield f"| {work} | " + " | ".join(cells) + " |"
 
 
@@ -65,11 +81,18 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=4, help="of each keep-alive run")
     parser.add_argument("--connections", type=int, default=1200, help="of each new-connection run")
-    parser.add_argument("--peers", default="nginx,haproxy,squid", help="comma-separated")
+    parser.add_argument("--subject", default="shipped", choices=["shipped", "pinproxy"],
+                        help="with its access log, or without, as the peers are")
+    parser.add_argument("--peers", default="pinproxy,nginx,haproxy,squid", help="comma-separated")
+    parser.add_argument("--idle", type=int, default=8000, help="idle clients whose memory is measured; 0: none")
+    parser.add_argument("--quick", action="store_true", help="two rounds, and short ones: for a first look")
     parser.add_argument("--only", help="a part of the name of the works to do")
     options = parser.parse_args()
     Pinproxy.executable = os.path.abspath(options.pinproxy)
-    names = (["pinproxy"] if options.pinproxy != "none" else []) + options.peers.split(",")
+    if options.quick:
+        options.rounds, options.seconds, options.connections = 2, 2, 200
+        options.idle = min(options.idle, 2000)
+    names = [options.subject] + [name for name in options.peers.split(",") if name and name != options.subject]
 
     with tempfile.TemporaryDirectory(prefix="pinproxy-bench.") as directory:
         bench = Bench(directory)
@@ -78,6 +101,8 @@ def main():
         try:
             for name in names:
                 servers[name] = KINDS[name](bench, origin)
+            # First: what was allocated under load would serve them.
+            idle = {name: load.idle(server, origin, options.idle) for name, server in servers.items()} if options.idle else {}
             figures = measure(options, bench, origin, servers)
             memory = {name: server.resident_kib() for name, server in servers.items()}
         finally:
@@ -89,6 +114,9 @@ def main():
     print(f"\n{model}, Linux {platform.release()}; medians of {options.rounds} rounds, "
           "processor time (user and system) of the proxy's processes\n")
     print("\n".join(table(figures, names)))
+    if idle:
+        print(f"\n{options.idle} idle clients, KiB each: "
+              + ", ".join(f"{name} {kib:.1f}" for name, kib in idle.items()))
     print("\nresident memory after the runs: "
           + ", ".join(f"{name} {kib / 1024:.1f} MiB" for name, kib in memory.items()))
 

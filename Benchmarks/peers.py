@@ -7,6 +7,10 @@ import subprocess
 import time
 
 HOST = "origin.test"
+#: The same origin, which no proxy looks into.
+TUNNELLED = "tunnel.test"
+#: Names below the host, each of which a leaf is minted for when it is first seen.
+NEW_NAMES = 4000
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -25,7 +29,8 @@ class Bench:
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
         self.directory.chmod(0o755)
-        self.write("hosts", f"127.0.0.1 {HOST}\n")
+        names = [HOST, TUNNELLED] + [f"n{number}.{HOST}" for number in range(NEW_NAMES)]
+        self.write("hosts", "".join(f"127.0.0.1 {name}\n" for name in names))
         for name, size in (("1k", 1 << 10), ("16k", 16 << 10), ("100m", 100 << 20)):
             (self.path("documents")).mkdir(exist_ok=True)
             self.path(f"documents/{name}").write_bytes(os.urandom(size))
@@ -52,7 +57,7 @@ class Bench:
     def leaf(self):
         run("openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
             f"/CN={HOST}", "-keyout", "origin.key", "-out", "origin.csr", cwd=self.directory)
-        self.write("origin.ext", f"subjectAltName=DNS:{HOST}\nextendedKeyUsage=serverAuth\n"
+        self.write("origin.ext", f"subjectAltName=DNS:{HOST},DNS:*.{HOST},DNS:{TUNNELLED}\nextendedKeyUsage=serverAuth\n"
                    "authorityKeyIdentifier=keyid\nsubjectKeyIdentifier=hash\n")
         run("openssl", "x509", "-req", "-in", "origin.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-days",
             "30", "-extfile", "origin.ext", "-out", "origin.pem", cwd=self.directory)
@@ -70,6 +75,8 @@ class Server:
 
     #: How a client reaches the origin through it: "connect" or "direct".
     way = "direct"
+    #: What it can't do of the works.
+    lacks = ()
 
     def __init__(self, bench, command, port, environment=None, patience=20):
         self.port = port
@@ -86,6 +93,10 @@ class Server:
                     raise SystemExit(f"{command[0]} did not start:\n"
                                      + pathlib.Path(self.log.name).read_text()[-2000:])
                 time.sleep(0.02)
+
+    def tunnel_port(self):
+        """Where it passes TLS on unread: a port of its own, or the same."""
+        return self.port
 
     def processes(self):
         """It and its descendants."""
@@ -134,9 +145,9 @@ class Server:
 
 NGINX = """
 daemon off; worker_processes {workers}; pid {directory}/{name}.pid; error_log stderr error;
-events {{ worker_connections 4096; }}
+events {{ worker_connections 16384; }}
 http {{
-    access_log off; sendfile on; tcp_nodelay on; keepalive_requests 100000000;
+    access_log off; client_max_body_size 0; sendfile on; tcp_nodelay on; keepalive_requests 100000000;
     client_body_temp_path {directory}/{name}-body; proxy_temp_path {directory}/{name}-proxy;
     fastcgi_temp_path {directory}/{name}-f; uwsgi_temp_path {directory}/{name}-u; scgi_temp_path {directory}/{name}-s;
     ssl_certificate {directory}/origin.pem; ssl_certificate_key {directory}/origin.key;
@@ -149,7 +160,12 @@ http {{
 class Origin(Server):
     def __init__(self, bench):
         port = free_port()
-        body = f"server {{ listen 127.0.0.1:{port} ssl backlog=4096; root {bench.path('documents')}; }}"
+        body = f"""
+    server {{
+        listen 127.0.0.1:{port} ssl backlog=4096; root {bench.path('documents')};
+        location /up {{ client_body_buffer_size 101m; proxy_pass http://unix:{bench.path('up.sock')}:; }}
+    }}
+    server {{ listen unix:{bench.path('up.sock')}; return 204; }}"""
         configuration = bench.write("origin.conf", NGINX.format(
             directory=bench.directory, name="origin", workers=1, body=body))
         super().__init__(bench, ["nginx", "-p", bench.directory, "-c", configuration], port)
@@ -158,17 +174,19 @@ class Origin(Server):
 class Nginx(Server):
     """A reverse proxy, TLS on both sides, verifying the origin as pinproxy does."""
 
+    lacks = ("tunnel", "new name")
+
     def __init__(self, bench, origin):
         port = free_port()
         body = f"""
-    upstream origin {{ server 127.0.0.1:{origin.port}; keepalive 64; keepalive_requests 100000000; }}
+    upstream origin {{ server 127.0.0.1:{origin.port}; keepalive 1024; keepalive_requests 100000000; }}
     server {{
         listen 127.0.0.1:{port} ssl backlog=4096;
         location / {{
             proxy_pass https://origin; proxy_http_version 1.1; proxy_set_header Connection "";
             proxy_set_header Host {HOST}; proxy_ssl_name {HOST}; proxy_ssl_server_name on;
             proxy_ssl_verify on; proxy_ssl_trusted_certificate {bench.path('ca.pem')};
-            proxy_ssl_session_reuse on; proxy_max_temp_file_size 0;
+            proxy_ssl_session_reuse on; proxy_max_temp_file_size 0; proxy_request_buffering off;
         }}
     }}"""
         configuration = bench.write("nginx.conf", NGINX.format(
@@ -181,10 +199,11 @@ class HAProxy(Server):
 
     def __init__(self, bench, origin):
         port = free_port()
+        self.tunnel = free_port()
         configuration = bench.write("haproxy.cfg", f"""
 global
     nbthread 1
-    maxconn 4096
+    maxconn 9000
     ssl-default-bind-options ssl-min-ver TLSv1.2
 defaults
     mode http
@@ -195,10 +214,17 @@ defaults
 frontend front
     bind 127.0.0.1:{port} ssl crt {bench.path('origin-with-key.pem')} generate-certificates ca-sign-file {bench.path('ca-with-key.pem')}
     default_backend back
+listen tunnel
+    mode tcp
+    bind 127.0.0.1:{self.tunnel}
+    server origin 127.0.0.1:{origin.port}
 backend back
     server origin 127.0.0.1:{origin.port} ssl verify required ca-file {bench.path('ca.pem')} sni str({HOST}) verifyhost {HOST}
 """)
         super().__init__(bench, ["haproxy", "-db", "-f", configuration], port)
+
+    def tunnel_port(self):
+        return self.tunnel
 
 
 class Squid(Server):
@@ -208,12 +234,15 @@ class Squid(Server):
 
     def __init__(self, bench, origin):
         port = free_port()
+        self.tunnel = free_port()
         home = bench.path("squid")
         home.mkdir()
         run("/usr/lib/squid/security_file_certgen", "-c", "-s", home / "certificates", "-M", "16MB")
         run("chown", "-R", "proxy:proxy", home)
         configuration = bench.write("squid.conf", f"""
 http_port 127.0.0.1:{port} ssl-bump tls-cert={bench.path('ca-with-key.pem')} generate-host-certificates=on dynamic_cert_mem_cache_size=16MB
+http_port 127.0.0.1:{self.tunnel}
+acl SSL_ports port 1-65535
 sslcrtd_program /usr/lib/squid/security_file_certgen -s {home}/certificates -M 16MB
 sslcrtd_children 2 startup=1 idle=1
 ssl_bump bump all
@@ -228,7 +257,7 @@ cache_store_log none
 pid_filename {home}/squid.pid
 coredump_dir {home}
 netdb_filename none
-max_filedescriptors 4096
+max_filedescriptors 18000
 workers 1
 server_persistent_connections on
 client_persistent_connections on
@@ -237,12 +266,16 @@ shutdown_lifetime 1 seconds
         os.chmod(bench.path("ca-with-key.pem"), 0o644)
         super().__init__(bench, ["squid", "-N", "-f", configuration], port)
 
+    def tunnel_port(self):
+        return self.tunnel
+
 
 class Pinproxy(Server):
     """One worker, one host with a public-key pin, no access log (the peers write none either)."""
 
     way = "connect"
     executable = None
+    access = "false"
 
     def __init__(self, bench, origin, name="pinproxy", wrapper=(), patience=20, rules=""):
         port = free_port()
@@ -253,12 +286,26 @@ hosts:
   - match: {HOST}
     pinning: public-key
     pins: [sha256/{bench.pin()}]
+  - match: "*.{HOST}"
+    pinning: public-key
+    pins: [sha256/{bench.pin()}]
+  - match: {TUNNELLED}
+    action: tunnel
 {rules.lstrip(chr(10))}""")
         configuration = bench.write(f"{name}/pinproxy.yaml", f"""
 proxy: {{listen: "127.0.0.1:{port}", workers: 1}}
 upstream: {{trust: [{bench.path('ca.pem')}]}}
-log: {{access: false}}
+log: {{access: {self.access}}}
 pins: pins.yaml
 """)
         super().__init__(bench, [*wrapper, self.executable, "run", "--config", configuration], port,
                          {"XDG_STATE_HOME": str(home / "state"), "CARES_HOSTS": str(bench.path("hosts"))}, patience)
+
+
+class Shipped(Pinproxy):
+    """The same as it is shipped: a line of the access log for each request, which goes to a file."""
+
+    access = "true"
+
+    def __init__(self, bench, origin):
+        super().__init__(bench, origin, name="shipped")
