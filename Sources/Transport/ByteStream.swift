@@ -192,10 +192,7 @@ package final class ByteStream: SocketHandler, ByteSink {
                 wantsWrite = true
                 return .blocked
             } else if errno != EINTR {
-                // The kernel tells of a reset once: after it reading finds what had arrived, and then an end
-                // that looks like a good one.
-                if errno == ECONNRESET { knownEnd = .failed(.socket(ECONNRESET)) }
-                return .failed(.socket(errno))
+                return failedToWrite(errno)
             }
         }
         return .done
@@ -218,6 +215,36 @@ package final class ByteStream: SocketHandler, ByteSink {
             }
         }
         return .done
+    }
+
+    // MARK: Without copies
+
+    /// Takes what is at hand into an empty pipe. Only in the clear.
+    package func read(into pipe: inout SplicePipe) -> ReadOutcome {
+        let count = pipe.take(from: raw)
+        if count > 0 { return .received(count) }
+        if count == 0 { return knownEnd ?? .ended }
+        return errno == EAGAIN || errno == EINTR ? .blocked : .failed(.socket(errno))
+    }
+
+    /// Writes what a pipe holds. Only in the clear.
+    package func write(from pipe: inout SplicePipe) -> WriteOutcome {
+        while pipe.held > 0 {
+            if pipe.give(to: raw) > 0 { continue }
+            if errno == EAGAIN {
+                wantsWrite = true
+                return .blocked
+            }
+            if errno != EINTR { return failedToWrite(errno) }
+        }
+        return .done
+    }
+
+    private func failedToWrite(_ code: CInt) -> WriteOutcome {
+        // The kernel tells of a reset once: after it reading finds what had arrived, and then an end
+        // that looks like a good one.
+        if code == ECONNRESET { knownEnd = .failed(.socket(ECONNRESET)) }
+        return .failed(.socket(code))
     }
 
     /// Nothing is under way, and perhaps for long: keeps no memory for bytes.

@@ -4,7 +4,7 @@ import Glibc
 /// Carries bytes both ways between two streams, unread, until both have ended: a tunnel, or what a
 /// connection becomes after `101 Switching Protocols`.
 ///
-/// Each direction holds at most one slab: it is read only when all that was read has been written.
+/// Each direction holds little (``RelayDirection``): it is read only when all that was read has been written.
 /// An end is passed on as an end (half-close); a failure of either side resets the other, so that
 /// a cut never looks like an end. What the origin had sent before it failed reaches the client first.
 package final class Relay: ByteStreamOwner {
@@ -19,18 +19,11 @@ package final class Relay: ByteStreamOwner {
         case cancelled(because: String)
     }
 
-    private struct Direction: ~Copyable {
-        var buffer: ByteBuffer
-        var carried: UInt64 = 0
-        var sourceEnded = false
-        var done: Bool { sourceEnded && buffer.isEmpty }
-    }
-
     private let loop: EventLoop
     private let downstream: ByteStream
     private let upstream: ByteStream
-    private var up: Direction
-    private var down: Direction
+    private var up: RelayDirection
+    private var down: RelayDirection
     private let halfClosedNanoseconds: UInt64
     private var deadline: Deadline?
     /// Runs while the proxy stops.
@@ -63,8 +56,8 @@ package final class Relay: ByteStreamOwner {
     ) {
         self.downstream = downstream
         self.upstream = upstream
-        up = Direction(buffer: received)
-        down = Direction(buffer: answered)
+        up = RelayDirection(received: received)
+        down = RelayDirection(received: answered)
         halfClosedNanoseconds = idle
         self.completion = completion
         self.loop = loop
@@ -90,7 +83,7 @@ package final class Relay: ByteStreamOwner {
         var carried = up.carried &+ down.carried
         let quiet = Deadline(loop: loop) { [unowned self] in
             let now = up.carried &+ down.carried
-            if now == carried, up.buffer.isEmpty, down.buffer.isEmpty { return cancel(because: cause) }
+            if now == carried, up.held == 0, down.held == 0 { return cancel(because: cause) }
             carried = now
             self.quiet?.set(afterNanoseconds: quietNanoseconds)
         }
@@ -113,7 +106,7 @@ package final class Relay: ByteStreamOwner {
 
     /// Bytes that were read or written on either side.
     private var moved: UInt64 {
-        2 &* (up.carried &+ down.carried) &+ UInt64(up.buffer.count) &+ UInt64(down.buffer.count)
+        2 &* (up.carried &+ down.carried) &+ UInt64(up.held) &+ UInt64(down.held)
     }
 
     private func noteMovement() {
@@ -160,7 +153,7 @@ package final class Relay: ByteStreamOwner {
             downstream.wantsRead = false
             return
         }
-        switch Self.carry(&up, from: downstream, to: upstream, readable: readable) {
+        switch up.carry(from: downstream, to: upstream, readable: readable) {
         case .waiting: progressed()
         case .sourceFailed(let error): finish(.downstreamFailed(error))
         case .sinkFailed(let error):
@@ -172,7 +165,7 @@ package final class Relay: ByteStreamOwner {
 
     private func carryDown(readable: Bool) {
         guard delivery == nil else { return }
-        switch Self.carry(&down, from: upstream, to: downstream, readable: readable) {
+        switch down.carry(from: upstream, to: downstream, readable: readable) {
         case .waiting: progressed()
         case .sourceFailed(let error): upstreamFailed(error)
         case .sinkFailed(let error): finish(.downstreamFailed(error))
@@ -182,58 +175,12 @@ package final class Relay: ByteStreamOwner {
     private func progressed() {
         if silence != nil { noteMovement() }
         if let upstreamFailure {
-            if down.done { return upstreamFailed(upstreamFailure) }
+            if down.isDone { return upstreamFailed(upstreamFailure) }
             deadline?.set(afterNanoseconds: halfClosedNanoseconds)
-        } else if up.done && down.done {
+        } else if up.isDone && down.isDone {
             finish(.completed)
         } else if up.sourceEnded || down.sourceEnded {
             deadline?.set(afterNanoseconds: halfClosedNanoseconds)
-        }
-    }
-
-    private enum Step {
-        case waiting
-        case sourceFailed(StreamError)
-        case sinkFailed(StreamError)
-    }
-
-    private static func carry(
-        _ direction: inout Direction, from source: ByteStream, to sink: ByteStream, readable: Bool
-    ) -> Step {
-        if direction.done { return .waiting }
-        var mayRead = readable || source.holdsBytes
-        while true {
-            let count = direction.buffer.count
-            if count > 0 {
-                let outcome = sink.write(count, from: &direction.buffer)
-                direction.carried += UInt64(count - direction.buffer.count)
-                switch outcome {
-                case .done: direction.buffer.releaseIfEmpty()
-                case .blocked:
-                    source.wantsRead = false
-                    return .waiting
-                case .failed(let error): return .sinkFailed(error)
-                }
-            }
-            if direction.sourceEnded {
-                source.wantsRead = false
-                sink.endWriting()
-                return .waiting
-            }
-            guard mayRead else {
-                source.wantsRead = true
-                return .waiting
-            }
-            switch source.read(into: &direction.buffer) {
-            case .received: mayRead = source.holdsBytes
-            case .blocked:
-                direction.buffer.releaseIfEmpty()
-                mayRead = false
-            case .ended: direction.sourceEnded = true
-            case .failed(let error):
-                direction.buffer.releaseIfEmpty()
-                return .sourceFailed(error)
-            }
         }
     }
 

@@ -177,6 +177,37 @@ import Transport
         #expect(bench.ending() == .completed)
     }
 
+    /// Much at a time goes by a pipe, without a slab: every byte arrives, in its order, also of what a reader that stands
+    /// still left in the pipe, and the end after it.
+    @Test func muchIsCarriedWholeInBothDirections() throws {
+        let bench = try Bench()
+        bench.start()
+        let size = 24 << 20
+        // Without a period that a lost or repeated piece could hide behind.
+        let bytes = (0..<UInt32(size / 4)).flatMap { number in withUnsafeBytes(of: number &* 2_654_435_761) { Array($0) } }
+        let got = [Mailbox<[UInt8]>(), Mailbox<[UInt8]>()]
+        for (index, end) in [bench.client, bench.origin].enumerated() {
+            Thread.detachNewThread {
+                var rest = bytes[...]
+                while !rest.isEmpty {
+                    let count = rest.withUnsafeBytes { Foundation.write(end, $0.baseAddress, $0.count) }
+                    if count <= 0 { break }
+                    rest = rest.dropFirst(count)
+                }
+                shutdown(end, CInt(SHUT_WR))
+            }
+            Thread.detachNewThread {
+                var all: [UInt8] = []
+                var piece = [UInt8](repeating: 0, count: 1 << 20)
+                while case let count = read(end, &piece, piece.count), count > 0 { all += piece[..<count] }
+                got[index].put(all)
+            }
+        }
+        for mailbox in got { #expect(mailbox.take() == bytes) }
+        #expect(bench.ending() == .completed)
+        #expect(bench.slabsInUse == 0)
+    }
+
     /// Whatever comes while it is suspended waits, and the half-closed relay's time as well.
     @Test func suspendedItMovesNothingAndResumedItLosesNothing() throws {
         let bench = try Bench()

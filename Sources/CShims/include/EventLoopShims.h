@@ -15,6 +15,12 @@
 // A GNU extension: the headers show it only under _GNU_SOURCE, which the Glibc module is built without.
 int accept4(int socket, struct sockaddr *restrict address, socklen_t *restrict length, int flags);
 
+// The same, with two constants of fcntl(2) and splice(2).
+int pipe2(int ends[2], int flags);
+ssize_t splice(int from, int64_t *from_offset, int to, int64_t *to_offset, size_t count, unsigned int flags);
+static const int shim_F_SETPIPE_SZ = 1031;
+static const unsigned int shim_SPLICE_MOVE_NONBLOCK = 1 | 2;
+
 // struct ucred of unix(7), as SO_PEERCRED fills it: of the same headers.
 struct shim_ucred {
     pid_t process;

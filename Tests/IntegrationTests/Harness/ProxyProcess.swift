@@ -104,12 +104,16 @@ final class ProxyProcess: Sendable {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process.identifier)/fd").count
     }
 
+    /// What its descriptors lead to, of one kind (`pipe`, `socket`).
+    func descriptors(of kind: String) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process.identifier)/fd").compactMap {
+            try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process.identifier)/fd/\($0)")
+        }.filter { $0.hasPrefix(kind + ":") }
+    }
+
     /// How many of its TCP sockets are connected, to this port of the peer's or at all, or listen.
     func openSockets(to peer: UInt16? = nil) throws -> Int {
-        let own = Set(
-            try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process.identifier)/fd").compactMap {
-                try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process.identifier)/fd/\($0)")
-            }.filter { $0.hasPrefix("socket:") }.map { String($0.dropFirst(8).dropLast()) })
+        let own = Set(try descriptors(of: "socket").map { String($0.dropFirst(8).dropLast()) })
         return try Self.connectionTable().split(separator: "\n").dropFirst().count { line in
             let columns = line.split(separator: " ")
             let port = columns[2].split(separator: ":").last.flatMap { UInt16($0, radix: 16) }
