@@ -95,6 +95,13 @@ package enum Socket {
         return code
     }
 
+    /// Whether the descriptor is a socket of a stream, and not one of datagrams.
+    package static func isStream(_ descriptor: CInt) -> Bool {
+        var type: CInt = 0
+        var length = socklen_t(MemoryLayout<CInt>.size)
+        return getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == CInt(SOCK_STREAM.rawValue)
+    }
+
     /// This end's address; nil if the descriptor isn't an internet socket.
     package static func localAddress(_ descriptor: CInt) -> SocketAddress? {
         SocketAddress { getsockname(descriptor, $0, $1) }

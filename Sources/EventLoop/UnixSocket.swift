@@ -65,6 +65,14 @@ package enum UnixSocket {
         return socket
     }
 
+    /// Connects to `path` without waiting: where there is no room in the listener's queue it throws EAGAIN.
+    package static func connectAtOnce(to path: String) throws(SystemError) -> Descriptor {
+        let socket = try open(flags: CInt(SOCK_NONBLOCK.rawValue))
+        let raw = socket.raw
+        guard try withAddress(path, { Glibc.connect(raw, $0, $1) }) == 0 else { throw SystemError.last("connect") }
+        return socket
+    }
+
     /// Takes one connection, not blocking, from a listener's queue; nil if there is none.
     package static func accept(_ listener: CInt) throws(SystemError) -> CInt? {
         while true {
