@@ -82,7 +82,8 @@ final class ResolverChannel {
         _ name: String, begun: @escaping ([IPAddress]) -> Void, answered: @escaping (NameLookup.Reply) -> Void
     ) {
         guard channel != nil, !isClosing else { return answered(.failed(.cancelled)) }
-        let known = hosts.addresses(of: name)
+        // With a dot at its end it is the same name: c-ares compares the text.
+        let known = hosts.addresses(of: name.hasSuffix(".") ? String(name.dropLast()) : name)
         guard known.isEmpty else { return answered(.addresses(known, timeToLive: 0)) }
         lookUps += 1
         LookUp(name, candidates: hosts.candidates(for: name), channel: self, loop: loop, begun: begun) { reply in

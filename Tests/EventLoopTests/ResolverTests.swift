@@ -337,11 +337,12 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         let fixture = try Fixture { _ in .failure }
         let resolver = try fixture.resolver()
         var answers: [Answer] = []
-        for name in ["file.test", "other-name.test", "localhost"] { resolver.resolve(name) { answers.append($0) } }
-        #expect(answers.count == 3, "the hosts file needs no waiting")
+        for name in ["file.test", "other-name.test", "localhost", "file.test."] { resolver.resolve(name) { answers.append($0) } }
+        #expect(answers.count == 4, "the hosts file needs no waiting")
         #expect(try texts(answers.first) == ["192.0.2.77", "2001:db8::77"])
         #expect(try texts(answers[1]) == ["192.0.2.77"])
         #expect(try texts(answers[2]).isSubset(of: ["127.0.0.1", "::1"]))
+        #expect(try texts(answers[3]) == ["192.0.2.77", "2001:db8::77"])
         #expect(fixture.server.questions.isEmpty)
         // A changed file is noticed soon: its answers have no time to live.
         #expect(fixture.cache.answer(for: "file.test", at: MonotonicTime.now().advanced(byNanoseconds: 1_000_000_000)) == nil)
