@@ -4,6 +4,9 @@ package enum TargetRewrite: Sendable {
     case asReceived
     /// Absolute form becomes origin form; other forms stay.
     case originForm
+    /// Origin form becomes an `http` URL of the authority, and `*` one without a path (RFC 9112 section 3.2.4): what a client
+    /// would have sent to a proxy.
+    case absoluteForm
 }
 
 /// What the Connection field tells a client.
@@ -55,7 +58,8 @@ package enum HeadWriter {
         if case (.absolute(let parts), .originForm) = (head.targetForm, target) {
             writeOriginForm(of: parts, method: head.method, from: bytes, into: &out)
         } else {
-            out.append(contentsOf: bytes, in: head.target)
+            if target == .absoluteForm, uriAuthority == nil { writeURL(of: authority, defaultPort: defaultPort, into: &out) }
+            if target != .absoluteForm || head.targetForm != .asterisk { out.append(contentsOf: bytes, in: head.target) }
         }
         out.append(contentsOf: " HTTP/1.1\r\n")
 
@@ -218,11 +222,21 @@ package enum HeadWriter {
     }
 
     private static func writeHost(_ authority: Authority, defaultPort: UInt16, into out: inout [UInt8]) {
-        out.append(contentsOf: authority.isIPv6 ? "Host: [" : "Host: ")
+        out.append(contentsOf: "Host: ")
+        write(authority, defaultPort: defaultPort, into: &out)
+        out.append(contentsOf: "\r\n")
+    }
+
+    private static func writeURL(of authority: Authority, defaultPort: UInt16, into out: inout [UInt8]) {
+        out.append(contentsOf: "http://")
+        write(authority, defaultPort: defaultPort, into: &out)
+    }
+
+    private static func write(_ authority: Authority, defaultPort: UInt16, into out: inout [UInt8]) {
+        if authority.isIPv6 { out.append(UInt8(ascii: "[")) }
         out.append(contentsOf: authority.host.utf8)
         if authority.isIPv6 { out.append(UInt8(ascii: "]")) }
         if authority.port != defaultPort { out.append(contentsOf: ":\(authority.port)") }
-        out.append(contentsOf: "\r\n")
     }
 
     private static func writeContentLength(_ value: ByteRange, from bytes: Span<UInt8>, into out: inout [UInt8]) {

@@ -53,6 +53,17 @@ import Testing
         #expect(try rewritten(start + "Via: 1.0 x\r\n\r\n", via: nil) == start + "Via: 1.0 x\r\n\r\n")
     }
 
+    /// What a client that knows no proxy has sent to an origin becomes what it would have sent to a proxy.
+    @Test func pathsBecomeURLs() throws {
+        let rest = "Host: a\r\n\r\n"
+        func target(_ line: String) throws -> Substring {
+            try rewritten("\(line) HTTP/1.1\r\n\(rest)", target: .absoluteForm, via: nil).split(separator: " ")[1]
+        }
+        #expect(try target("GET /x?y=z") == "http://api.example.test:8443/x?y=z")
+        #expect(try target("OPTIONS *") == "http://api.example.test:8443")
+        #expect(try target("GET http://a/x") == "http://a/x")
+    }
+
     @Test func http10RequestsLeaveAs11() throws {
         #expect(
             try rewritten("GET / HTTP/1.0\r\nConnection: keep-alive\r\nExpect: 100-continue\r\n\r\n")
