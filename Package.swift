@@ -73,6 +73,7 @@ let package = Package(
                 "CXML2", "CZlib", "CBrotli", "CZstd", "CPNG", "CTurboJPEG", "CGIF", "CWebP", "CTIFF", "CAVIF",
             ]),
         room("Transport", ["EventLoop", "TLS"]),
+        room("Isolation", ["Transport", "HTTPWire", "EventLoop", "CMNL", "CShims"]),
         room(
             "Session", ["Transport", "Security", "Serialization", "HTTPWire", "Reachability", "EventLoop", "TLS"]),
         room(
@@ -89,7 +90,7 @@ let package = Package(
         .executableTarget(
             name: "pinproxy",
             dependencies: [
-                "Proxy", "Configuration", "Session", "Serialization", "Security", "HTTPWire", "EventLoop", "TLS", "CSystemd",
+                "Proxy", "Isolation", "Configuration", "Session", "Serialization", "Security", "HTTPWire", "EventLoop", "TLS", "CSystemd",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -113,6 +114,7 @@ let package = Package(
         tests("Serialization"),
         tests("Reachability", ["EventLoop"]),
         tests("Transport", ["EventLoop", "TLS", "TestAuthority"]),
+        tests("Isolation", ["HTTPWire", "EventLoop"]),
         tests("Session", ["Transport", "Security", "Serialization", "HTTPWire", "Reachability", "EventLoop", "TLS", "TestAuthority"]),
         tests("Configuration", ["Security", "Serialization", "Session", "HTTPWire", "TLS", "TestAuthority"]),
         tests(

@@ -8,4 +8,5 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include "IsolationShims.h"
 #include "TLSShims.h"

@@ -1,0 +1,138 @@
+package import EventLoop
+internal import Glibc
+internal import Transport
+
+/// The way out of a command's network: takes what the sockets in there accept, and passes it on to the proxy.
+///
+/// It knows nothing of policies. Whoever speaks to the proxy as such is connected with it. For others it asks the proxy in their
+/// place, as any client would, once it knows whom they want, and that they are where they want to be.
+package final class Door {
+    /// Connections at one time; others wait to be accepted.
+    private static let limit = 4096
+
+    private let context: DoorContext
+    private var listeners: [DoorListener] = []
+    private var datagrams: [NameDatagrams] = []
+    private var connections: [ObjectIdentifier: DoorConnection] = [:]
+    private var drained: (() -> Void)?
+
+    /// - Parameters:
+    ///   - sockets: those that ``IsolatedNetwork/enter()`` made; taken over.
+    ///   - credentials: for the proxy, `Basic …`; nil: none.
+    ///   - ask: the proxy for the addresses of a name; answers once, on the loop.
+    package init(
+        loop: EventLoop, network: IsolatedNetwork, sockets: [CInt], credentials: String?, reports: DoorReports,
+        ask: @escaping (_ name: String, _ answered: @escaping (NameAnswer) -> Void) -> Void
+    ) {
+        context = DoorContext(loop: loop, network: network, credentials: credentials, reports: reports, names: Names(ask))
+        for raw in sockets {
+            if Socket.isStream(raw) {
+                listeners.append(DoorListener(loop: loop, raw: raw) { [unowned self] in accepted($0) })
+            } else {
+                datagrams.append(NameDatagrams(loop: loop, raw: raw, names: context.names))
+            }
+        }
+    }
+
+    private func accepted(_ socket: consuming Descriptor) {
+        let connection = DoorConnection(context, socket) { [unowned self] in ended($0) }
+        connections[ObjectIdentifier(connection)] = connection
+        if connections.count >= Self.limit { for listener in listeners { listener.pause() } }
+        connection.start()
+    }
+
+    private func ended(_ connection: DoorConnection) {
+        connections[ObjectIdentifier(connection)] = nil
+        if connections.count == Self.limit - 1 { for listener in listeners { listener.goOn() } }
+        if connections.isEmpty { tellDrained() }
+    }
+
+    /// The command has ended: lets what it has sent still arrive.
+    /// - Parameter done: called once, when nothing is under way.
+    package func drain(_ done: @escaping () -> Void) {
+        drained = done
+        context.isDraining = true
+        datagrams = []
+        for listener in listeners { listener.acceptRest() }
+        listeners = []
+        for connection in connections.values { connection.drain() }
+        if connections.isEmpty { tellDrained() }
+    }
+
+    private func tellDrained() {
+        let drained = drained
+        self.drained = nil
+        drained?()
+    }
+}
+
+/// What all connections of a ``Door`` share.
+final class DoorContext {
+    let loop: EventLoop
+    let slabs = SlabPool()
+    let network: IsolatedNetwork
+    let credentials: String?
+    let reports: DoorReports
+    let names: Names
+    var isDraining = false
+
+    init(loop: EventLoop, network: IsolatedNetwork, credentials: String?, reports: DoorReports, names: Names) {
+        self.loop = loop
+        self.network = network
+        self.credentials = credentials
+        self.reports = reports
+        self.names = names
+    }
+}
+
+/// A socket that listens in the command's network.
+final class DoorListener: SocketHandler {
+    private static let perTurn = 16
+    /// How long accepting pauses when the process has no descriptors left.
+    private static let pauseNanoseconds: UInt64 = 100_000_000
+
+    private let loop: EventLoop
+    private let raw: CInt
+    private let accepted: (consuming Descriptor) -> Void
+    private var source: SocketSource?
+    private var timer: Timer?
+
+    /// - Parameter raw: taken over.
+    init(loop: EventLoop, raw: CInt, accepted: @escaping (consuming Descriptor) -> Void) {
+        self.loop = loop
+        self.raw = raw
+        self.accepted = accepted
+        source = SocketSource(loop: loop, descriptor: raw, handler: self)
+        source?.wantsRead = true
+    }
+
+    deinit {
+        source?.invalidate()
+        close(raw)
+    }
+
+    func pause() { source?.wantsRead = false }
+    func goOn() { source?.wantsRead = true }
+
+    /// Those that have connected already.
+    func acceptRest() {
+        for _ in 0..<4096 { guard acceptOne() else { return } }
+    }
+
+    func socketReady(_ readiness: Readiness) {
+        for _ in 0..<Self.perTurn where source?.wantsRead == true { guard acceptOne() else { return } }
+    }
+
+    private func acceptOne() -> Bool {
+        switch Socket.accept(raw) {
+        case .accepted(let socket, peer: _):
+            accepted(socket)
+            return true
+        case .wouldBlock: return false
+        case .failed:
+            pause()
+            timer = Timer(loop: loop, afterNanoseconds: Self.pauseNanoseconds) { [unowned self] in goOn() }
+            return false
+        }
+    }
+}

@@ -1,0 +1,102 @@
+// Isolation: a network of a command's own, in which only the proxy can be reached, and the door that leads there.
+//
+// The network is a network namespace (network_namespaces(7)) with nothing but its loopback. Sockets belong to the namespace in
+// which they were made: those that listen in there are made by the command's process before it becomes the command, and are
+// kept outside by a ``Door``, which passes on to the proxy what they accept.
+
+package import EventLoop
+internal import Glibc
+
+/// What the command's network has.
+package struct IsolatedNetwork: Sendable {
+    /// Where the proxy listens. At the same address inside there is a door to it, so that the proxy's URL is the same.
+    package let proxy: SocketAddress
+    /// Connections to ports 443 and 80 of any address lead to the proxy as well, and names are answered.
+    package let isTransparent: Bool
+
+    package init(proxy: SocketAddress, isTransparent: Bool) {
+        self.proxy = proxy
+        self.isTransparent = isTransparent
+    }
+
+    static let (secure, plain, names): (UInt16, UInt16, UInt16) = (443, 80, 53)
+
+    /// Moves this process, which must have only one thread, into a network of its own.
+    /// - Returns: sockets that listen in there, close-on-exec, for whoever keeps the ``Door``. They are the caller's.
+    package func enter() throws(IsolationError) -> [CInt] {
+        try Namespaces.enter()
+        do throws(SystemError) {
+            let link = try LoopbackLink()
+            try link.start()
+            if !proxy.ip.isLoopback { try link.add(proxy.ip) }
+            if isTransparent { try link.takeAllAddresses() }
+            return try sockets()
+        } catch {
+            let hint = NamespaceRefusal.hint(ProcFiles.number).map { "; \($0)" } ?? ""
+            throw IsolationError("the network of the command's own can't be set up: \(error)\(hint)")
+        }
+    }
+
+    private func sockets() throws(SystemError) -> [CInt] {
+        var sockets: [CInt] = []
+        var places: [SocketAddress] = []
+        if isTransparent {
+            for port in [Self.secure, Self.plain, Self.names] { places += everywhere(port) }
+        }
+        if !places.contains(where: { $0.port == proxy.port && $0.ip.isIPv6 == proxy.ip.isIPv6 }) { places.append(proxy) }
+        for place in places {
+            try add(to: &sockets, isOptional: place.ip.isIPv6 && place != proxy) { () throws(SystemError) in
+                try Socket.listen(on: place, backlog: 4096, reusePort: false)
+            }
+        }
+        guard isTransparent else { return sockets }
+        for place in everywhere(Self.names) {
+            try add(to: &sockets, isOptional: place.ip.isIPv6) { () throws(SystemError) in try DatagramSocket.bind(on: place) }
+        }
+        return sockets
+    }
+
+    private func everywhere(_ port: UInt16) -> [SocketAddress] {
+        ["0.0.0.0", "::"].compactMap { IPAddress($0) }.map { SocketAddress(ip: $0, port: port) }
+    }
+
+    /// - Parameter isOptional: a machine may be without IPv6.
+    private func add(
+        to sockets: inout [CInt], isOptional: Bool, _ open: () throws(SystemError) -> Descriptor
+    ) throws(SystemError) {
+        do throws(SystemError) {
+            sockets.append(try open().release())
+        } catch {
+            if !isOptional { throw error }
+        }
+    }
+
+    /// What a connection in there, to that address, is led to.
+    func way(to address: SocketAddress) -> Way {
+        if address == proxy || !isTransparent { return .proxy }
+        return switch address.port {
+        case Self.secure: .tls
+        case Self.plain: .http
+        case Self.names: .names
+        default: .proxy
+        }
+    }
+
+    enum Way {
+        /// The client speaks to the proxy as such.
+        case proxy
+        case tls, http, names
+    }
+}
+
+extension IPAddress {
+    /// 127.0.0.0/8 or ::1.
+    var isLoopback: Bool { octets.map { $0.0 == 127 } ?? (bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1) }
+}
+
+/// Why a command can't get a network of its own, for people.
+package struct IsolationError: Error, Sendable, CustomStringConvertible {
+    package let description: String
+
+    package init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,96 @@
+internal import CMNL
+internal import EventLoop
+internal import Glibc
+
+/// The loopback interface of a network namespace that is new: down, and without routes. Set up by rtnetlink(7).
+final class LoopbackLink {
+    private let socket: OpaquePointer
+    private let index: UInt32
+    private var sequence: UInt32 = 0
+
+    init() throws(SystemError) {
+        index = if_nametoindex("lo")
+        guard index > 0 else { throw SystemError(code: errno, call: "if_nametoindex(lo)") }
+        guard let socket = mnl_socket_open2(NETLINK_ROUTE, CInt(SOCK_CLOEXEC.rawValue)) else {
+            throw SystemError(code: errno, call: "socket(AF_NETLINK)")
+        }
+        self.socket = socket
+        guard mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) == 0 else { throw SystemError(code: errno, call: "bind(AF_NETLINK)") }
+    }
+
+    deinit { mnl_socket_close(socket) }
+
+    /// `ip link set lo up`
+    func start() throws(SystemError) {
+        var header = ifinfomsg()
+        header.ifi_index = CInt(index)
+        header.ifi_flags = UInt32(IFF_UP)
+        header.ifi_change = UInt32(IFF_UP)
+        try request(RTM_NEWLINK, flags: 0, header, "RTM_NEWLINK") { _ in }
+    }
+
+    /// `ip address add ADDRESS dev lo`
+    func add(_ address: IPAddress) throws(SystemError) {
+        var header = ifaddrmsg()
+        header.ifa_family = UInt8(address.isIPv6 ? AF_INET6 : AF_INET)
+        header.ifa_prefixlen = address.isIPv6 ? 128 : 32
+        header.ifa_index = index
+        let bytes = address.bytes
+        try request(RTM_NEWADDR, flags: NLM_F_CREATE | NLM_F_REPLACE, header, "RTM_NEWADDR") { message in
+            mnl_attr_put(message, UInt16(IFA_LOCAL), bytes.count, bytes)
+            mnl_attr_put(message, UInt16(IFA_ADDRESS), bytes.count, bytes)
+        }
+    }
+
+    /// Every address that there is becomes one of this machine's, as `ip route add local 0.0.0.0/0 dev lo` has it: a socket that
+    /// listens on all addresses takes connections to any, and tells which one was meant.
+    ///
+    /// An address besides those of the loopback is for programs that look for IPv4 or IPv6 only where there is one
+    /// (AI_ADDRCONFIG of getaddrinfo(3)). Both are from ranges that lead nowhere (RFC 2544, RFC 4193).
+    func takeAllAddresses() throws(SystemError) {
+        for (own, isIPv6) in [("198.18.0.1", false), ("fd70:696e:7072:6f78::1", true)] {
+            var header = rtmsg()
+            header.rtm_family = UInt8(isIPv6 ? AF_INET6 : AF_INET)
+            header.rtm_table = UInt8(RT_TABLE_LOCAL.rawValue)
+            header.rtm_protocol = UInt8(RTPROT_STATIC)
+            header.rtm_scope = UInt8(isIPv6 ? RT_SCOPE_UNIVERSE.rawValue : RT_SCOPE_HOST.rawValue)
+            header.rtm_type = UInt8(RTN_LOCAL)
+            do throws(SystemError) {
+                if let own = IPAddress(own) { try add(own) }
+                try request(RTM_NEWROUTE, flags: NLM_F_CREATE, header, "RTM_NEWROUTE") { message in
+                    mnl_attr_put_u32(message, UInt16(RTA_OIF.rawValue), index)
+                }
+            } catch {
+                // A machine may be without IPv6.
+                if !isIPv6 { throw error }
+            }
+        }
+    }
+
+    /// Asks, and waits for the kernel's word.
+    private func request(
+        _ type: Int, flags: CInt, _ header: some BitwiseCopyable, _ call: String,
+        _ fill: (UnsafeMutablePointer<nlmsghdr>) -> Void
+    ) throws(SystemError) {
+        sequence += 1
+        var buffer = [UInt8](repeating: 0, count: 8192)
+        let (sequence, port) = (sequence, mnl_socket_get_portid(socket))
+        let failure = buffer.withUnsafeMutableBytes { buffer -> CInt in
+            guard let message = mnl_nlmsg_put_header(buffer.baseAddress) else { return ENOBUFS }
+            message.pointee.nlmsg_type = UInt16(type)
+            message.pointee.nlmsg_flags = UInt16(NLM_F_REQUEST | NLM_F_ACK | flags)
+            message.pointee.nlmsg_seq = sequence
+            withUnsafeBytes(of: header) { bytes in
+                if let base = bytes.baseAddress {
+                    mnl_nlmsg_put_extra_header(message, bytes.count).copyMemory(from: base, byteCount: bytes.count)
+                }
+            }
+            fill(message)
+            guard mnl_socket_sendto(socket, message, Int(message.pointee.nlmsg_len)) >= 0 else { return errno }
+            let count = mnl_socket_recvfrom(socket, buffer.baseAddress, buffer.count)
+            guard count >= 0, mnl_cb_run(buffer.baseAddress, count, sequence, port, nil, nil) >= 0 else { return errno }
+            return 0
+        }
+        guard failure == 0 else { throw SystemError(code: failure, call: call) }
+    }
+}

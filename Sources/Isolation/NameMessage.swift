@@ -1,0 +1,111 @@
+internal import EventLoop
+
+/// A question for addresses, as stub resolvers ask it, and its answer (RFC 1035 section 4.1).
+///
+/// c-ares 1.18, of Debian 12, reads answers and writes questions, and not the other way round; a name server's library would be
+/// a name server. What is needed is one question with a name that isn't compressed, and addresses of that same name.
+struct NameMessage: Equatable {
+    enum Parsing: Equatable {
+        case question(NameMessage)
+        /// It can't be answered otherwise.
+        case answer([UInt8])
+        /// Nobody is to be answered.
+        case nothing
+    }
+
+    enum Kind: Equatable {
+        case ipv4, ipv6
+        /// HTTPS and SVCB (RFC 9460): none is known here. Whoever asks goes on with addresses.
+        case service
+    }
+
+    /// RCODE of the header.
+    enum Status: UInt8 {
+        case fine = 0
+        case malformed = 1
+        case failed = 2
+        case unknownName = 3
+        case notImplemented = 4
+        case refused = 5
+    }
+
+    /// For how long whoever asks may keep an answer. The proxy remembers the name servers' own times.
+    private static let lifetimeSeconds: UInt32 = 10
+    private static let headerLength = 12
+
+    /// Of printable ASCII, without a dot at its end. Empty: the root.
+    let name: String
+    let kind: Kind
+    /// The two first fields of the header.
+    private let start: [UInt8]
+    /// The whole section, which the answer repeats.
+    private let section: [UInt8]
+
+    static func parse(_ bytes: [UInt8]) -> Parsing {
+        // What is itself an answer must not be answered.
+        guard bytes.count >= headerLength, bytes[2] & 0x80 == 0 else { return .nothing }
+        let start = Array(bytes[..<4])
+        func answer(_ status: Status) -> Parsing { .answer(Self.answer(status, start: start, section: [])) }
+        guard bytes[2] & 0x78 == 0 else { return answer(.notImplemented) }
+        guard bytes[4] == 0, bytes[5] == 1 else { return answer(.malformed) }
+        var position = headerLength
+        var labels: [String] = []
+        var isName = true
+        while true {
+            guard position < bytes.count, bytes[position] < 64, position - headerLength < 255 else { return answer(.malformed) }
+            let label = bytes[(position + 1)...].prefix(Int(bytes[position]))
+            guard label.count == Int(bytes[position]) else { return answer(.malformed) }
+            position += 1 + label.count
+            if label.isEmpty { break }
+            isName = isName && label.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ".") }
+            labels.append(String(decoding: label, as: UTF8.self))
+        }
+        guard position + 4 <= bytes.count else { return answer(.malformed) }
+        let section = Array(bytes[headerLength..<(position + 4)])
+        let (type, internet) = (UInt16(section.dropLast(2).suffix(2)), UInt16(section.suffix(2)) == 1)
+        let kind: Kind
+        switch type {
+        case 1: kind = .ipv4
+        case 28: kind = .ipv6
+        case 64, 65: kind = .service
+        default: return .answer(Self.answer(.notImplemented, start: start, section: section))
+        }
+        // No host has another name.
+        guard isName, internet else { return .answer(Self.answer(.unknownName, start: start, section: section)) }
+        return .question(NameMessage(name: labels.joined(separator: "."), kind: kind, start: start, section: section))
+    }
+
+    func answer(_ status: Status) -> [UInt8] { Self.answer(status, start: start, section: section) }
+
+    /// - Parameters:
+    ///   - addresses: of both families.
+    ///   - longest: in bytes. What is longer is empty and says so (TC): it is asked for again over TCP.
+    func answer(_ addresses: [IPAddress], longest: Int) -> [UInt8] {
+        let wanted = addresses.filter { kind == .ipv6 ? $0.isIPv6 : kind == .ipv4 && !$0.isIPv6 }
+        var answer = Self.answer(.fine, start: start, section: section)
+        var records: [UInt8] = []
+        for address in wanted {
+            // The name is that of the question (section 4.1.4: a pointer).
+            records += [0xC0, UInt8(Self.headerLength), 0, kind == .ipv6 ? 28 : 1, 0, 1]
+            records += [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: Self.lifetimeSeconds >> $0) }
+            records += [0, UInt8(address.bytes.count)] + address.bytes
+        }
+        if answer.count + records.count > longest {
+            answer[2] |= 0x02
+            return answer
+        }
+        answer[6] = UInt8(truncatingIfNeeded: wanted.count >> 8)
+        answer[7] = UInt8(truncatingIfNeeded: wanted.count)
+        return answer + records
+    }
+
+    /// Not authoritative, with recursion.
+    private static func answer(_ status: Status, start: [UInt8], section: [UInt8]) -> [UInt8] {
+        [start[0], start[1], 0x80 | (start[2] & 0x79), 0x80 | status.rawValue, 0, section.isEmpty ? 0 : 1, 0, 0, 0, 0, 0, 0] + section
+    }
+}
+
+extension UInt16 {
+    /// Two bytes in network order.
+    fileprivate init(_ bytes: ArraySlice<UInt8>) { self = bytes.reduce(0) { $0 << 8 | UInt16($1) } }
+}

@@ -1,0 +1,84 @@
+package import EventLoop
+
+/// What the proxy's resolver says of a name.
+package enum NameAnswer: Sendable, Equatable {
+    /// None: it exists without any.
+    case addresses([IPAddress])
+    case unknown
+    /// The proxy couldn't be asked, or its name servers couldn't.
+    case failed(String)
+}
+
+/// The names of the command's network: what the proxy's resolver says, and what it has said in this run.
+///
+/// A program may keep an address longer than the name has it. One that it got here stays the name's for it: it is the proxy that
+/// connects, and that to an address that the name has then.
+final class Names {
+    /// Asks the proxy. Answers once, on the loop, perhaps before it returns.
+    typealias Ask = (_ name: String, _ answered: @escaping (NameAnswer) -> Void) -> Void
+
+    /// Names that are remembered; the one that was asked for first is forgotten for another.
+    static let limit = 4096
+    /// Addresses of each; more are forgotten in the same way.
+    static let addressLimit = 64
+
+    private let ask: Ask
+    private var waiting: [String: [(NameAnswer) -> Void]] = [:]
+    private var known: [String: [IPAddress]] = [:]
+    private var order: [String] = []
+
+    init(_ ask: @escaping Ask) { self.ask = ask }
+
+    /// Of exactly this name, as a name server has it.
+    func addresses(of name: String, _ answered: @escaping (NameAnswer) -> Void) {
+        let key = name.lowercased()
+        find(key + ".") { [weak self] answer in
+            if case .addresses(let addresses) = answer { self?.remember(addresses, of: key) }
+            answered(answer)
+        }
+    }
+
+    enum Verdict: Equatable {
+        case isOfName
+        /// The name has others: these.
+        case isNot([IPAddress])
+        case cannotTell(String)
+    }
+
+    /// Whether the address is one that the name has.
+    /// - Parameter host: a name, as the proxy would look it up, or an address.
+    func check(_ address: IPAddress, isOf host: String, _ judged: @escaping (Verdict) -> Void) {
+        if let own = IPAddress(host) { return judged(own == address ? .isOfName : .isNot([own])) }
+        let key = host.lowercased()
+        if known[key]?.contains(address) == true { return judged(.isOfName) }
+        find(key) { answer in
+            switch answer {
+            case .addresses(let addresses): judged(addresses.contains(address) ? .isOfName : .isNot(addresses))
+            case .unknown: judged(.isNot([]))
+            case .failed(let cause): judged(.cannotTell(cause))
+            }
+        }
+    }
+
+    /// A name that is being asked for isn't asked for again.
+    private func find(_ name: String, _ answered: @escaping (NameAnswer) -> Void) {
+        if waiting[name] != nil {
+            waiting[name]?.append(answered)
+            return
+        }
+        waiting[name] = [answered]
+        ask(name) { [weak self] answer in
+            for answered in self?.waiting.removeValue(forKey: name) ?? [] { answered(answer) }
+        }
+    }
+
+    private func remember(_ addresses: [IPAddress], of name: String) {
+        guard !addresses.isEmpty else { return }
+        if known[name] == nil {
+            if order.count >= Self.limit { known[order.removeFirst()] = nil }
+            order.append(name)
+        }
+        let before = (known[name] ?? []).filter { !addresses.contains($0) }
+        known[name] = (before + addresses).suffix(Self.addressLimit)
+    }
+}

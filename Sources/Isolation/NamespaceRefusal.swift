@@ -1,0 +1,46 @@
+internal import Glibc
+
+/// Why the kernel makes no namespace, and who can change that.
+enum NamespaceRefusal {
+    /// The files below /proc/sys that forbid it, what they have then, and what to do.
+    private static let settings: [(name: String, forbids: @Sendable (Int) -> Bool, advice: String)] = [
+        ("kernel/unprivileged_userns_clone", { $0 == 0 }, "set it to 1 (sysctl kernel.unprivileged_userns_clone=1)"),
+        ("user/max_user_namespaces", { $0 == 0 }, "raise it (sysctl user.max_user_namespaces=10000)"),
+        ("user/max_net_namespaces", { $0 == 0 }, "raise it (sysctl user.max_net_namespaces=10000)"),
+        (
+            "kernel/apparmor_restrict_unprivileged_userns", { $0 == 1 },
+            "set it to 0, or give pinproxy an AppArmor profile that has \"userns,\""
+        ),
+    ]
+
+    /// What forbids it; nil if nothing is seen.
+    /// - Parameter number: of a file below /proc/sys, if it is there.
+    static func hint(_ number: (String) -> Int?) -> String? {
+        for (name, forbids, advice) in settings {
+            guard let value = number(name), forbids(value) else { continue }
+            return "\(name.replacing("/", with: ".")) is \(value): \(advice), or run this as root"
+        }
+        return nil
+    }
+
+    /// - Parameters:
+    ///   - code: an `errno`.
+    ///   - kind: of namespace.
+    static func error(_ code: CInt, of kind: String, _ number: (String) -> Int?) -> IsolationError {
+        var words = "the kernel makes no \(kind) namespace for the command: \(String(cString: strerror(code)))"
+        if let hint = hint(number) {
+            words += "; \(hint)"
+        } else if code == ENOSPC || code == EUSERS {
+            words += "; there are as many as user.max_\(kind == "user" ? "user" : "net")_namespaces lets there be, or they are 32 deep"
+        } else if code == EINVAL || code == ENOSYS {
+            words += "; it was built without them"
+        } else {
+            words += "; a container or a seccomp filter may forbid it: run this outside, or as root"
+        }
+        return IsolationError(words)
+    }
+}
+
+extension String {
+    fileprivate func replacing(_ a: Character, with b: Character) -> String { String(map { $0 == a ? b : $0 }) }
+}

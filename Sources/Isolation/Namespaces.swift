@@ -1,0 +1,60 @@
+internal import CShims
+internal import Glibc
+
+/// The namespaces of a command (namespaces(7)): one of networks, and for whom the kernel lets make that only within one of users
+/// (user_namespaces(7)) that as well, in which it has the same numbers as outside.
+enum Namespaces {
+    // <sched.h>, <sys/mount.h>
+    private static let (newMounts, newUsers, newNetwork): (CInt, CInt, CInt) = (0x2_0000, 0x1000_0000, 0x4000_0000)
+    private static let (bind, recursive, slave): (UInt, UInt, UInt) = (4096, 16384, 1 << 19)
+
+    /// Where programs ask others for addresses, who would ask by way of the machine's network: nscd, systemd-resolved
+    /// (nss-resolve(8)), Avahi. Paths lead out of a network namespace.
+    static let nameServices = ["/run/nscd/socket", "/run/systemd/resolve/io.systemd.Resolve", "/run/avahi-daemon/socket"]
+
+    static func enter() throws(IsolationError) {
+        let hidden = nameServices.filter { access($0, F_OK) == 0 }
+        let wanted = newNetwork | (hidden.isEmpty ? 0 : newMounts)
+        // What root has, it keeps.
+        if geteuid() != 0 || unshare(wanted) != 0 { try enterAsUser(wanted) }
+        for path in hidden { try hide(path) }
+    }
+
+    private static func enterAsUser(_ wanted: CInt) throws(IsolationError) {
+        let (user, group) = (geteuid(), getegid())
+        guard unshare(newUsers) == 0 else { throw NamespaceRefusal.error(errno, of: "user", ProcFiles.number) }
+        // Without it no group may be mapped by somebody who isn't root outside.
+        try write("deny", to: "/proc/self/setgroups")
+        try write("\(user) \(user) 1", to: "/proc/self/uid_map")
+        try write("\(group) \(group) 1", to: "/proc/self/gid_map")
+        guard unshare(wanted) == 0 else { throw NamespaceRefusal.error(errno, of: "network", ProcFiles.number) }
+    }
+
+    private static func write(_ text: String, to path: String) throws(IsolationError) {
+        let descriptor = open(path, O_WRONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw NamespaceRefusal.error(errno, of: "user", ProcFiles.number) }
+        defer { close(descriptor) }
+        guard Glibc.write(descriptor, text, text.utf8.count) == text.utf8.count else {
+            throw NamespaceRefusal.error(errno, of: "user", ProcFiles.number)
+        }
+    }
+
+    /// Puts what nobody answers at in the place of a socket, for this process and its children.
+    private static func hide(_ path: String) throws(IsolationError) {
+        // What is mounted outside from now on is still seen; not the other way round.
+        guard mount("none", "/", nil, recursive | slave, nil) == 0, mount("/dev/null", path, nil, bind, nil) == 0 else {
+            throw IsolationError("\(path), by which names would be asked outside, can't be hidden: \(String(cString: strerror(errno)))")
+        }
+    }
+}
+
+enum ProcFiles {
+    /// The number in a file below /proc/sys; nil if there is no such file.
+    static func number(_ name: String) -> Int? {
+        guard let file = fopen("/proc/sys/" + name, "r") else { return nil }
+        defer { fclose(file) }
+        var line = [CChar](repeating: 0, count: 32)
+        guard fgets(&line, CInt(line.count), file) != nil else { return nil }
+        return Int(strtol(line, nil, 10))
+    }
+}
