@@ -64,6 +64,15 @@ package final class LoopSession {
 
     package func unixTime() -> Int64 { connector.unixTime() }
 
+    /// Reads the system's name servers anew, where that can be done.
+    package func forgetNames() { try? connector.resolver.reload() }
+
+    /// What the resolver of exchanges says of a name.
+    /// - Parameter completion: called once, on the loop, perhaps before this returns.
+    package func resolve(_ name: String, completion: @escaping (Result<[IPAddress], ResolutionError>) -> Void) {
+        connector.resolver.resolve(name, completion: completion)
+    }
+
     /// Which session of `count` gave a task its number; nil if none did.
     package static func index(ofTask number: UInt64, of count: Int) -> Int? {
         number > 0 ? Int((number - 1) % UInt64(count)) : nil

@@ -165,6 +165,7 @@ package final class ProxyDaemon {
             loop: loop, names: context.names, targets: snapshot.reachability, logger: logger
         ) { [unowned self] outlook, isAnother in
             for worker in workers { worker.perform { $0.replaceOutlook(outlook, isAnother: isAnother) } }
+            if isAnother { runs?.forgetNames() }
         }
         network.start()
         self.network = network

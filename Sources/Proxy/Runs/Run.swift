@@ -20,7 +20,12 @@ final class Run: Sendable {
         var isOver = false
         /// Connections that were answered, and on which TLS isn't settled.
         var handshakes = 0
+        /// Names that the proxy is looking up for it.
+        var lookUps = 0
     }
+
+    /// Names that are looked up for one run at one time.
+    static let lookUpLimit = 32
 
     let grant: Grant
     /// Of the process that began it, as the kernel sees it.
@@ -57,6 +62,18 @@ final class Run: Sendable {
 
     /// For better or for worse. A client that doesn't trust the proxy's authority is gone by then.
     func handshakeEnded() { state.withLock { $0.handshakes -= 1 } }
+
+    /// A name is to be looked up for it.
+    /// - Returns: false: too many are already.
+    func lookUpBegan() -> Bool {
+        state.withLock { state in
+            guard state.lookUps < Self.lookUpLimit else { return false }
+            state.lookUps += 1
+            return true
+        }
+    }
+
+    func lookUpEnded() { state.withLock { $0.lookUps -= 1 } }
 
     var hasHandshakes: Bool { state.withLock { $0.handshakes > 0 } }
 

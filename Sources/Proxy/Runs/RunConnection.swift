@@ -3,9 +3,15 @@ import HTTPWire
 import Session
 import Transport
 
-/// One client of the run socket: asks `POST /runs` once, and gets lines for as long as its run lasts.
+/// One client of the run socket. It asks once: `POST /runs`, and gets lines for as long as its run lasts; or
+/// `GET /addresses?name=NAME`, for a run that is under way.
 final class RunConnection {
-    /// The one request, read.
+    enum Asked {
+        case run(Order)
+        case addresses(name: String, token: RunToken)
+    }
+
+    /// A run that is to begin.
     struct Order {
         /// Of the Authorization field.
         let token: RunToken
@@ -13,27 +19,28 @@ final class RunConnection {
         let credentials: Credentials?
     }
 
-    typealias Begin = (Order, RunConnection) -> Void
+    typealias Ask = (Asked, RunConnection) -> Void
 
     let peer: UnixSocket.Peer
     private let server: HTTP1Server
     private let session: LoopSession
-    private let begin: Begin
+    private let ask: Ask
     private let ended: (RunConnection) -> Void
     private var feed: RunFeed?
     private var accepted: (run: Run, token: RunToken, begun: RunBegun)?
 
     /// - Parameters:
-    ///   - begin: called once with what is asked for; answers by ``accept(_:token:begun:)`` or ``refuse(_:_:)``, at once or later.
+    ///   - ask: called once with what is asked for; answers by ``accept(_:token:begun:)``, ``answer(_:)`` or ``refuse(_:_:)``, at once
+    ///     or later.
     ///   - ended: called once, when the connection is over.
     init(
         stream: ByteStream, session: LoopSession, settings: HTTP1ServerSettings, peer: UnixSocket.Peer,
-        begin: @escaping Begin, ended: @escaping (RunConnection) -> Void
+        ask: @escaping Ask, ended: @escaping (RunConnection) -> Void
     ) {
         server = HTTP1Server(stream: stream, session: session, settings: settings)
         self.peer = peer
         self.session = session
-        self.begin = begin
+        self.ask = ask
         self.ended = ended
         server.owner = self
     }
@@ -63,26 +70,43 @@ final class RunConnection {
     private static let head = Array(
         "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n".utf8)
 
+    /// The end of a question for addresses.
+    func answer(_ name: ResolvedName) {
+        guard server.isHeld else { return }
+        server.answer(ControlResponse(name).bytes(keepAlive: false), then: .linger)
+    }
+
+    /// What it asks for takes its time, but not more than so much.
+    func allow(_ nanoseconds: UInt64) { server.setDeadline(afterNanoseconds: nanoseconds) }
+
     func refuse(_ status: Int, _ cause: String) {
         guard server.isHeld else { return }
         server.answer(ControlResponse.problem(status, cause).bytes(keepAlive: false), then: .linger)
     }
 
-    private static func order(_ view: borrowing RequestView) -> Order? {
-        guard view.head.method == .post, view.head.target.text(in: view.bytes) == "/runs",
-            let field = view.head.first(.authorization)?.text(in: view.bytes), field.hasPrefix("Bearer "),
+    static let namePrefix = "/addresses?name="
+
+    private static func asked(_ view: borrowing RequestView) -> Asked? {
+        guard let field = view.head.first(.authorization)?.text(in: view.bytes), field.hasPrefix("Bearer "),
             let token = RunToken(field.dropFirst(7))
         else { return nil }
-        return Order(token: token, credentials: Credentials(in: view.head, view.bytes))
+        let target = view.head.target.text(in: view.bytes)
+        switch view.head.method {
+        case .post where target == "/runs": return .run(Order(token: token, credentials: Credentials(in: view.head, view.bytes)))
+        // As it is: no name holds what a URL would have percent-encoded.
+        case .get where target.hasPrefix(namePrefix): return .addresses(name: String(target.dropFirst(namePrefix.count)), token: token)
+        default: return nil
+        }
     }
 }
 
 extension RunConnection: AnsweringOwner {
     func received(by server: HTTP1Server) {
-        guard let order = server.readRequest({ Self.order($0) }) else {
-            return refuse(400, "the only request here is POST /runs with a run's token: Authorization: Bearer TOKEN")
+        guard let asked = server.readRequest({ Self.asked($0) }) else {
+            return refuse(
+                400, "the requests here are POST /runs and GET \(Self.namePrefix)NAME, with a run's token: Authorization: Bearer TOKEN")
         }
-        begin(order, self)
+        ask(asked, self)
     }
 
     func handedOver(by server: HTTP1Server) {

@@ -5,13 +5,18 @@ import Logging
 import Session
 import Transport
 
-/// `runs.sock` in the state directory: where `pinproxy exec` begins its run. Every user may: whoever can send requests through the
-/// proxy may also ask why they were refused. A run gives nobody more than that (``Run/Grant``). Served by the main loop.
+/// `runs.sock` in the state directory: where `pinproxy exec` begins its run, and asks for the addresses of names in it. Every user
+/// may: whoever can send requests through the proxy may also ask why they were refused, and where they would go. A run gives nobody
+/// more than that (``Run/Grant``). Served by the main loop.
 package final class RunSocket {
     /// For a request's arrival.
     private static let patience: Duration = .seconds(10)
     /// Connections that have not begun a run yet; for one more the oldest goes.
     static let waitingLimit = 64
+    /// Connections that wait for the addresses of a name.
+    static let lookUpLimit = 512
+    /// For the name servers' answer.
+    private static let lookUpNanoseconds: UInt64 = 30_000_000_000
 
     /// What is asked of the daemon.
     struct Daemon {
@@ -31,6 +36,8 @@ package final class RunSocket {
     /// Those that have a run, and those that have none yet, the one that came first as the first.
     private var runs: [ObjectIdentifier: RunConnection] = [:]
     private var waiting: [RunConnection] = []
+    /// Those that wait for the addresses of a name.
+    private var asking: [ObjectIdentifier: RunConnection] = [:]
     private var isFull = false
 
     package static func path(in stateDirectory: String) -> String { stateDirectory + "/runs.sock" }
@@ -62,16 +69,22 @@ package final class RunSocket {
         guard let listener else { return }
         listener.stop()
         self.listener = nil
-        for connection in waiting + Array(runs.values) { connection.stop() }
+        for connection in waiting + Array(runs.values) + Array(asking.values) { connection.stop() }
     }
+
+    /// Another network has other names.
+    func forgetNames() { session.forgetNames() }
 
     private func accepted(_ socket: consuming Descriptor, _ peer: UnixSocket.Peer?) {
         guard let peer else { return }
         if waiting.count >= Self.waitingLimit { waiting.first?.stop() }
         let connection = RunConnection(
             stream: ByteStream(loop: loop, descriptor: socket), session: session, settings: settings, peer: peer
-        ) { [unowned self] in
-            begin($0, $1)
+        ) { [unowned self] asked, connection in
+            switch asked {
+            case .run(let order): begin(order, connection)
+            case .addresses(let name, let token): lookUp(name, for: token, connection)
+            }
         } ended: { [unowned self] in
             ended($0)
         }
@@ -109,7 +122,7 @@ package final class RunSocket {
             isFull = false
             let isLetIn = daemon.users().map(run.isLetIn) ?? true
             logger.info("run.begin", metadata: ["cause": "\(ControlPeer(connection.peer))"])
-            connection.accept(run, token: token, begun: RunBegun(listen: daemon.addresses(), isLetIn: isLetIn))
+            connection.accept(run, token: token, begun: RunBegun(listen: daemon.addresses(), isLetIn: isLetIn, resolvesNames: true))
         } catch {
             guard case .tooMany(let limit) = error else { return connection.refuse(409, "another run has this token") }
             connection.refuse(503, "\(limit) runs of pinproxy exec are under way already, and no more can be told apart")
@@ -122,6 +135,27 @@ package final class RunSocket {
         }
     }
 
+    // MARK: Names
+
+    private func lookUp(_ name: String, for token: RunToken, _ connection: RunConnection) {
+        guard let run = register.run(with: token) else { return connection.refuse(404, "no run that is under way has this token") }
+        guard asking.count < Self.lookUpLimit, run.lookUpBegan() else {
+            return connection.refuse(503, "\(Run.lookUpLimit) names of this run, or \(Self.lookUpLimit) of all, are being looked up")
+        }
+        waiting.removeAll { $0 === connection }
+        asking[ObjectIdentifier(connection)] = connection
+        connection.allow(Self.lookUpNanoseconds)
+        session.resolve(name) { [weak connection] result in
+            run.lookUpEnded()
+            switch result {
+            case .success(let addresses): connection?.answer(ResolvedName(exists: true, addresses: addresses.map(\.description)))
+            case .failure(.noAddresses): connection?.answer(ResolvedName(exists: true, addresses: []))
+            case .failure(.notFound), .failure(.invalidName): connection?.answer(ResolvedName(exists: false, addresses: []))
+            case .failure(let error): connection?.refuse(502, "\(error)")
+            }
+        }
+    }
+
     private struct Weak {
         weak var connection: RunConnection?
         init(_ connection: RunConnection) { self.connection = connection }
@@ -130,6 +164,7 @@ package final class RunSocket {
     private func ended(_ connection: RunConnection) {
         waiting.removeAll { $0 === connection }
         runs[ObjectIdentifier(connection)] = nil
+        asking[ObjectIdentifier(connection)] = nil
         guard let token = connection.token else { return }
         if let summary = register.run(with: token)?.summary {
             logger.info(

@@ -17,6 +17,16 @@ package struct RunBegun: Codable, Sendable, Equatable {
     package let listen: [String]
     /// Whether its requests are let in: false where `proxy.users` asks for a name and a password, and none that are right came.
     package let isLetIn: Bool
+    /// Whether the proxy can be asked for addresses of names (``RunNames``); nil: it is older.
+    package var resolvesNames: Bool?
+}
+
+/// What the proxy's resolver says of a name that a run asks for.
+package struct ResolvedName: Codable, Sendable, Equatable {
+    /// False: there is no such name.
+    package let exists: Bool
+    /// IPv6 and IPv4 addresses.
+    package let addresses: [String]
 }
 
 /// Why something that a run asked for was not done.
