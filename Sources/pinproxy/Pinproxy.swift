@@ -9,7 +9,7 @@ enum Main {
     static func main() {
         StandardDescriptors.ensureOpen()
         do {
-            var command = try Pinproxy.parseAsRoot()
+            var command = try command()
             try command.run()
         } catch let failure as CommandFailure {
             if let message = failure.message { Standard.error("pinproxy: \(message)") }
@@ -25,6 +25,16 @@ enum Main {
             // ArgumentParser's own code for wrong usage is 64.
             exit(code == .validationFailure ? CommandFailure.usage : code.rawValue)
         }
+    }
+
+    /// What this program runs of itself is no command of its users: neither the help nor a manual page shows it.
+    private static func command() throws -> any ParsableCommand {
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        let own: [any ParsableCommand.Type] = [ExecInside.self]
+        for command in own where command.configuration.commandName == arguments.first {
+            return try command.parse(Array(arguments.dropFirst()))
+        }
+        return try Pinproxy.parseAsRoot()
     }
 }
 

@@ -60,6 +60,34 @@ import Testing
         #expect(lines(account([[used]])) == [])
     }
 
+    /// What the command's own network refused stands beside what proxies did, whichever comes first.
+    @Test func refusalsWithoutAProxyAreCountedToo() throws {
+        var account = RunAccount()
+        account.began()
+        for _ in 0..<3 { _ = account.refusedHere(Self.other) }
+        _ = account.received(.init(refusal: Self.bad))
+        account.refusedHere(unlisted: 2)
+        _ = account.received(.init(summary: RunSummary(requests: 9, counts: [7], unlisted: 0)))
+        account.lost()
+        #expect(
+            lines(account) == [
+                "pinproxy: Bad request: no (3 times)",
+                "pinproxy: bad.test: Certificate pinning failure for bad.test (7 times); pinproxy explain bad.test",
+                "pinproxy: and 2 more connections that couldn't be led to the proxy",
+            ])
+        for number in 0..<100 { _ = account.refusedHere(RunRefusal(host: "\(number).test", cause: "no")) }
+        #expect(account.refused.count == 65 && account.unlistedHere == 39)
+    }
+
+    @Test func whatACommandWithoutANetworkMayHaveDone() throws {
+        let nothing = account([[RunUpdate(summary: RunSummary(requests: 0, counts: [], unlisted: 0))]])
+        func said(_ reach: RefusalWords.Reach) -> String {
+            RefusalWords(command: "it", options: [], reach: reach).lines(of: nothing, toldAlready: false).joined()
+        }
+        #expect(said(.nothing).contains("or knows no proxy, and so reached nothing (--transparent leads it to the proxy)"))
+        #expect(said(.nothingUnchecked).contains("or none that can be led to the proxy (TCP to ports 443 and 80)"))
+    }
+
     @Test func theAdviceCanBePasted() throws {
         let account = account([[.init(refusal: Self.bad)]])
         let said = lines(account, ["--config", "it's mine.yaml"])

@@ -46,8 +46,9 @@ struct ExecChildTests {
     }
 
     /// The terminal's keys reach both by the kernel: the command must not get them twice.
-    @Test func theTerminalsKeys() async throws {
-        let exec = (["pinproxy"] + bed.execArguments(["--explain-refusals=off"], []).dropFirst()).joined(separator: " ")
+    @Test(arguments: [[], ["--isolated"]]) func theTerminalsKeys(options: [String]) async throws {
+        if options == ["--isolated"], !IsolationBed.isAvailable { return }
+        let exec = (["pinproxy"] + bed.execArguments(["--explain-refusals=off"] + options, []).dropFirst()).joined(separator: " ")
         func command(_ script: String) -> String { "\(exec) bash -c '\(script)'\n" }
         let count = "n=0; trap \"n=\\$((n+1))\" INT; echo rea\"\"dy; read x; read x; exit \\$((40+n))"
         let steps: [[String]] = [

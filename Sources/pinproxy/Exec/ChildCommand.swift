@@ -1,5 +1,6 @@
 internal import EventLoop
 @preconcurrency internal import Glibc
+internal import Isolation
 internal import Proxy
 
 /// A command that runs as a child of this process, as if it had taken its place: whoever signals, stops or waits for this
@@ -39,6 +40,40 @@ final class ChildCommand {
     /// Starts it with the environment of this process, found by PATH.
     /// - Throws: 127 if there is no such command, 126 if it can't be run.
     static func start(_ arguments: [String]) throws -> ChildCommand {
+        try begin(arguments[0]) { mask, process in
+            let problem = spawn(arguments[0], arguments, mask: mask, &process)
+            guard problem == ENOEXEC, let script = path(of: arguments[0]) else { return problem }
+            // A script without a first line that names its interpreter, as execvp(3) takes it.
+            return spawn("/bin/sh", ["/bin/sh", script] + arguments.dropFirst(), mask: mask, &process)
+        }
+    }
+
+    /// The same in a network of its own.
+    /// - Returns: also the sockets that listen in there, which are the caller's. None: the command has ended before it began.
+    /// - Throws: 126 if there can be no such network, too.
+    static func start(_ arguments: [String], in network: IsolatedNetwork) throws -> (command: ChildCommand, sockets: [CInt]) {
+        let (near, far) = try DescriptorMessage.pair()
+        defer { close(near) }
+        let command: ChildCommand
+        do {
+            defer { close(far) }
+            _ = fcntl(far, F_SETFD, 0)
+            let own = ExecInside.arguments(socket: far, network, arguments)
+            command = try begin("pinproxy") { mask, process in spawn("/proc/self/exe", own, mask: mask, &process) }
+        }
+        var sockets: [CInt] = []
+        while let message = try DescriptorMessage.receive(from: near) {
+            switch ExecInside.Word(message.bytes) {
+            case .entered: sockets = message.descriptors
+            case .failed(let cause): throw CommandFailure(code: 126, message: "\(arguments[0].printable) was not run: \(cause)")
+            case .notRun(let problem): throw notRun(arguments[0], problem)
+            }
+        }
+        return (command, sockets)
+    }
+
+    /// - Parameter spawn: with the signal mask for it; returns 0, or an `errno`.
+    private static func begin(_ name: String, _ spawn: (sigset_t, inout pid_t) -> CInt) throws -> ChildCommand {
         var blocked = sigset_t()
         var before = sigset_t()
         sigemptyset(&blocked)
@@ -48,18 +83,17 @@ final class ChildCommand {
         signal(SIGCHLD, SIG_DFL)
         let signals = try SignalDescriptor(passedOn + [SIGCHLD])
         var process: pid_t = 0
-        var problem = spawn(arguments[0], arguments, mask: before, &process)
-        if problem == ENOEXEC, let script = path(of: arguments[0]) {
-            // A script without a first line that names its interpreter, as execvp(3) takes it.
-            problem = spawn("/bin/sh", ["/bin/sh", script] + arguments.dropFirst(), mask: before, &process)
-        }
+        let problem = spawn(before, &process)
         guard problem == 0 else {
             pthread_sigmask(SIG_SETMASK, &before, nil)
-            throw CommandFailure(
-                code: problem == ENOENT || problem == ENOTDIR ? 127 : 126,
-                message: "\(arguments[0]): \(String(cString: strerror(problem)))")
+            throw notRun(name, problem)
         }
         return ChildCommand(process, signals)
+    }
+
+    private static func notRun(_ name: String, _ problem: CInt) -> CommandFailure {
+        CommandFailure(
+            code: problem == ENOENT || problem == ENOTDIR ? 127 : 126, message: "\(name): \(String(cString: strerror(problem)))")
     }
 
     /// - Returns: 0, or the `errno` of what failed.
@@ -85,17 +119,19 @@ final class ChildCommand {
 
     // MARK: While it runs
 
-    /// Waits for its end, and for what its proxy tells meanwhile.
+    /// Waits for its end, and for what its proxy and its door tell meanwhile.
     /// - Parameter told: a refusal has come.
-    func wait(watching session: ProxySession, _ told: (RunRefusal) -> Void) -> Ending {
+    func wait(watching session: ProxySession, _ door: ExecDoor?, _ told: (RunRefusal) -> Void) -> Ending {
         while true {
             var wanted = [
                 pollfd(fd: signals.raw, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: session.descriptor ?? -1, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: door?.descriptor ?? -1, events: Int16(POLLIN), revents: 0),
             ]
-            let count = poll(&wanted, 2, session.isAwaitingProxy ? Self.retryMilliseconds : -1)
+            let count = poll(&wanted, 3, session.isAwaitingProxy ? Self.retryMilliseconds : -1)
             if count == 0 { session.beginAgain() }
             if wanted[1].revents != 0 { session.receive(told) }
+            if wanted[2].revents != 0, let door { session.receive(from: door, told) }
             while let arrival = signals.next() {
                 if arrival.signal == SIGCHLD {
                     if let ending = reap() { return ending }

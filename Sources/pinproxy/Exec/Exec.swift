@@ -1,7 +1,9 @@
 internal import ArgumentParser
 internal import Configuration
+internal import EventLoop
 internal import FoundationEssentials
 internal import Glibc
+internal import Isolation
 internal import Proxy
 
 struct Exec: ParsableCommand {
@@ -18,10 +20,16 @@ struct Exec: ParsableCommand {
             If the proxy asks for a name and a password (proxy.users), they are taken from HTTPS_PROXY as it was \
             before, and the command doesn't see them. The proxy's own user and root need none.
 
+            With --isolated the command has a network of its own, in which only the proxy can be reached. With --transparent \
+            its connections to ports 443 and 80 are led to the proxy as well, and names are answered: for programs that know no \
+            proxy. Both need no root where the kernel has user namespaces for everybody.
+
             Examples:
               pinproxy exec -- curl https://example.org/
               pinproxy exec -- git clone https://example.org/project.git
               pinproxy exec --explain-refusals live -- ./long-running-server
+              pinproxy exec --isolated -- npm ci
+              pinproxy exec --transparent -- python3 script.py
             """)
 
     enum Explanations: String, ExpressibleByArgument, CaseIterable {
@@ -37,6 +45,15 @@ struct Exec: ParsableCommand {
             valueName: "when"))
     var explainRefusals = Explanations.end
 
+    @Flag(help: "Run it in a network of its own, in which only the proxy can be reached: nothing goes round it.")
+    var isolated = false
+
+    @Flag(
+        help: ArgumentHelp(
+            "Run it so, and lead its TCP connections to ports 443 and 80 to the proxy, whether it knows of one or not.",
+            discussion: "Which host it wants is read from its TLS hello or its request. Names are answered by the proxy's resolver."))
+    var transparent = false
+
     @Argument(
         parsing: .captureForPassthrough,
         help: ArgumentHelp("What to run, with its arguments.", valueName: "command"))
@@ -50,27 +67,45 @@ struct Exec: ParsableCommand {
 
     func run() throws {
         let snapshot = try options.load(readsPins: false)
+        var needs: ProxySession.Needs = []
+        if explainRefusals != .off { needs.insert(.refusals) }
+        if transparent { needs.insert(.names) }
+        let files = StateFiles(directory: snapshot.stateDirectory)
         let session = ProxySession(
-            StateFiles(directory: snapshot.stateDirectory),
-            given: ProxyURL.given(to: snapshot.proxy, inherited: ListenFile(in: snapshot.stateDirectory)),
-            explains: explainRefusals != .off)
+            files, given: ProxyURL.given(to: snapshot.proxy, inherited: ListenFile(in: snapshot.stateDirectory)), needs: needs)
         let environment = try options.clientEnvironment(snapshot, session: session)
+        if transparent { try session.requireNames() }
         session.warn(of: command[0], using: environment.proxy, asksForUsers: snapshot.proxy.users != nil)
-        environment.warnIfBypassed()
+        if reach == .everything { environment.warnIfBypassed() }
         for (name, value) in environment.variables { setenv(name, value, 1) }
-        let child = try ChildCommand.start(command)
-        let ending = child.wait(watching: session) { refusal in
+        let (child, door) = try startCommand(for: session, environment.proxy, files)
+        func told(_ refusal: RunRefusal) {
             if explainRefusals == .live { explain(refusal) }
         }
-        session.finish { refusal in
-            if explainRefusals == .live { explain(refusal) }
+        let ending = child.wait(watching: session, door, told)
+        if let door {
+            door.drain()
+            session.receive(from: door, told)
         }
+        session.finish(told)
         if explainRefusals != .off {
             let account = session.account
             for line in words.lines(of: account, toldAlready: explainRefusals == .live) { Standard.error(line) }
         }
         ending.imitate()
     }
+
+    private func startCommand(
+        for session: ProxySession, _ proxy: ProxyURL, _ files: StateFiles
+    ) throws -> (ChildCommand, ExecDoor?) {
+        guard reach != .everything else { return (try ChildCommand.start(command), nil) }
+        guard let ip = IPAddress(proxy.host) else { throw CommandFailure("\(proxy.host) is not an address") }
+        let network = IsolatedNetwork(proxy: SocketAddress(ip: ip, port: proxy.port), isTransparent: transparent)
+        let (child, sockets) = try ChildCommand.start(command, in: network)
+        return (child, try ExecDoor(network, sockets, token: session.runToken, runSocket: files.runSocket))
+    }
+
+    private var reach: RefusalWords.Reach { transparent ? .nothingUnchecked : isolated ? .nothing : .everything }
 
     private func explain(_ refusal: RunRefusal) {
         Standard.error(words.line(of: refusal, count: 1))
@@ -80,6 +115,6 @@ struct Exec: ParsableCommand {
         var given: [String] = []
         if let config = options.config { given += ["--config", config] }
         if let directory = options.stateDirectory { given += ["--state-directory", directory] }
-        return RefusalWords(command: command[0], options: given)
+        return RefusalWords(command: command[0], options: given, reach: reach)
     }
 }

@@ -11,8 +11,20 @@ final class ProxySession {
     /// How long the last lines are waited for when the command has ended.
     private static let lastPatience: Duration = .seconds(2)
 
-    /// Of this run; nil where nothing is to be told.
-    let token: RunToken?
+    /// What the proxy is to know of the run.
+    struct Needs: OptionSet {
+        let rawValue: Int
+        /// What it refuses, which its requests are known by.
+        static let refusals = Needs(rawValue: 1)
+        /// It is asked for the addresses of names.
+        static let names = Needs(rawValue: 2)
+    }
+
+    /// For the command's own requests; nil where nothing is to be told.
+    var token: RunToken? { needs.contains(.refusals) ? runToken : nil }
+    /// Nil if no run was begun.
+    let runToken: RunToken?
+    private let needs: Needs
     private(set) var account = RunAccount()
     private let files: StateFiles
     private let credentials: String?
@@ -23,15 +35,16 @@ final class ProxySession {
     /// Begins the run.
     /// - Parameters:
     ///   - given: `NAME:PASSWORD`, percent-encoded, as the proxy's URL had them before.
-    ///   - explains: false: the proxy is not asked.
-    init(_ files: StateFiles, given credentials: String?, explains: Bool) {
+    ///   - needs: none: the proxy is not asked.
+    init(_ files: StateFiles, given credentials: String?, needs: Needs) {
         self.files = files
+        self.needs = needs
         let url = credentials.flatMap { URLComponents(string: "http://\($0)@localhost") }
         self.credentials = url.flatMap { url in url.user.flatMap { user in url.password.map { "\(user):\($0)" } } }
         isRunning = RunningProxy.find(files) != nil
         let token = RunToken()
-        guard explains else {
-            self.token = nil
+        guard !needs.isEmpty else {
+            runToken = nil
             return
         }
         let client: RunClient?
@@ -42,7 +55,7 @@ final class ProxySession {
             failure = error
         }
         self.client = client
-        self.token = client == nil ? nil : token
+        runToken = client == nil ? nil : token
         if client != nil { account.began() }
     }
 
@@ -76,6 +89,20 @@ final class ProxySession {
         }
     }
 
+    /// - Throws: if the proxy can't be asked for names, which the command's network can't do without.
+    func requireNames() throws {
+        let cause: String
+        if let client {
+            guard client.begun.resolvesNames != true else { return }
+            cause = "it is older than this command: restart it"
+        } else if let failure {
+            cause = Self.words(for: failure, files.runSocket)
+        } else {
+            cause = "no proxy is running with the state directory \(files.directory): start it with pinproxy run"
+        }
+        throw CommandFailure(code: 126, message: "--transparent needs the running proxy, to ask it for addresses: \(cause)")
+    }
+
     private static func advice(_ proxy: ProxyURL) -> String {
         "put them into HTTPS_PROXY before pinproxy exec, as in HTTPS_PROXY=\(proxy.withCredentials)"
     }
@@ -96,7 +123,7 @@ final class ProxySession {
     /// Readable when the proxy has something to tell.
     var descriptor: CInt? { client?.descriptor }
     /// The proxy has ended: it may come back.
-    var isAwaitingProxy: Bool { token != nil && client == nil }
+    var isAwaitingProxy: Bool { runToken != nil && client == nil }
 
     func receive(_ told: (RunRefusal) -> Void) {
         guard let client else { return }
@@ -108,10 +135,17 @@ final class ProxySession {
         for update in updates { if let refusal = account.received(update) { told(refusal) } }
     }
 
+    /// Hears what the door has refused.
+    func receive(from door: ExecDoor, _ told: (RunRefusal) -> Void) {
+        let (refusals, unlisted) = door.refusals()
+        for refusal in refusals { if let refusal = account.refusedHere(refusal) { told(refusal) } }
+        account.refusedHere(unlisted: unlisted)
+    }
+
     /// Tells a proxy that has come back of the run.
     func beginAgain() {
-        guard isAwaitingProxy, let token else { return }
-        client = (try? Self.begin(token, files, credentials)) ?? nil
+        guard isAwaitingProxy, let runToken else { return }
+        client = (try? Self.begin(runToken, files, credentials)) ?? nil
         if client != nil { account.began() }
     }
 

@@ -9,6 +9,16 @@ struct RefusalWords {
     let command: String
     /// What names the configuration and the state directory, as this command got them.
     let options: [String]
+    var reach = Reach.everything
+
+    /// What the command could reach besides the proxy.
+    enum Reach {
+        case everything
+        /// `--isolated`
+        case nothing
+        /// `--transparent`: the proxy, if it didn't know of it.
+        case nothingUnchecked
+    }
 
     /// - Parameter toldAlready: each refusal was told when it first came.
     func lines(of account: RunAccount, toldAlready: Bool) -> [String] {
@@ -16,6 +26,9 @@ struct RefusalWords {
             if !toldAlready { return line(of: refused.refusal, count: refused.count) }
             guard refused.count > 1 else { return nil }
             return "pinproxy: \(refused.refusal.host.map { "\($0.printable): " } ?? "")refused \(refused.count) times in all"
+        }
+        if account.unlistedHere > 0 {
+            lines.append("pinproxy: and \(Count(account.unlistedHere, "more connection")) that couldn't be led to the proxy")
         }
         if account.unlisted > 0 {
             lines.append("pinproxy: and \(Count(account.unlisted, "more refusal")); the proxy's log has them")
@@ -25,10 +38,18 @@ struct RefusalWords {
                 "pinproxy: the proxy ended, or was cut off, during the run: there may have been more refusals; its log has them")
         } else if account.isKnown, account.requests == 0, account.refused.isEmpty {
             lines.append(
-                "pinproxy: \(command.printable) sent nothing through the proxy as this run: it made no request, or went round the proxy "
-                    + "unchecked, or takes no name and password from HTTPS_PROXY (Java, Chromium)")
+                "pinproxy: \(command.printable) sent nothing through the proxy as this run: it made no request, or \(otherwise), "
+                    + "or takes no name and password from HTTPS_PROXY (Java, Chromium)")
         }
         return lines
+    }
+
+    private var otherwise: String {
+        switch reach {
+        case .everything: "went round the proxy unchecked"
+        case .nothing: "knows no proxy, and so reached nothing (--transparent leads it to the proxy)"
+        case .nothingUnchecked: "none that can be led to the proxy (TCP to ports 443 and 80)"
+        }
     }
 
     /// One refusal, with the command that says more.

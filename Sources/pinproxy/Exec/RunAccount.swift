@@ -12,6 +12,8 @@ struct RunAccount: Equatable {
     private(set) var requests = 0
     /// Refusals that were counted, and not told.
     private(set) var unlisted = 0
+    /// The same of those that no proxy knows of.
+    private(set) var unlistedHere = 0
     /// A proxy has ended, or was lost, before it told all: there may be more.
     private(set) var isIncomplete = false
     /// Some proxy has told of the run.
@@ -19,6 +21,9 @@ struct RunAccount: Equatable {
     /// What the proxy that is being heard has told.
     private var places: [Int] = []
     private var isHeard = false
+    /// Different ones that no proxy has told, as many as are kept of a proxy's.
+    private var refusedHereCount = 0
+    private static let refusedHereLimit = 64
 
     mutating func began() {
         isKnown = true
@@ -37,6 +42,25 @@ struct RunAccount: Equatable {
         }
         return nil
     }
+
+    /// Something was refused without asking a proxy.
+    /// - Returns: it, if it hadn't been before.
+    mutating func refusedHere(_ refusal: RunRefusal) -> RunRefusal? {
+        if let place = refused.firstIndex(where: { $0.refusal == refusal }) {
+            refused[place].count += 1
+            return nil
+        }
+        guard refusedHereCount < Self.refusedHereLimit else {
+            unlistedHere += 1
+            return nil
+        }
+        refusedHereCount += 1
+        refused.append(Refused(refusal: refusal, count: 1))
+        return refusal
+    }
+
+    /// So many more were, and not kept.
+    mutating func refusedHere(unlisted count: Int) { unlistedHere += count }
 
     private mutating func add(_ refusal: RunRefusal) -> RunRefusal? {
         if let place = refused.firstIndex(where: { $0.refusal == refusal }) {

@@ -1,6 +1,6 @@
 """An HTTPS origin that does what well-behaved servers don't: the path says what.
 
-    origin.py --certificate chain.pem --key key.pem [--listen ADDRESS] [--plain] [--tls12] [--session-ids]
+    origin.py --certificate chain.pem --key key.pem [--listen ADDRESS] [--port N] [--plain] [--tls12] [--session-ids]
 
 Prints JSON lines: {"event": "ready", "port": N} first, then each connection, request and end.
 """
@@ -484,6 +484,7 @@ def main():
     parser.add_argument("--certificate")
     parser.add_argument("--key")
     parser.add_argument("--listen", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--plain", action="store_true")
     parser.add_argument("--tls12", action="store_true")
     parser.add_argument("--session-ids", action="store_true")
@@ -497,7 +498,7 @@ def main():
         if options.session_ids:
             context.options |= ssl.OP_NO_TICKET
     family = socket.AF_INET6 if ":" in options.listen else socket.AF_INET
-    listener = socket.create_server((options.listen, 0), family=family, backlog=512)
+    listener = socket.create_server((options.listen, options.port), family=family, backlog=512)
     say("ready", port=listener.getsockname()[1])
     number = 0
     while True:

@@ -1,0 +1,62 @@
+internal import Dispatch
+internal import EventLoop
+internal import FoundationEssentials
+internal import Isolation
+internal import Proxy
+
+/// The ``Door`` of a command's own network, on a thread of its own: what it carries waits for nobody who reads standard error.
+final class ExecDoor {
+    /// For what the command has sent before it ended.
+    private static let patience: DispatchTimeInterval = .seconds(2)
+
+    private let reports: DoorReports
+    private let thread: LoopThread<Door>
+
+    /// - Parameters:
+    ///   - sockets: taken over.
+    ///   - token: of the run, by which the proxy knows what the door asks of it; nil: there is no run.
+    ///   - runSocket: of the proxy, which is asked for names.
+    init(_ network: IsolatedNetwork, _ sockets: [CInt], token: RunToken?, runSocket: String) throws {
+        let reports = DoorReports()
+        self.reports = reports
+        // After the command was started: the limit is not the command's.
+        Descriptor.raiseLimit()
+        let credentials = token.map { "Basic " + Data("\(RunToken.user):\($0.text)".utf8).base64EncodedString() }
+        thread = try LoopThread.start("door", stackSize: 256 << 10) { loop in
+            let names = token.map { RunNames(loop: loop, path: runSocket, token: $0) }
+            return Door(loop: loop, network: network, sockets: sockets, credentials: credentials, reports: reports) { name, answered in
+                guard let names else { return answered(.failed("there is no proxy to ask")) }
+                names.ask(name) { answered(NameAnswer($0)) }
+            }
+        }
+    }
+
+    /// Readable while there are ``refusals()``.
+    var descriptor: CInt { reports.descriptor }
+
+    /// What was refused without asking the proxy, and how many more were that aren't kept.
+    func refusals() -> ([RunRefusal], unlisted: Int) {
+        let (refusals, unlisted) = reports.take()
+        return (refusals.map { RunRefusal(host: $0.host, cause: $0.cause) }, unlisted)
+    }
+
+    /// The command has ended: lets what it has sent still arrive, and closes the door.
+    func drain() {
+        let done = DispatchSemaphore(value: 0)
+        thread.perform { door in door.drain { done.signal() } }
+        _ = done.wait(timeout: .now() + Self.patience)
+        thread.stop()
+    }
+}
+
+extension NameAnswer {
+    init(_ result: Result<ResolvedName, ControlClient.Failure>) {
+        switch result {
+        case .success(let name) where !name.exists: self = .unknown
+        case .success(let name): self = .addresses(name.addresses.compactMap { IPAddress($0) })
+        case .failure(.refused(_, let cause)): self = .failed(cause)
+        case .failure(.unreachable(let error)): self = .failed("the proxy can't be asked: \(error.reason)")
+        case .failure: self = .failed("the proxy didn't answer")
+        }
+    }
+}

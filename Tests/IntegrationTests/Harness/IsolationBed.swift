@@ -1,0 +1,42 @@
+import Foundation
+
+/// What tests of `pinproxy exec --isolated` and `--transparent` need of this machine, and share.
+enum IsolationBed {
+    /// Whether this process may make network namespaces.
+    static let isAvailable = succeeds(getuid() == 0 ? ["unshare", "--net", "true"] : ["unshare", "--user", "--net", "true"])
+    /// Whether origins can listen on ports 443 and 80.
+    static let isTransparencyAvailable = isAvailable && getuid() == 0
+    /// Whether somebody who isn't root may make them, and can be had here.
+    static let isAvailableToUsers = getuid() == 0 && succeeds(asNobody + ["unshare", "--user", "--net", ProxyProcess.executable, "--version"])
+
+    /// Runs what follows as an ordinary user.
+    static let asNobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+
+    private static func succeeds(_ command: [String]) -> Bool {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = command
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        guard (try? process.run()) != nil else { return false }
+        process.waitUntilExit()
+        return process.terminationStatus == 0
+    }
+
+    /// Of this machine's own addresses one for this process alone, on which origins listen on the ports of the web.
+    static let address: String = {
+        let process = UInt32(getpid())
+        return "127.\(64 + process >> 16 & 63).\(process >> 8 & 255).\(max(1, process & 255))"
+    }()
+
+    /// Lets any user run commands of the proxy in `folder`.
+    /// - Returns: the environment for that.
+    static func openToUsers(_ bed: TestBed, folder: String = "proxy") throws -> [String: String] {
+        chmod(bed.directory, 0o755)
+        for name in ["pinproxy.yaml", "pins.yaml"] { chmod(bed.path("\(folder)/\(name)"), 0o644) }
+        let home = bed.path("nobody")
+        try FileManager.default.createDirectory(atPath: home, withIntermediateDirectories: true)
+        chown(home, 65534, 65534)
+        return ["HOME": home, "XDG_STATE_HOME": home + "/state"]
+    }
+}
