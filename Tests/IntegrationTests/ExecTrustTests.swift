@@ -36,7 +36,7 @@ struct ExecTrustTests {
             arguments: ["-MLWP::UserAgent", "-e", "$a = LWP::UserAgent->new; $a->env_proxy; exit !$a->get($ARGV[0])->is_success"]),
         Program(path: "/usr/lib/apt/apt-helper", arguments: ["-oAPT::Sandbox::User=root", "download-file"]),
         Program(path: "/usr/bin/java", arguments: ["Fetch.java"]),
-        Program(path: "/usr/bin/php", arguments: ["-r", "$c = curl_init($argv[1]); curl_setopt($c, CURLOPT_RETURNTRANSFER, 1); exit(curl_exec($c) === false);"]),
+        Program(path: "/usr/bin/php", arguments: ["-r", "$c = curl_init($argv[1]); curl_setopt($c, CURLOPT_RETURNTRANSFER, 1); exit(curl_exec($c) === false ? 1 : 0);"]),
         Program(path: "/usr/bin/ruby", arguments: ["-ropen-uri", "-e", "URI.open(ARGV[0]).read"]),
     ]
 
