@@ -76,6 +76,34 @@ package final class Snapshot: Sendable {
         files = other.files
     }
 
+    /// The same for a proxy that `pinproxy exec --start` has started: on a port of the loopback that the system chooses, so that it is in
+    /// nobody's way; without the admin port; it logs what is wrong, and waits for nobody when it is no longer needed.
+    package init(forRuns other: Snapshot) {
+        var (proxy, timeouts, log) = (other.proxy, other.timeouts, other.log)
+        proxy.listen = ListenSettings(addresses: [ListenAddress(ip: "127.0.0.1", port: 0)])
+        timeouts.drain = min(timeouts.drain, .seconds(2))
+        timeouts.drainTunnels = min(timeouts.drainTunnels, .seconds(1))
+        log.level = log.level.atLeast(.warning)
+        log.format = log.format == .text ? .text : .json
+        log.access = false
+        self.proxy = proxy
+        self.timeouts = timeouts
+        self.log = log
+        admin = AdminSettings()
+        authority = other.authority
+        upstream = other.upstream
+        limits = other.limits
+        hosts = other.hosts
+        defaultAction = other.defaultAction
+        defaultPolicy = other.defaultPolicy
+        defaultTLS = other.defaultTLS
+        defaultRules = other.defaultRules
+        reachability = other.reachability
+        warnings = other.warnings
+        stateDirectory = other.stateDirectory
+        files = other.files
+    }
+
     /// The entry that decides for a host, or nil when none speaks for it.
     /// - Parameter host: a name in any case, with or without its trailing dot, or an address
     ///   without brackets.

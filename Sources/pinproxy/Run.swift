@@ -78,7 +78,7 @@ struct Run: ParsableCommand {
     }
 
     /// What the next start would meet again is a fault of the configuration, and no reason to try it.
-    private static func code(of error: any Error) -> Int32 {
+    static func code(of error: any Error) -> Int32 {
         let isOfConfiguration = error is MissingSocket || (error as? AuthorityError)?.isOfConfiguration == true
         return isOfConfiguration ? CommandFailure.configuration : 1
     }

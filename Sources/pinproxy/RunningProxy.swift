@@ -9,7 +9,7 @@ internal import Proxy
 /// now. So the kernel is asked whose socket it is before anything is asked of the proxy.
 struct RunningProxy {
     /// How long a proxy that is just starting is waited for.
-    private static let startingTime: Duration = .seconds(1)
+    static let startingTime: Duration = .seconds(1)
 
     let process: pid_t
     private let files: StateFiles

@@ -10,6 +10,8 @@ struct StateFiles {
     var processID: String { directory + "/pinproxy.pid" }
     var controlSocket: String { ControlSocket.path(in: directory) }
     var runSocket: String { RunSocket.path(in: directory) }
+    /// The log of the proxy that `pinproxy exec --start` has started last.
+    var execLog: String { directory + "/exec.log" }
     /// Those of ``TrustFiles`` that others read with every command.
     private var trustBundles: [String] {
         let keys = (try? FileManager.default.contentsOfDirectory(atPath: directory + "/trust")) ?? []

@@ -2,6 +2,13 @@
 package struct LogSettings: Sendable, Equatable {
     package enum Level: String, Sendable, CaseIterable {
         case trace, debug, info, notice, warning, error, critical
+
+        /// Itself, or the other where that lets less through.
+        func atLeast(_ other: Level) -> Level {
+            let order = Self.allCases
+            guard let own = order.firstIndex(of: self), let least = order.firstIndex(of: other) else { return other }
+            return order[max(own, least)]
+        }
     }
 
     package enum Format: String, Sendable, CaseIterable {

@@ -30,6 +30,9 @@ package final class ProxyDaemon {
         /// It does not any more.
         package var notListening: (String) -> Void = { _ in }
 
+        /// A socket to whoever has started the proxy for its own run (`pinproxy exec --start`), and ends it.
+        package var starter: CInt?
+
         package init() {}
     }
 
@@ -52,6 +55,7 @@ package final class ProxyDaemon {
     private(set) var admin: AdminPort?
     private var resources: ControlResources?
     private var runs: RunSocket?
+    private var starter: StarterWatch?
     /// Who may use the proxy, as the configuration in force has it.
     private(set) var users: UserVerifier?
     var collector: MetricsCollector?
@@ -321,6 +325,9 @@ package final class ProxyDaemon {
             metadata: [
                 "listen": "\(addresses.joined(separator: ", "))", "workers": "\(workers.count)", "pid": "\(getpid())",
             ].merging(adminField) { $1 })
+        if let descriptor = notices.starter {
+            starter = StarterWatch(loop: loop, descriptor: descriptor, listen: addresses) { [unowned self] in stopWhenUnused() }
+        }
         notices.ready()
         // What the reading of the files took.
         freeMemory.giveBack()
@@ -434,6 +441,20 @@ package final class ProxyDaemon {
         for key in changed {
             logger.warning("config.warning", metadata: ["cause": "\(key) has changed: it takes effect at the next start"])
         }
+    }
+
+    /// Whoever started the proxy for a run is gone. Others' runs go on.
+    private func stopWhenUnused() {
+        guard let runs, !runs.isUnused else { return endRuns() }
+        starter?.tellKept()
+        runs.unused = { [unowned self] in endRuns() }
+    }
+
+    /// No other run may begin with a proxy that ends: whoever wants one starts the next.
+    private func endRuns() {
+        guard !isStopping else { return }
+        runs?.stop()
+        stop()
     }
 
     func stop() {

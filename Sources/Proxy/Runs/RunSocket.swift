@@ -39,6 +39,8 @@ package final class RunSocket {
     /// Those that wait for the addresses of a name.
     private var asking: [ObjectIdentifier: RunConnection] = [:]
     private var isFull = false
+    /// Called when the last run has ended; nil: nobody waits for it.
+    var unused: (() -> Void)?
 
     package static func path(in stateDirectory: String) -> String { stateDirectory + "/runs.sock" }
 
@@ -71,6 +73,8 @@ package final class RunSocket {
         self.listener = nil
         for connection in waiting + Array(runs.values) + Array(asking.values) { connection.stop() }
     }
+
+    var isUnused: Bool { runs.isEmpty && waiting.isEmpty }
 
     /// Another network has other names.
     func forgetNames() { session.forgetNames() }
@@ -165,6 +169,7 @@ package final class RunSocket {
         waiting.removeAll { $0 === connection }
         runs[ObjectIdentifier(connection)] = nil
         asking[ObjectIdentifier(connection)] = nil
+        defer { if isUnused { unused?() } }
         guard let token = connection.token else { return }
         if let summary = register.run(with: token)?.summary {
             logger.info(

@@ -20,10 +20,10 @@ struct ProxyURL: CustomStringConvertible {
     /// The first address that is listened on; for "all addresses" the loopback one.
     /// - Parameters:
     ///   - inherited: where it listens by the sockets of systemd.
-    ///   - running: where the running proxy listens, for a port that it has chosen itself.
+    ///   - running: where the running proxy listens, which counts more than what its file says by now; empty: it wasn't asked.
     init(_ settings: ProxySettings, inherited: ListenFile, running: [String] = []) throws {
-        let chosen = running.lazy.compactMap { ListenAddress($0) }.first
-        guard let address = Self.known(settings, inherited).first ?? chosen else {
+        let (known, running) = (Self.known(settings, inherited), running.compactMap { ListenAddress($0) })
+        guard let address = running.isEmpty ? known.first : known.first(where: running.contains) ?? running.first else {
             throw CommandFailure(
                 settings.listen.takesInherited
                     ? "proxy.listen is systemd, and no proxy has left word of its sockets (\(inherited.path)): "

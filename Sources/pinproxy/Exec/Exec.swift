@@ -30,6 +30,7 @@ struct Exec: ParsableCommand {
               pinproxy exec --explain-refusals live -- ./long-running-server
               pinproxy exec --isolated -- npm ci
               pinproxy exec --transparent -- python3 script.py
+              pinproxy exec --start -- make test
             """)
 
     enum Explanations: String, ExpressibleByArgument, CaseIterable {
@@ -54,6 +55,12 @@ struct Exec: ParsableCommand {
             discussion: "Which host it wants is read from its TLS hello or its request. Names are answered by the proxy's resolver."))
     var transparent = false
 
+    @Flag(
+        help: ArgumentHelp(
+            "Start a proxy for the run where none is running, and stop it afterwards.",
+            discussion: "On a port that the system chooses. What is wrong in it is logged to exec.log in the state directory."))
+    var start = false
+
     @Argument(
         parsing: .captureForPassthrough,
         help: ArgumentHelp("What to run, with its arguments.", valueName: "command"))
@@ -70,9 +77,13 @@ struct Exec: ParsableCommand {
         var needs: ProxySession.Needs = []
         if explainRefusals != .off { needs.insert(.refusals) }
         if transparent { needs.insert(.names) }
+        if start { needs.insert(.life) }
         let files = StateFiles(directory: snapshot.stateDirectory)
-        let session = ProxySession(
-            files, given: ProxyURL.given(to: snapshot.proxy, inherited: ListenFile(in: snapshot.stateDirectory)), needs: needs)
+        func session(for needs: ProxySession.Needs) -> ProxySession {
+            ProxySession(
+                files, given: ProxyURL.given(to: snapshot.proxy, inherited: ListenFile(in: snapshot.stateDirectory)), needs: needs)
+        }
+        let (session, started) = start ? try starting(files) { session(for: needs) } : (session(for: needs), nil)
         let environment = try options.clientEnvironment(snapshot, session: session)
         if transparent { try session.requireNames() }
         session.warn(of: command[0], using: environment.proxy, asksForUsers: snapshot.proxy.users != nil)
@@ -88,11 +99,27 @@ struct Exec: ParsableCommand {
             session.receive(from: door, told)
         }
         session.finish(told)
+        started?.end()
         if explainRefusals != .off {
             let account = session.account
             for line in words.lines(of: account, toldAlready: explainRefusals == .live) { Standard.error(line) }
         }
         ending.imitate()
+    }
+
+    /// Begins the run with the proxy that is running, or with one that is started for it. One that is running may be another run's,
+    /// and just be ending.
+    private func starting(
+        _ files: StateFiles, _ begin: () -> ProxySession
+    ) throws -> (ProxySession, StartedProxy?) {
+        var cause = ""
+        for _ in 0..<3 {
+            let started = RunningProxy.find(files) == nil ? try StartedProxy(options) : nil
+            let session = begin()
+            if session.hasBegun { return (session, started) }
+            cause = session.whyNotBegun
+        }
+        throw CommandFailure("--start: the proxy that uses \(files.directory) doesn't take the run: \(cause)")
     }
 
     private func startCommand(

@@ -18,6 +18,8 @@ final class ProxySession {
         static let refusals = Needs(rawValue: 1)
         /// It is asked for the addresses of names.
         static let names = Needs(rawValue: 2)
+        /// It runs as long as there are runs.
+        static let life = Needs(rawValue: 4)
     }
 
     /// For the command's own requests; nil where nothing is to be told.
@@ -49,7 +51,7 @@ final class ProxySession {
         }
         let client: RunClient?
         do throws(ControlClient.Failure) {
-            client = try Self.begin(token, files, self.credentials)
+            client = try Self.begin(token, files, self.credentials, waits: true)
         } catch {
             client = nil
             failure = error
@@ -59,13 +61,28 @@ final class ProxySession {
         if client != nil { account.began() }
     }
 
+    /// - Parameter waits: for a proxy that has no socket at the moment.
     private static func begin(
-        _ token: RunToken, _ files: StateFiles, _ credentials: String?
+        _ token: RunToken, _ files: StateFiles, _ credentials: String?, waits: Bool
     ) throws(ControlClient.Failure) -> RunClient? {
-        guard let proxy = RunningProxy.find(files) else { return nil }
-        return try RunClient(
-            path: files.runSocket, process: proxy.process, token: token, credentials: credentials, seconds: patience)
+        let deadline = ContinuousClock.now + RunningProxy.startingTime
+        while let proxy = RunningProxy.find(files) {
+            do throws(ControlClient.Failure) {
+                return try RunClient(
+                    path: files.runSocket, process: proxy.process, token: token, credentials: credentials, seconds: patience)
+            } catch .unreachable(let error)
+                where waits && [ENOENT, ECONNREFUSED].contains(error.code) && ContinuousClock.now < deadline
+            {
+                // It is just starting, or ending.
+                usleep(10_000)
+            }
+        }
+        return nil
     }
+
+    /// Whether the proxy has taken the run.
+    var hasBegun: Bool { client != nil }
+    var whyNotBegun: String { failure.map { Self.words(for: $0, files.runSocket) } ?? "it has ended" }
 
     /// Where the running proxy accepts clients, if it was asked.
     var listen: [String] { client?.begun.listen ?? [] }
@@ -98,7 +115,9 @@ final class ProxySession {
         } else if let failure {
             cause = Self.words(for: failure, files.runSocket)
         } else {
-            cause = "no proxy is running with the state directory \(files.directory): start it with pinproxy run"
+            cause =
+                "no proxy is running with the state directory \(files.directory): start it with pinproxy run, or for this run with "
+                + "--start"
         }
         throw CommandFailure(code: 126, message: "--transparent needs the running proxy, to ask it for addresses: \(cause)")
     }
@@ -145,7 +164,7 @@ final class ProxySession {
     /// Tells a proxy that has come back of the run.
     func beginAgain() {
         guard isAwaitingProxy, let runToken else { return }
-        client = (try? Self.begin(runToken, files, credentials)) ?? nil
+        client = (try? Self.begin(runToken, files, credentials, waits: false)) ?? nil
         if client != nil { account.began() }
     }
 

@@ -1,0 +1,131 @@
+internal import ArgumentParser
+internal import Configuration
+internal import EventLoop
+internal import FoundationEssentials
+internal import Glibc
+internal import Logging
+internal import Proxy
+
+/// The proxy that `pinproxy exec --start` starts. It ends when it is no longer needed: once whoever has started it is gone, and
+/// with it the last run. Not for people.
+struct ExecProxy: ParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "exec-proxy")
+    /// Where it hears from who has started it.
+    static let socket: CInt = 3
+
+    @OptionGroup var options: ConfigurationOptions
+
+    func run() throws {
+        guard fcntl(Self.socket, F_SETFD, FD_CLOEXEC) == 0 else {
+            throw CommandFailure(code: CommandFailure.usage, message: "exec-proxy is for pinproxy exec alone")
+        }
+        // What else is open is for the command.
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? [] {
+            if let descriptor = CInt(name), descriptor > Self.socket { close(descriptor) }
+        }
+        let snapshot = Snapshot(forRuns: try options.load())
+        let file = try options.file()
+        let state = StateFiles(directory: snapshot.stateDirectory)
+        try? state.create()
+        let lock: ProcessLock
+        do {
+            lock = try ProcessLock(state.processID)
+        } catch let failure as CommandFailure {
+            try DescriptorMessage.send(StarterWord.taken(failure.message ?? "").bytes, over: Self.socket)
+            throw CommandFailure(code: 1)
+        }
+        let log = open(state.execLog, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0o600)
+        guard log >= 0 else {
+            throw CommandFailure(
+                "\(state.execLog): \(systemReason()); the proxy needs a state directory of its own: name one with --state-directory")
+        }
+        let output = LogOutput(descriptor: log, format: .json)
+        output.apply(snapshot.log)
+        defer { output.finish() }
+        var notices = ProxyDaemon.Notices()
+        notices.starter = Self.socket
+        // From now on there is nobody who reads standard error.
+        notices.ready = { dup2(log, STDERR_FILENO) }
+        do {
+            try ProxyDaemon(
+                snapshot: snapshot, logger: Logger(label: "pinproxy") { _ in EventLogHandler(output: output) }, output: output,
+                notices: notices,
+                load: { () throws(ConfigurationProblems) in
+                    Snapshot(forRuns: try Snapshot.load(file, stateDirectory: snapshot.stateDirectory))
+                }
+            ).run()
+        } catch {
+            throw CommandFailure(code: Run.code(of: error), message: "\(error)")
+        }
+        withExtendedLifetime(lock) {}
+    }
+}
+
+/// The proxy that this process has started for its run, as it sees it.
+final class StartedProxy {
+    /// For what is still on its way when the run is over.
+    private static let patienceSeconds = 5
+
+    private let socket: CInt
+
+    /// Starts it and waits until it is ready.
+    /// - Returns: nil if another one is running by now.
+    /// - Throws: what keeps it from starting. It may have said why on standard error.
+    init?(_ options: ConfigurationOptions) throws {
+        let (near, far) = try DescriptorMessage.pair()
+        socket = near
+        let process: pid_t
+        do {
+            defer { close(far) }
+            process = try Self.spawn(options, far)
+        }
+        guard let bytes = try DescriptorMessage.receive(from: near)?.bytes, let word = StarterWord(bytes) else {
+            var status: CInt = 0
+            while waitpid(process, &status, 0) < 0, errno == EINTR {}
+            let code = status & 0x7F == 0 ? (status >> 8) & 0xFF : 1
+            throw CommandFailure(code: code == 0 ? 1 : code, message: "--start: the proxy couldn't be started")
+        }
+        switch word {
+        case .ready, .kept: break
+        case .taken:
+            waitpid(process, nil, 0)
+            return nil
+        }
+    }
+
+    deinit { close(socket) }
+
+    private static func spawn(_ options: ConfigurationOptions, _ socket: CInt) throws -> pid_t {
+        var arguments = ["pinproxy", "exec-proxy", "--config", try options.file()]
+        if let directory = options.stateDirectory { arguments += ["--state-directory", directory] }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, socket, ExecProxy.socket)
+        for descriptor in [STDIN_FILENO, STDOUT_FILENO] {
+            posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
+        }
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // POSIX_SPAWN_SETSID of <spawn.h>: the terminal's keys are for the command.
+        posix_spawnattr_setflags(&attributes, 0x80)
+        let pointers = arguments.map { strdup($0) } + [nil]
+        defer { for pointer in pointers { free(pointer) } }
+        var process = pid_t()
+        let problem = posix_spawn(&process, "/proc/self/exe", &actions, &attributes, pointers, environ)
+        guard problem == 0 else { throw CommandFailure("--start: the proxy couldn't be started: \(systemReason(problem))") }
+        return process
+    }
+
+    /// The run is over: ends the proxy, unless others use it, and waits until it has ended.
+    func end() {
+        shutdown(socket, CInt(SHUT_WR))
+        var wanted = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
+        let deadline = ContinuousClock.now + .seconds(Self.patienceSeconds)
+        while ContinuousClock.now < deadline {
+            // Its end, or that it is kept.
+            if poll(&wanted, 1, 100) > 0 { return }
+        }
+    }
+}

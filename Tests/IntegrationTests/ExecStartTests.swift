@@ -1,0 +1,128 @@
+import Foundation
+import TestAuthority
+import Testing
+
+/// `pinproxy exec --start`: a proxy for the run, where none is running.
+@Suite(.timeLimit(.minutes(3)))
+struct ExecStartTests {
+    /// A configuration, and an origin that it pins rightly and wrongly.
+    private func prepare(_ bed: TestBed, pins: String? = nil) async throws -> PythonPeer {
+        let roots = try TestRoots()
+        let origin = try await PythonPeer.origin(in: bed, chain: roots.chain("right.test", "wrong.test"))
+        let wrong = "hosts: [{match: wrong.test, pinning: public-key, pins: [\(String.wrongPin)]}]\n"
+        // The port is somebody else's.
+        try ProxyProcess.write(
+            to: bed, folder: "proxy", pins: pins ?? wrong, trust: roots.write(to: bed),
+            sections: ["proxy": ["listen: 127.0.0.1:1"], "admin": ["listen: 127.0.0.1:2"]])
+        try bed.file("proxy/hosts", "127.0.0.1 right.test wrong.test\n")
+        return origin
+    }
+
+    /// Whether a proxy has the state directory.
+    private func isRunning(_ bed: TestBed) async throws -> Bool {
+        let status = [ProxyProcess.executable, "status", "--config", bed.path("proxy/pinproxy.yaml")]
+        return try await bed.run(status, environment: ProxyProcess.environment(in: bed)).succeeded
+    }
+
+    @Test(arguments: [[], ["--isolated"], ["--explain-refusals=off"]])
+    func itServesTheRunAndEndsWithIt(options: [String]) async throws {
+        if options == ["--isolated"], !IsolationBed.isAvailable { return }
+        try await withTestBed { bed in
+            let origin = try await prepare(bed)
+            let script = """
+                curl -sS -o /dev/null -w '%{http_code} ' https://right.test:\(origin.port)/
+                curl -s https://wrong.test:\(origin.port)/
+                exit 9
+                """
+            let run = try await bed.exec(options: ["--start"] + options, "sh", "-c", script)
+            #expect(run.ending == .exited(9) && run.output.hasPrefix("200"), "\(run)")
+            if options != ["--explain-refusals=off"] {
+                #expect(run.told.count == 1 && run.told[0].contains("Certificate pinning failure for wrong.test"), "\(run)")
+            }
+            // By then, and not some time later: what follows may be another proxy's start.
+            #expect(try await !isRunning(bed))
+            #expect(try bed.contents("proxy/state/pinproxy/exec.log").contains("\"event\":\"pin.mismatch\""))
+        }
+    }
+
+    @Test func theOneThatRunsIsUsed() async throws {
+        try await withTestBed { bed in
+            let proxy = try await ProxyProcess(in: bed, trust: nil)
+            let run = try await bed.exec(options: ["--start"], "curl", "-s", "http://nowhere.test/its-own")
+            #expect(run.succeeded, "\(run)")
+            _ = try await proxy.events.first("exchange") { $0["path"] == "/its-own" }
+            #expect(try await isRunning(bed))
+        }
+    }
+
+    /// Several at one time share it, and the last one's end is its end.
+    @Test func severalRunsShareIt() async throws {
+        try await withTestBed { bed in
+            let origin = try await prepare(bed)
+            func script(_ number: Int) -> String {
+                "touch began-\(number); until [ -e over-\(number) ]; do sleep 0.02; done; curl -sS -o /dev/null https://right.test:\(origin.port)/"
+            }
+            var runs: [ChildProcess] = []
+            for number in 0..<4 {
+                runs.append(
+                    try await bed.start(
+                        bed.execArguments(["--start"], ["sh", "-c", script(number)]), environment: ProxyProcess.environment(in: bed)))
+            }
+            try await eventually("all to run") { (0..<4).allSatisfy { FileManager.default.fileExists(atPath: bed.path("began-\($0)")) } }
+            // The one that has started it is among them.
+            for number in 0..<4 {
+                #expect(try await isRunning(bed))
+                try bed.file("over-\(number)", "")
+                #expect(try await runs[number].ending() == .exited(0))
+                #expect(await runs[number].errors.text == "")
+            }
+            try await eventually("its end") { try await !isRunning(bed) }
+        }
+    }
+
+    @Test func aKilledRunLeavesNoProxy() async throws {
+        try await withTestBed { bed in
+            _ = try await prepare(bed)
+            let process = try await bed.start(
+                ["env"] + bed.execArguments(["--start"], ["sh", "-c", "echo ready; until [ -e over ]; do sleep 0.02; done"]), environment: ProxyProcess.environment(in: bed))
+            _ = try await process.output.first(awaiting: "the command") { $0 == "ready" ? $0 : nil }
+            #expect(try await isRunning(bed))
+            process.send(signal: SIGKILL)
+            try await eventually("its end") { try await !isRunning(bed) }
+            try bed.file("over", "")
+        }
+    }
+
+    /// The terminal's keys are for the command.
+    @Test func anInterruptIsTheCommands() async throws {
+        try await withTestBed { bed in
+            let origin = try await prepare(bed)
+            let fetch = "curl -sS -o /dev/null -w \"%{http_code}\" https://right.test:\(origin.port)/"
+            let script = "trap '\(fetch); exit 5' INT; echo ready; while :; do sleep 0.02; done"
+            let process = try await bed.start(
+                ["setsid", "--wait"] + bed.execArguments(["--start"], ["bash", "-c", script]),
+                environment: ProxyProcess.environment(in: bed))
+            _ = try await process.output.first(awaiting: "the command") { $0 == "ready" ? $0 : nil }
+            let children = try String(contentsOfFile: "/proc/\(process.identifier)/task/\(process.identifier)/children", encoding: .utf8)
+            let exec = pid_t(children.split(separator: " ").first ?? "") ?? process.identifier
+            kill(-getpgid(exec), SIGINT)
+            #expect(try await process.ending() == .exited(5))
+            #expect(await process.output.text == "ready\n200")
+        }
+    }
+
+    /// What keeps it from starting is said, and the command isn't run.
+    @Test func itCannotStart() async throws {
+        try await withTestBed { bed in
+            _ = try await prepare(bed, pins: "hosts: [{match: a.test, pinnning: none}]\n")
+            let pins = try await bed.exec(options: ["--start"], "touch", "was-run")
+            #expect(pins.ending == .exited(78), "\(pins)")
+            #expect(pins.errors.contains("pins.yaml:1:") && pins.errors.hasSuffix("pinproxy: --start: the proxy couldn't be started"), "\(pins)")
+            try bed.file("proxy/pins.yaml", "hosts: []\n")
+            try bed.file("file", "")
+            let directory = try await bed.exec(options: ["--start", "--state-directory", bed.path("file/state")], "touch", "was-run")
+            #expect(directory.ending != .exited(0) && directory.errors.contains(bed.path("file/state")), "\(directory)")
+            #expect(!FileManager.default.fileExists(atPath: bed.path("was-run")))
+        }
+    }
+}
