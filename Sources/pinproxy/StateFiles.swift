@@ -12,10 +12,14 @@ struct StateFiles {
     var runSocket: String { RunSocket.path(in: directory) }
     /// The log of the proxy that `pinproxy exec --start` has started last.
     var execLog: String { directory + "/exec.log" }
-    /// Those of ``TrustFiles`` that others read with every command.
-    private var trustBundles: [String] {
+    /// Those of ``TrustFiles``, of every authority. Stores are named by what is in them: those that are there, whole or in part.
+    private var trustFiles: [String] {
         let keys = (try? FileManager.default.contentsOfDirectory(atPath: directory + "/trust")) ?? []
-        return keys.map { trustFolder($0) + "/ca-bundle.pem" }
+        return keys.map(trustFolder).flatMap { folder in
+            let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+            let stores = names.compactMap { $0.prefixMatch(of: /java-[0-9a-f]{12}\.p12/).map { String($0.output) } }
+            return (TrustFiles.names + ProgramFiles.names + stores).map { "\(folder)/\($0)" }
+        }
     }
 
     /// Those that are written beside their place and moved there.
@@ -23,7 +27,7 @@ struct StateFiles {
         [
             ChainRecorder.file(in: directory).path,
             StateFile<PinHistory>(PinHistory.fileName, in: directory).path,
-        ] + trustBundles
+        ] + trustFiles
     }
 
     /// Makes the directory if it isn't there. Others may read in it (the authority's certificate

@@ -3,6 +3,8 @@ internal import Glibc
 
 /// Configuration files that make programs trust the bundle which know no variable for that. Each takes in what the user has.
 struct ProgramFiles: Equatable {
+    static let names = ["wgetrc", "apt.conf", "hgrc", "php/pinproxy.ini"]
+
     /// WGETRC
     let wget: String
     /// APT_CONFIG

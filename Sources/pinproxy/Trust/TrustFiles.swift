@@ -9,6 +9,9 @@ internal import TLS
 /// What is only certificates lies in the proxy's state directory if it can be written. What programs take orders from (a
 /// wgetrc can name a program to be run) lies in one that nobody but this user and root can change.
 struct TrustFiles: Equatable {
+    /// Those whose names don't depend on what is in them.
+    static let names = ["ca-bundle.pem"]
+
     /// The system's roots and the authority, as PEM.
     let bundle: String
     /// The authority alone.
@@ -46,7 +49,7 @@ struct TrustFiles: Equatable {
         for directory in directories {
             let folder = directory.trustFolder(key)
             do {
-                let bundle = try write(contents, to: folder + "/ca-bundle.pem", in: directory, mode: 0o644)
+                let bundle = try write(contents, to: "\(folder)/\(names[0])", in: directory, mode: 0o644)
                 return TrustFiles(
                     bundle: bundle, authority: authority, javaStore: javaStore(of: contents, folder),
                     configuration: programFiles(bundle, key, directories, environment))
