@@ -61,6 +61,9 @@ struct PinFile {
             if entry.action != .deny, let warning = match.pattern.publicSuffixWarning() {
                 root.warning(match.place, "match: \(warning)")
             }
+            if let host = match.pattern.testHost {
+                root.error(match.place, "match: \(host.rawValue) is reserved: the proxy answers for it itself (pinproxy doctor)")
+            }
             entries.append((match.pattern, entry))
             places.append(match.place)
         }
@@ -72,6 +75,13 @@ struct PinFile {
         }
         BaseURLChecks(hosts: table, defaultAction: defaults.action, findings: root.findings).run()
         return table
+    }
+}
+
+extension HostPattern {
+    /// The reserved name that it names.
+    fileprivate var testHost: TestHost? {
+        TestHost.allCases.first { description == $0.rawValue || description.hasPrefix("\($0.rawValue):") }
     }
 }
 

@@ -41,8 +41,8 @@ package final class HostEntry: Sendable {
 
     package var place: Place { Place(file: file, line: line, column: column) }
 
-    /// `FILE:LINE`.
-    package var location: String { "\(file):\(line)" }
+    /// `FILE:LINE`; no line where it is written in no file.
+    package var location: String { line > 0 ? "\(file):\(line)" : file }
 
     package init(
         action: HostAction, policy: SecurityPolicy, tls: ClientTLS? = nil, reportURI: ReportURI? = nil,

@@ -198,6 +198,7 @@ final class ClientConnection {
             route = fresh
             state = .inside(fresh)
         }
+        identity.run?.requestedInside()
         let connected = asked ?? route.authority
         if let misdirectedName {
             return server.refuseRequest(

@@ -20,6 +20,8 @@ struct HostDecision {
     let policy: SecurityPolicy
     /// How TLS is spoken with it, where that isn't as with most.
     let tls: ClientTLS?
+    /// How origins are reached, where that isn't as the configuration says.
+    let upstream: UpstreamSettings?
 
     enum Refusal: Error {
         /// `action: deny`.
@@ -28,7 +30,13 @@ struct HostDecision {
         case plainToPinned(HostEntry)
     }
 
-    init(_ host: String, port: UInt16, in snapshot: Snapshot) {
+    /// - Parameter testHosts: nil: their names are decided about as any other.
+    init(_ host: String, port: UInt16, in snapshot: Snapshot, testHosts: TestHosts? = nil) {
+        if let testHosts, let own = testHosts.entry(for: host) {
+            (entry, action, policy, tls, upstream) = (own, own.action, own.policy, nil, testHosts.upstream)
+            return
+        }
+        upstream = nil
         entry = snapshot.entry(for: host, port: port)
         action = entry?.action ?? snapshot.defaultAction
         policy = entry?.policy ?? snapshot.defaultPolicy
@@ -36,17 +44,18 @@ struct HostDecision {
     }
 
     /// What runs over a connection to it.
-    /// - Parameter upstream: how origins are reached, without the local authority among the anchors.
+    /// - Parameter upstream: as the configuration says, without the local authority among the anchors.
     func layer(
         for purpose: Purpose, to name: ServerName, upstream: UpstreamSettings
     ) -> Result<UpstreamTarget.Layer, Refusal> {
-        switch (action, purpose) {
+        let anchors = (self.upstream ?? upstream).anchors
+        return switch (action, purpose) {
         case (.deny, _): .failure(.denied)
         case (.tunnel, .secure): .success(.tunnel)
         case (_, .plain):
             if let entry, entry.policy.mode != .none { .failure(.plainToPinned(entry)) } else { .success(.plain) }
-        case (.intercept, .secure): .success(.tls(policy, upstream.anchors, name))
-        case (.verifyTunnel, .secure): .success(.verifiedTunnel(policy, upstream.anchors, name))
+        case (.intercept, .secure): .success(.tls(policy, anchors, name))
+        case (.verifyTunnel, .secure): .success(.verifiedTunnel(policy, anchors, name))
         }
     }
 }

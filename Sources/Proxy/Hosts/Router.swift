@@ -9,11 +9,12 @@ struct Router {
     let pool: UpstreamPool
     let loops: LoopDetection
     let slots: EntrySlots
+    let testHosts: TestHosts
 
     /// - Parameter authority: canonical.
     func decide(_ authority: Authority, for purpose: Purpose, client: Route.Client) -> Decision {
         let snapshot = configuration.snapshot
-        let decision = HostDecision(authority.host, port: authority.port, in: snapshot)
+        let decision = HostDecision(authority.host, port: authority.port, in: snapshot, testHosts: testHosts)
         let layer: UpstreamTarget.Layer
         switch decision.layer(for: purpose, to: ServerName(host: authority.host), upstream: configuration.upstream) {
         case .success(let allowed): layer = allowed
@@ -23,7 +24,7 @@ struct Router {
         }
         let pseudonym = snapshot.proxy.via ? loops.pseudonym(for: authority) : nil
         let target = UpstreamTarget(
-            host: authority.host, port: authority.port, layer: layer, upstream: configuration.upstream,
+            host: authority.host, port: authority.port, layer: layer, upstream: decision.upstream ?? configuration.upstream,
             client: client.place, via: via(pseudonym, after: client.via), tls: decision.tls)
         let route = Route(
             snapshot: snapshot, entry: decision.entry,

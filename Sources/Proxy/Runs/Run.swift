@@ -16,6 +16,7 @@ final class Run: Sendable {
 
     private struct State {
         var requests = 0
+        var inside = 0
         var refusals = RunRefusals()
         var isOver = false
         /// Connections that were answered, and on which TLS isn't settled.
@@ -53,6 +54,9 @@ final class Run: Sendable {
 
     /// A request of its has come.
     func requested() { state.withLock { $0.requests += 1 } }
+
+    /// A request of its has come within TLS that the client speaks with the proxy.
+    func requestedInside() { state.withLock { $0.inside += 1 } }
 
     /// Nothing of it is let in by its token any more.
     func end() { state.withLock { $0.isOver = true } }
@@ -101,7 +105,7 @@ final class Run: Sendable {
 
     var summary: RunSummary {
         state.withLock {
-            RunSummary(requests: $0.requests, counts: $0.refusals.counts, unlisted: $0.refusals.unlisted)
+            RunSummary(requests: $0.requests, inside: $0.inside, counts: $0.refusals.counts, unlisted: $0.refusals.unlisted)
         }
     }
 }

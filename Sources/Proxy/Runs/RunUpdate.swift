@@ -45,13 +45,16 @@ package struct RunRefusal: Codable, Sendable, Equatable, Hashable {
 package struct RunSummary: Codable, Sendable, Equatable {
     /// What was asked of the proxy itself: each CONNECT and each request with a whole URL.
     package let requests: Int
+    /// What was asked within TLS that the client speaks with the proxy: it trusts the proxy's authority.
+    package let inside: Int
     /// How often each refusal that was told came, in the order in which they were told.
     package let counts: [Int]
     /// Refusals that were not told, because there were too many different ones.
     package let unlisted: Int
 
-    package init(requests: Int, counts: [Int], unlisted: Int) {
+    package init(requests: Int, inside: Int = 0, counts: [Int], unlisted: Int) {
         self.requests = requests
+        self.inside = inside
         self.counts = counts
         self.unlisted = unlisted
     }

@@ -24,6 +24,7 @@ final class ProxyContext: Sendable {
     let pins: PinWatch
     let rules: RuleLedger
     let runs = RunRegister()
+    let testHosts: TestHosts
     let logger: Logger
     let logOutput: LogOutput
     let freeMemory: FreeMemory
@@ -47,6 +48,7 @@ final class ProxyContext: Sendable {
         leaves = LeafCache(authority: authority, lifetime: leafLifetime.components.seconds)
         clientTLS = try TLSClientContext(options: .init(for: TrustRequirements()))
         serverTLS = try TLSServerContext()
+        testHosts = try TestHosts(at: unixTime())
         self.pins = pins
         self.rules = rules
         self.listeners = listeners

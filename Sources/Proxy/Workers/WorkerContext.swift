@@ -56,7 +56,10 @@ final class WorkerContext {
         let pool = UpstreamPool(capacity: shared.idleUpstreams)
         let connector = UpstreamConnector(
             loop: loop, resolver: resolver, slabs: slabs, pool: pool, sessions: shared.sessions,
-            probes: shared.probes, listeners: shared.listeners, tls: shared.clientTLS, unixTime: shared.unixTime)
+            probes: shared.probes, listeners: shared.listeners,
+            ownOrigin: TestOrigin(
+                loop: loop, slabs: slabs, hosts: shared.testHosts, tls: shared.serverTLS, unixTime: shared.unixTime),
+            tls: shared.clientTLS, unixTime: shared.unixTime)
         let accessLog = AccessLog(output: shared.logOutput, loop: loop)
         self.accessLog = accessLog
         events = TaskEvents(accessLog: accessLog, logger: shared.logger, loop: loop)
@@ -88,8 +91,9 @@ final class WorkerContext {
 
     /// - Parameter authority: canonical.
     func decide(_ authority: Authority, for purpose: Purpose, client: Route.Client) -> Decision {
-        Router(configuration: configuration, pool: session.pool, loops: shared.loops, slots: shared.slots)
-            .decide(authority, for: purpose, client: client)
+        Router(
+            configuration: configuration, pool: session.pool, loops: shared.loops, slots: shared.slots, testHosts: shared.testHosts
+        ).decide(authority, for: purpose, client: client)
     }
 
     /// The rules that hold for a request.

@@ -45,6 +45,12 @@ package final class LocalAuthority: Sendable {
         do { return try PrivateKey.generateP256() } catch { throw .signing(error) }
     }
 
+    /// An authority for use within this process alone, in memory only: no client trusts it.
+    /// - Parameter unixTime: now.
+    package static func temporary(at unixTime: UnixTime) throws(AuthorityError) -> LocalAuthority {
+        try issue(for: generateKey(), machine: "this process", at: unixTime)
+    }
+
     /// A new authority with that key, in memory only.
     /// - Parameters:
     ///   - machine: the host's name; it becomes part of the subject, so that people who find the

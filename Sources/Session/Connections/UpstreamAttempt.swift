@@ -63,6 +63,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
 
     func start() {
         guard completion != nil else { return }
+        if beginWithinProcess() { return }
         let parent = target.key.parent
         isolation = connector.network.outlook.obstacle(to: target.dialledHost)
         let patience = timeouts.connect.nanoseconds
@@ -83,6 +84,25 @@ package final class UpstreamAttempt: ByteStreamOwner {
             case .failure(let error): fail(.unresolved(error))
             }
         }
+    }
+
+    /// - Returns: false if the host is to be dialled.
+    private func beginWithinProcess() -> Bool {
+        guard case .tls = target.layer, target.key.parent == nil, fixedAddress == nil, let origin = connector.ownOrigin else {
+            return false
+        }
+        do throws(OwnOriginError) {
+            guard let socket = try origin.connection(to: target.host) else { return false }
+            // There is none: this is what the log says of it.
+            address = IPAddress("127.0.0.1").map { SocketAddress(ip: $0, port: target.port) }
+            let stream = ByteStream(loop: connector.loop, descriptor: socket)
+            self.stream = stream
+            stream.owner = self
+            begin()
+        } catch {
+            fail(.local(error.cause))
+        }
+        return true
     }
 
     /// How long is waited without a network for the name servers: one on this machine may know the name as one of its own.

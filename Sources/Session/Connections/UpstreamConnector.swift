@@ -11,6 +11,8 @@ package struct UpstreamConnector {
     let sessions: UpstreamSessionCache
     let probes: ProbeCache
     let listeners: OwnListeners
+    /// Its connections are not dialled; nil: there is none.
+    let ownOrigin: (any OwnOrigin)?
     package let network: NetworkView
     let tls: TLSClientContext
     /// The wall clock, in Unix seconds; given, so that certificates can be judged at any time.
@@ -20,7 +22,8 @@ package struct UpstreamConnector {
     package init(
         loop: EventLoop, resolver: Resolver, slabs: SlabPool, pool: UpstreamPool,
         sessions: UpstreamSessionCache, probes: ProbeCache = ProbeCache(),
-        listeners: OwnListeners = OwnListeners(), network: NetworkView = NetworkView(), tls: TLSClientContext,
+        listeners: OwnListeners = OwnListeners(), network: NetworkView = NetworkView(), ownOrigin: (any OwnOrigin)? = nil,
+        tls: TLSClientContext,
         unixTime: @escaping @Sendable () -> Int64
     ) {
         self.loop = loop
@@ -31,6 +34,7 @@ package struct UpstreamConnector {
         self.probes = probes
         self.listeners = listeners
         self.network = network
+        self.ownOrigin = ownOrigin
         self.tls = tls
         self.unixTime = unixTime
     }

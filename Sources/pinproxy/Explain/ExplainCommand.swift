@@ -108,6 +108,7 @@ struct ExplainCommand: ParsableCommand {
         let stored = try response.map { file throws(CommandFailure) in try StoredResponse(file: file) }
         let instant = at?.time
         let host = try Rehearsal.Host(argument: host)
+        if let own = TestHostAccount(host) { return try own.tell(json: json) }
         let decision = Rehearsal.Decision(host, in: snapshot)
         let rehearsal = try Rehearsal(snapshot, at: instant)
         let now = instant ?? Clock.now

@@ -1,0 +1,102 @@
+import EventLoop
+import HTTPWire
+import TLS
+import Transport
+
+/// One connection to ``TestOrigin``: a TLS handshake, one request, one answer. The other end is the proxy's own, which
+/// ends it.
+final class TestOriginConnection: ByteStreamOwner {
+    private static let longestHead = 64 << 10
+    /// For the handshake, and for the proxy's end after the answer.
+    private static let patienceNanoseconds: UInt64 = 30_000_000_000
+
+    private let stream: ByteStream
+    private var received: ByteBuffer
+    private var answer: ByteBuffer
+    private var isAnswered = false
+    private let deadline: Deadline
+    private var ended: ((TestOriginConnection) -> Void)?
+
+    /// - Parameter ended: called once.
+    init(stream: ByteStream, loop: EventLoop, slabs: SlabPool, ended: @escaping (TestOriginConnection) -> Void) {
+        self.stream = stream
+        self.ended = ended
+        received = ByteBuffer(slabs: slabs)
+        answer = ByteBuffer(slabs: slabs)
+        deadline = Deadline(loop: loop)
+        deadline.expired = { [unowned self] in end() }
+        stream.owner = self
+    }
+
+    func start(_ context: TLSServerContext, _ identity: Identity) {
+        deadline.set(afterNanoseconds: Self.patienceNanoseconds)
+        do {
+            let connection = try stream.withDescriptor { descriptor in
+                try TLSConnection(
+                    server: context, descriptor: descriptor, identity: identity, ticketContext: Array("test".utf8))
+            }
+            stream.secure(connection)
+        } catch {
+            end()
+        }
+    }
+
+    func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {
+        guard case .success = result else { return end() }
+        // As long as the proxy's client holds its connection, the proxy may hold this one.
+        deadline.clear()
+        stream.wantsRead = true
+        if stream.holdsBytes { streamIsReadable(stream) }
+    }
+
+    func streamIsReadable(_ stream: ByteStream) {
+        repeat {
+            if isAnswered { received.consume(received.count) }
+            guard received.makeRoom(limit: Self.longestHead) else { return end() }
+            switch stream.read(into: &received) {
+            case .received: if !isAnswered { answerRequest() }
+            case .blocked: return
+            case .ended, .failed: return end()
+            }
+        } while ended != nil && stream.holdsBytes
+    }
+
+    private func answerRequest() {
+        var parser = HeadParser(limit: Self.longestHead)
+        var head = RequestHead()
+        switch unsafe parser.parseRequest(Span(_unsafeBytes: received.unread), into: &head) {
+        case .incomplete: return
+        case .complete: break
+        case .malformed, .tooLarge, .tooManyFields: return end()
+        }
+        let page = unsafe Self.page(for: head, Span(_unsafeBytes: received.unread))
+        var response = ResponseText(status: 200, reason: "OK")
+        response.addBody(type: page.type, count: page.text.utf8.count, keepAlive: false)
+        let text = response.bytes(with: head.method == .head ? [] : Array(page.text.utf8))
+        isAnswered = true
+        text.withUnsafeBytes { answer.append(copying: $0) }
+        deadline.set(afterNanoseconds: Self.patienceNanoseconds)
+        streamIsWritable(stream)
+    }
+
+    private static func page(for request: RequestHead, _ bytes: Span<UInt8>) -> TestSite.Page {
+        TestSite.page(at: request.target.text(in: bytes), of: "https://\(request.host?.text(in: bytes) ?? "")")
+    }
+
+    func streamIsWritable(_ stream: ByteStream) {
+        guard answer.count > 0 else { return }
+        switch stream.write(answer.count, from: &answer) {
+        case .done: stream.endWriting()
+        case .blocked: break
+        case .failed: end()
+        }
+    }
+
+    func end() {
+        guard let ended else { return }
+        self.ended = nil
+        deadline.clear()
+        stream.stop()
+        ended(self)
+    }
+}
