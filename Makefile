@@ -6,6 +6,7 @@
 #             system calls (docs/testing.md)
 #             and test-system, where that can be done
 # make test-system  the Debian package, installed, used, upgraded and purged on a booted Debian 12 (docs/testing.md)
+# make test-clients  every program of docs/clients.md against the proxy; writes that page's table (docs/testing.md)
 # make bench  processor time per request, beside nginx, HAProxy and Squid, and of the table of hosts
 #             (see Benchmarks/README.md)
 #
@@ -23,6 +24,9 @@ TO_RUN := ca-certificates publicsuffix libavif15
 TO_TEST := nginx lighttpd lighttpd-mod-openssl openssl curl wget python3 python3-venv nodejs dnsmasq-base patch \
 	ca-certificates publicsuffix iproute2 faketime libnss3-tools fish tcsh libwww-perl liblwp-protocol-https-perl \
 	prometheus chromium chromium-driver
+# What `make test-clients` tries besides.
+TO_TEST_CLIENTS := aria2 lftp git-lfs mercurial subversion composer python3-pip libio-socket-ssl-perl ruby php-cli php-curl \
+	openjdk-17-jdk-headless lynx w3m
 TO_PACKAGE := dpkg-dev debhelper lintian python3
 TO_BENCH := nginx openssl haproxy squid-openssl wrk proxychains4 python3
 
@@ -43,6 +47,8 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 PYTHON := .build/python
 REQUIREMENTS := Tests/IntegrationTests/Peers/requirements.txt
+CLIENTS := .build/clients
+CLIENT_REQUIREMENTS := Tests/IntegrationTests/Peers/clients.txt
 
 # Tests at one time. Each of the whole proxy starts several programs: without a bound a machine with few
 # processors has hundreds of them at once, and every time-out strikes.
@@ -63,7 +69,7 @@ TO_TEST += python3-seccomp systemd
 export PINPROXY_TEST_LAUNCHER := /usr/bin/python3 $(CURDIR)/Tests/System/confined.py $(CURDIR)/systemd/pinproxy.service
 endif
 
-.PHONY: run release install manual deb test test-system bench
+.PHONY: run release install manual deb test test-clients test-system bench
 
 run: release
 	@.ci/first-steps
@@ -122,6 +128,13 @@ ifeq ($(SANITIZE)$(CONFINED),)
 endif
 	swift test --skip-build $(SANITIZED) --experimental-maximum-parallelization-width $(AT_ONCE)
 
+test-clients: $(CLIENTS)/installed
+	@.ci/install-packages $(TO_BUILD) $(TO_TEST) $(TO_TEST_CLIENTS)
+	swift build --build-tests
+	PINPROXY_TEST_CLIENTS=all swift test --skip-build --filter 'ClientMatrixTests|DoctorTests' \
+		--experimental-maximum-parallelization-width $$(expr 2 '*' $$(nproc))
+	@git diff --stat -- docs/clients.md
+
 bench: release
 	@.ci/install-packages $(TO_BENCH)
 	python3 Benchmarks/bench.py --pinproxy $(RELEASE)
@@ -142,4 +155,11 @@ $(PYTHON)/installed: $(REQUIREMENTS)
 	@.ci/install-packages python3 python3-venv
 	/usr/bin/python3 -m venv $(PYTHON)
 	$(PYTHON)/bin/pip install --quiet --disable-pip-version-check --requirement $(REQUIREMENTS)
+	@touch $@
+
+# Those that `make test-clients` tries, which are many and large.
+$(CLIENTS)/installed: $(CLIENT_REQUIREMENTS)
+	@.ci/install-packages python3 python3-venv
+	/usr/bin/python3 -m venv $(CLIENTS)
+	$(CLIENTS)/bin/pip install --quiet --disable-pip-version-check --requirement $(CLIENT_REQUIREMENTS)
 	@touch $@

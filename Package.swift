@@ -125,7 +125,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "IntegrationTests",
-            dependencies: ["pinproxy", "Session", "Security", "Serialization", "TestAuthority"], exclude: ["Peers"],
+            dependencies: ["pinproxy", "Proxy", "Session", "Security", "Serialization", "TestAuthority"], exclude: ["Peers"],
             swiftSettings: settings),
     ]
 )

@@ -55,7 +55,7 @@ struct Pinproxy: ParsableCommand {
         version: "pinproxy \(version)",
         subcommands: [
             Run.self, Check.self, PinCommand.self, ExplainCommand.self, LintCommand.self, Learn.self, CA.self,
-            Env.self, Exec.self, Status.self, Reload.self, TasksCommand.self,
+            Env.self, Exec.self, Doctor.self, Status.self, Reload.self, TasksCommand.self,
         ])
 
     static let version = ProxyDaemon.version

@@ -4,7 +4,7 @@ import Testing
 @Suite(.serialized) struct UsageTests {
     @Test(arguments: [
         [], ["run"], ["check"], ["ca"], ["ca", "create"], ["ca", "show"], ["ca", "install"], ["ca", "remove"], ["env"],
-        ["exec"], ["status"], ["reload"], ["pin"], ["explain"], ["lint"],
+        ["exec"], ["doctor"], ["status"], ["reload"], ["pin"], ["explain"], ["lint"],
     ]) func helps(_ command: [String]) throws {
         let bed = try CommandBed()
         let outcome = try CommandBed.run(
@@ -19,14 +19,14 @@ import Testing
 
     @Test func listsItsCommands() throws {
         let help = try CommandBed().run("--help").output
-        for command in ["run", "check", "pin", "explain", "lint", "ca", "env", "exec", "status", "reload"] {
+        for command in ["run", "check", "pin", "explain", "lint", "ca", "env", "exec", "doctor", "status", "reload"] {
             #expect(help.contains("\n  \(command) "))
         }
     }
 
     @Test(arguments: [
         ["bogus"], ["run", "--bogus"], ["check", "surplus"], ["check", "--config"], ["ca", "bogus"], ["exec"],
-        ["exec", "--"],
+        ["exec", "--"], ["doctor", "--timeout", "0"],
     ]) func refusesWrongUsage(_ arguments: [String]) throws {
         let bed = try CommandBed()
         let outcome = try CommandBed.run(

@@ -1,7 +1,7 @@
 package import EventLoop
 
-/// An origin within this process: nothing is looked up and dialled for its hosts, and no parent proxy is asked. TLS with it is
-/// spoken and judged as with any other.
+/// An origin within this process: nothing is looked up and dialled for its hosts, and no parent proxy is asked. TLS
+/// with it is spoken and judged as with any other.
 package protocol OwnOrigin: AnyObject {
     /// The near end of a new connection, for a target of TLS. On the loop.
     /// - Parameter host: canonical.

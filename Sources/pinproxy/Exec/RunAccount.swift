@@ -10,6 +10,8 @@ struct RunAccount: Equatable {
     /// In the order in which they first came.
     private(set) var refused: [Refused] = []
     private(set) var requests = 0
+    /// Within TLS with the proxy.
+    private(set) var inside = 0
     /// Refusals that were counted, and not told.
     private(set) var unlisted = 0
     /// The same of those that no proxy knows of.
@@ -37,6 +39,7 @@ struct RunAccount: Equatable {
         if let summary = update.summary {
             for (place, count) in zip(places, summary.counts) { refused[place].count += count - 1 }
             requests += summary.requests
+            inside += summary.inside
             unlisted += summary.unlisted
             isHeard = false
         }

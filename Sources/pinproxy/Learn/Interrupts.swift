@@ -14,6 +14,14 @@ struct Interrupts {
         self.set = set
     }
 
+    /// The one that has come, which is taken note of; nil: none has.
+    func arrived() -> CInt? {
+        var set = set
+        var wait = timespec()
+        let signal = sigtimedwait(&set, nil, &wait)
+        return signal > 0 ? signal : nil
+    }
+
     /// True if one came before that many seconds were over.
     func come(within seconds: Int) -> Bool {
         var set = set

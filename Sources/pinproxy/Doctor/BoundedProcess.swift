@@ -1,0 +1,101 @@
+internal import EventLoop
+internal import Glibc
+
+/// Another program, run to its end or to the end of a time, together with all that it starts in its process group.
+struct BoundedProcess {
+    /// What is kept of what it writes: the last bytes.
+    private static let longestOutput = 64 << 10
+    private static let stepMilliseconds: CInt = 20
+
+    let arguments: [String]
+    let environment: [String: String]
+    /// One of them ends it.
+    let interrupts: Interrupts
+
+    struct Interrupted: Error {
+        let signal: CInt
+    }
+
+    struct Ending {
+        /// Nil: it was ended, because its time was up.
+        let status: CInt?
+        /// Standard output and standard error.
+        let output: String
+
+        var succeeded: Bool { status == 0 }
+    }
+
+    /// - Parameter limit: how long it may run.
+    /// - Throws: ``Interrupted``, or that it can't be started.
+    func run(for limit: Duration) throws -> Ending {
+        var ends: [CInt] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw SystemError(code: errno, call: "pipe") }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        defer { close(ends[0]) }
+        _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
+        let process = Result { () throws(SystemError) in try start(writingTo: ends[1]) }
+        close(ends[1])
+        return try follow(try process.get(), ends[0], until: ContinuousClock.now + limit)
+    }
+
+    private func follow(
+        _ process: pid_t, _ descriptor: CInt, until deadline: ContinuousClock.Instant
+    ) throws -> Ending {
+        var output: [UInt8] = []
+        var status: CInt = 0
+        var hasEnded = false
+        var signal: CInt?
+        while !hasEnded, signal == nil, ContinuousClock.now < deadline {
+            var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            poll(&wanted, 1, Self.stepMilliseconds)
+            // An end of its output is no end of the program.
+            if !Self.read(descriptor, into: &output) { usleep(UInt32(Self.stepMilliseconds) * 1000) }
+            hasEnded = waitpid(process, &status, WNOHANG) == process
+            signal = interrupts.arrived()
+        }
+        // What it left in the background as well.
+        kill(-process, SIGKILL)
+        while !hasEnded, waitpid(process, &status, 0) < 0, errno == EINTR {}
+        if let signal { throw Interrupted(signal: signal) }
+        _ = Self.read(descriptor, into: &output)
+        return Ending(status: hasEnded ? status : nil, output: String(decoding: output, as: UTF8.self))
+    }
+
+    private func start(writingTo output: CInt) throws(SystemError) -> pid_t {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
+        posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO)
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        // Where it is ignored (which is inherited) children vanish with their status.
+        Glibc.signal(SIGCHLD, SIG_DFL)
+        // What waits for this process is for the program as usual.
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK))
+        let words = arguments.map { strdup($0) } + [nil]
+        let variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
+        defer { for pointer in words + variables { free(pointer) } }
+        var process: pid_t = 0
+        let failure = posix_spawn(&process, arguments[0], &actions, &attributes, words, variables)
+        guard failure == 0 else { throw SystemError(code: failure, call: "posix_spawn") }
+        return process
+    }
+
+    /// Reads what is there.
+    /// - Returns: false at the end.
+    private static func read(_ descriptor: CInt, into output: inout [UInt8]) -> Bool {
+        var chunk = [UInt8](repeating: 0, count: 8192)
+        while true {
+            let count = Glibc.read(descriptor, &chunk, chunk.count)
+            guard count > 0 else { return count < 0 }
+            output += chunk[..<count]
+            if output.count > longestOutput { output.removeFirst(output.count - longestOutput) }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+/// A program that people run, and how it is asked for something once.
+///
+/// Scripts are for `sh -e`, in an empty directory that is thrown away. `$SITE` is `https://HOST` or
+/// `https://HOST:PORT`, `$HOST` and `$PORT` are its parts. The site has the pages of ``Proxy/TestSite``.
+struct ClientProgram: Sendable {
+    /// As it is called.
+    let name: String
+    /// Where it comes from: a package of Debian, unless it says PyPI.
+    let package: String
+    /// Prints its version; fails where it isn't installed.
+    let version: String
+    /// Asks for something by https; succeeds if the answer came.
+    let call: String
+    /// It sends the name and the password in the proxy's URL, by which the requests of a run are known.
+    var sendsToken = true
+    /// What helps where that fails under `pinproxy exec`; nil: nothing should have to.
+    var remedy: Remedy?
+
+    struct Remedy: Sendable {
+        /// What to set or to write, for people, in Markdown.
+        let text: String
+        /// The call with it; nil: it can't be tried without changing what is the user's.
+        var call: String?
+        /// The proxy's URL has no name and password in it (`pinproxy exec --explain-refusals off`).
+        var takesPlainURL = false
+    }
+
+    /// What every call gets besides the variables of `pinproxy exec`: nothing is kept, asked or coloured.
+    /// - Parameter directory: where it runs.
+    static func environment(in directory: String) -> [String: String] {
+        [
+            "TMPDIR": directory, "XDG_CACHE_HOME": directory + "/cache", "npm_config_cache": directory + "/cache",
+            "npm_config_update_notifier": "false", "DENO_DIR": directory + "/cache", "DENO_NO_UPDATE_CHECK": "1",
+            "UV_CACHE_DIR": directory + "/cache", "PIP_NO_CACHE_DIR": "1", "COMPOSER_CACHE_DIR": "/dev/null",
+            "COMPOSER_ALLOW_SUPERUSER": "1", "GIT_TERMINAL_PROMPT": "0", "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_MAX_ATTEMPTS": "1", "NO_COLOR": "1", "TERM": "dumb", "LC_ALL": "C.UTF-8", "LANGUAGE": "",
+        ]
+    }
+}

@@ -1,0 +1,85 @@
+internal import Glibc
+
+/// What was found about one program.
+struct ClientReport: Codable, Equatable {
+    /// What it shows of a refusal.
+    enum Shown: String, Codable {
+        /// Why.
+        case reason
+        /// That the proxy answered 502.
+        case status
+        case nothing
+    }
+
+    let client: String
+    let version: String
+    /// Nil: it can't be told, as it sends no name and password to the proxy and no request came through.
+    let takesProxy: Bool?
+    let trustsAuthority: Bool?
+    /// The right pin's host was reached, and the wrong pin's wasn't.
+    let works: Bool
+    let shows: Shown
+    /// `pinproxy exec` told why.
+    let execTells: Bool
+    /// What to set, in Markdown; nil: nothing more than `pinproxy exec` does.
+    let set: String?
+    /// With it, it works; nil: that can't be tried here.
+    let worksThen: Bool?
+    /// The line in which it says most about what failed.
+    let said: String
+}
+
+/// One call, and what the proxy saw of it.
+struct ClientCall {
+    let succeeded: Bool
+    let output: String
+    /// Requests to the proxy.
+    let requests: Int
+    /// Within TLS with the proxy.
+    let inside: Int
+    /// The proxy told of a refusal.
+    let isRefused: Bool
+
+    /// The name of the host was looked up.
+    var lookedUp: Bool {
+        let signs = ["Name or service not known", "not resolve", "ENOTFOUND", "getaddrinfo", "NAME_NOT_RESOLVED"]
+        return signs.contains(where: output.contains)
+    }
+
+    var shown: ClientReport.Shown {
+        if output.contains("pinning failure") { return .reason }
+        // Not a part of a port or of a process's number.
+        return output.contains(/(?:^|[^0-9:])502(?:[^0-9]|$)/) || output.contains("Bad Gateway") ? .status : .nothing
+    }
+
+    /// The line that says most.
+    var said: String {
+        let lines = output.split(whereSeparator: \.isNewline).filter { $0.contains { !$0.isWhitespace } }
+        let signs = [
+            /pinning failure/, /(?:^|[^0-9:])502(?:[^0-9]|$)/, /(?i)certificate|resolve|not known|ENOTFOUND/,
+            /(?i)error|fail|can't/,
+        ]
+        let line = signs.lazy.compactMap { sign in lines.last { $0.contains(sign) } }.first ?? lines.last ?? ""
+        return String(line.drop(while: \.isWhitespace)).printable
+    }
+}
+
+extension ClientReport {
+    /// - Parameters:
+    ///   - right, wrong: as it comes, under what `pinproxy exec` sets.
+    ///   - helped: whether it works with the program's remedy; nil: that wasn't tried.
+    init(_ program: ClientProgram, version: String, right: ClientCall, wrong: ClientCall, helped: Bool?) {
+        client = program.name
+        self.version = version
+        works = right.succeeded && !wrong.succeeded
+        let isSeen = right.succeeded || right.requests + wrong.requests > 0
+        // Nobody but the proxy knows the host: a program that looks it up goes round the proxy.
+        takesProxy = isSeen ? true : program.sendsToken || right.lookedUp ? false : nil
+        trustsAuthority = right.succeeded || right.inside > 0 ? true : takesProxy == true ? false : nil
+        shows = wrong.shown
+        execTells = wrong.isRefused
+        set = works ? nil : program.remedy?.text
+        worksThen = works ? nil : helped
+        said = works ? wrong.said : right.succeeded ? wrong.said : right.said
+    }
+}

@@ -1,0 +1,99 @@
+internal import ArgumentParser
+internal import Configuration
+internal import Glibc
+internal import Proxy
+internal import Security
+
+struct Doctor: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Try the programs of this machine through the running proxy, and say what each needs.",
+        discussion: """
+            Each program that is installed asks twice, with the variables that exec sets: pinproxy.test, whose \
+            pin is right, and wrong.pinproxy.test, whose pin is wrong. The proxy answers for both names itself, and \
+            connects to nobody. What you have configured for a program holds; nothing of yours is changed.
+
+            The columns: whether the program takes the proxy, whether it trusts the proxy's authority (- where that \
+            can't be known), and what it shows when it is refused: the reason, the status (502), or nothing.
+
+            Exits 0 if all programs that were found work, 1 otherwise. --json prints a list of objects: client, \
+            version, takes_proxy, trusts_authority, works, shows, exec_tells, set, works_then, said.
+
+            Examples:
+              pinproxy doctor
+              pinproxy doctor curl
+              pinproxy doctor --json
+            """)
+
+    @OptionGroup var options: ConfigurationOptions
+    @Flag(help: "Print JSON.") var json = false
+    @Option(help: ArgumentHelp("How long each call of a program may take.", valueName: "seconds"))
+    var timeout = 30
+    @Argument(help: ArgumentHelp("One program only.", valueName: "client"))
+    var client: String?
+
+    func validate() throws {
+        guard timeout > 0 else { throw ValidationError("--timeout takes a number of seconds, from 1 on") }
+    }
+
+    func run() throws {
+        let programs = try ClientProgram.named(client)
+        let snapshot = try options.load(readsPins: false)
+        let files = StateFiles(directory: snapshot.stateDirectory)
+        _ = try RunningProxy.require(files)
+        try warn(snapshot, files)
+        let examination = try Examination(options, snapshot, patience: .seconds(timeout))
+        defer { examination.end() }
+        do {
+            try tell(try reports(on: programs, examination))
+        } catch let interrupted as BoundedProcess.Interrupted {
+            examination.end()
+            ChildCommand.Ending.signalled(interrupted.signal).imitate()
+        }
+    }
+
+    /// On those that are installed. For people each is told as soon as it is known.
+    private func reports(on programs: [ClientProgram], _ examination: Examination) throws -> [ClientReport] {
+        var reports: [ClientReport] = []
+        if !json { Standard.output(DoctorText.heading) }
+        for program in programs {
+            guard let version = try examination.version(of: program) else { continue }
+            let report = try examination.report(on: program, version: version)
+            reports.append(report)
+            if !json { Standard.output(DoctorText.row(report)) }
+        }
+        return reports
+    }
+
+    private func tell(_ reports: [ClientReport]) throws {
+        if let client, reports.isEmpty {
+            throw CommandFailure("\(client.printable) is not installed here, or not in PATH")
+        }
+        Standard.output(json ? JSONText.of(reports) : DoctorText.rest(reports))
+        if !reports.allSatisfy(\.works) { throw CommandFailure(code: 1) }
+    }
+
+    /// Says before the first call what will go wrong with all of them.
+    private func warn(_ snapshot: Snapshot, _ files: StateFiles) throws {
+        let given = ProxyURL.given(to: snapshot.proxy, inherited: ListenFile(in: snapshot.stateDirectory))
+        let session = ProxySession(files, given: given, explains: true)
+        let environment = try options.clientEnvironment(snapshot, session: session)
+        session.warn(of: "every program", using: environment.proxy, asksForUsers: snapshot.proxy.users != nil)
+        environment.warnIfBypassed()
+        session.finish { _ in }
+    }
+}
+
+extension ClientProgram {
+    /// The program of that name, or else those of that language (`python3`), or that library (`requests`); nil: all.
+    static func named(_ name: String?) throws -> [ClientProgram] {
+        guard let name else { return all }
+        for found in [all.filter { $0.name == name }, all.filter { $0.name.split(separator: ": ").contains(name[...]) }]
+        where !found.isEmpty {
+            return found
+        }
+        throw CommandFailure(
+            code: CommandFailure.usage,
+            message: "\(name.printable) is not a program that pinproxy knows how to call; it knows "
+                + all.map(\.name).joined(separator: ", "))
+    }
+}

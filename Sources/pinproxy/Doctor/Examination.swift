@@ -1,0 +1,98 @@
+internal import Configuration
+internal import EventLoop
+internal import FoundationEssentials
+internal import Glibc
+internal import Proxy
+
+/// Tries programs through the running proxy, against the hosts for which it answers itself.
+struct Examination {
+    /// For a program's version, which some take their time for.
+    private static let shortPatience: Duration = .seconds(15)
+
+    let options: ConfigurationOptions
+    let snapshot: Snapshot
+    /// For one call of a program.
+    private let patience: Duration
+    /// Where everything is written; removed afterwards.
+    private let directory: String
+    private let home: HomeView
+    private let own: [String: String]
+    private let interrupts = Interrupts()
+
+    init(_ options: ConfigurationOptions, _ snapshot: Snapshot, patience: Duration) throws {
+        self.patience = patience
+        self.options = options
+        self.snapshot = snapshot
+        own = ProcessInfo.processInfo.environment
+        var template = Array("\(own["TMPDIR"] ?? "/tmp")/pinproxy-doctor.XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else {
+            throw CommandFailure("no directory can be made in \(own["TMPDIR"] ?? "/tmp"): \(systemReason())")
+        }
+        directory = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+        home = try HomeView(of: own["HOME"], at: directory + "/home")
+    }
+
+    func end() { try? FileManager.default.removeItem(atPath: directory) }
+
+    /// - Returns: its version; nil if it isn't installed.
+    func version(of program: ClientProgram) throws -> String? {
+        let ending = try script(program.version, own, for: Self.shortPatience)
+        guard ending.succeeded else { return nil }
+        return ending.output.firstMatch(of: /\d+(\.\d+)+/).map { String($0.output.0) } ?? ""
+    }
+
+    func report(on program: ClientProgram, version: String) throws -> ClientReport {
+        let (right, wrong) = try both(program.call, takesPlainURL: false)
+        var helped: Bool?
+        if !right.succeeded, let remedy = program.remedy, let call = remedy.call {
+            let (right, wrong) = try both(call, takesPlainURL: remedy.takesPlainURL)
+            helped = right.succeeded && !wrong.succeeded
+        }
+        return ClientReport(program, version: version, right: right, wrong: wrong, helped: helped)
+    }
+
+    private func both(_ call: String, takesPlainURL: Bool) throws -> (right: ClientCall, wrong: ClientCall) {
+        (
+            try self.call(call, for: .right, takesPlainURL: takesPlainURL),
+            try self.call(call, for: .wrong, takesPlainURL: takesPlainURL)
+        )
+    }
+
+    private func call(_ script: String, for host: TestHost, takesPlainURL: Bool) throws -> ClientCall {
+        let given = ProxyURL.given(to: snapshot.proxy, inherited: ListenFile(in: snapshot.stateDirectory))
+        let session = ProxySession(
+            StateFiles(directory: snapshot.stateDirectory), given: given, explains: !takesPlainURL)
+        let variables = try options.clientEnvironment(snapshot, session: session).variables
+        var environment = own
+        environment["SITE"] = "https://\(host.rawValue)"
+        environment["HOST"] = host.rawValue
+        environment["PORT"] = "443"
+        for (name, value) in variables { environment[name] = value }
+        let ending = try self.script(script, environment, for: patience)
+        session.finish { _ in }
+        let account = session.account
+        let late = ending.status == nil ? "it hadn't ended after \(patience)\n" : ""
+        return ClientCall(
+            succeeded: ending.succeeded, output: ending.output + late, requests: account.requests,
+            inside: account.inside, isRefused: !account.refused.isEmpty)
+    }
+
+    /// Runs it in a directory of its own.
+    private func script(
+        _ text: String, _ variables: [String: String], for limit: Duration
+    ) throws -> BoundedProcess.Ending {
+        let place = "\(directory)/call"
+        guard mkdir(place, 0o700) == 0 else { throw CommandFailure("\(place): \(systemReason())") }
+        defer { try? FileManager.default.removeItem(atPath: place) }
+        var environment = variables.merging(ClientProgram.environment(in: place)) { $1 }
+        environment["HOME"] = home.path
+        let shell = BoundedProcess(
+            arguments: ["/bin/sh", "-ec", "cd \"$0\"; \(text)", place], environment: environment,
+            interrupts: interrupts)
+        do {
+            return try shell.run(for: limit)
+        } catch let error as SystemError {
+            throw CommandFailure("/bin/sh can't be run: \(error)")
+        }
+    }
+}

@@ -1,0 +1,29 @@
+import Foundation
+import Testing
+@testable import pinproxy
+
+/// The programs of ``ClientProgram`` as a test finds them: a few that `make test` installs, or with
+/// `PINPROXY_TEST_CLIENTS=all` (`make test-clients`) every one.
+enum InstalledClients {
+    static let areAll = ProcessInfo.processInfo.environment["PINPROXY_TEST_CLIENTS"] == "all"
+
+    private static let quick: Set = [
+        "curl", "wget", "git", "apt", "openssl", "python3: urllib", "python3: http.client", "nodejs", "perl: LWP", "perl: HTTP::Tiny",
+    ]
+    /// What no package brings in the version that is needed.
+    static let unobtainable: Set = ["cargo"]
+
+    static let programs = areAll ? ClientProgram.all : ClientProgram.all.filter { quick.contains($0.name) }
+
+    /// Those of PyPI are in a folder of their own.
+    static func environment(in bed: TestBed) -> [String: String] {
+        let home = ProcessInfo.processInfo.environment["HOME"] ?? "/root"
+        let packages = "\(Documentation.repository)/.build/clients/bin"
+        let path = [areAll ? packages : nil, bed.environment["PATH"], areAll ? "\(home)/.cargo/bin" : nil].compactMap(\.self)
+        return ["PATH": path.joined(separator: ":"), "RUSTUP_HOME": "\(home)/.rustup"]
+    }
+}
+
+extension ClientProgram: CustomTestStringConvertible {
+    var testDescription: String { name }
+}
