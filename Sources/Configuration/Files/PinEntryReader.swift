@@ -47,9 +47,11 @@ struct PinEntryReader {
         let reportURI =
             section.value("report_uri") == nil
             ? defaults.reportURI : section.readOptional("report_uri", Form(read: ReportURI.parse))
+        let showsRefusals = section.read("on_refusal", .word([("status", false), ("page", true)])) ?? false
+        if showsRefusals, action != .intercept { refusePage() }
         let records = section.read("record", .bool) ?? false
         return HostEntry(
-            action: action, policy: policy, tls: tls, reportURI: reportURI, records: records,
+            action: action, policy: policy, tls: tls, reportURI: reportURI, showsRefusals: showsRefusals, records: records,
             rules: rules(action, isPinned: policy.mode != .none), pattern: pattern.description, file: file,
             line: place.line, column: place.column)
     }
@@ -102,7 +104,7 @@ struct PinEntryReader {
         [
             "pinning", "pins", "enforcement", "position", "allow_invalid_certificates", "validates_domain_name",
             "expires", "on_expiry",
-        ] + RequirementsReader.keys + ["report_uri", "record", "client_certificate"]
+        ] + RequirementsReader.keys + ["report_uri", "record", "client_certificate", "on_refusal"]
 
     private func policy() -> SecurityPolicy {
         let written = section.value("pinning")
@@ -171,10 +173,21 @@ struct PinEntryReader {
         }
     }
 
+    private func refusePage() {
+        section.nonNull("on_refusal").map {
+            section.error(
+                $0, "on_refusal: page needs action: intercept: a page can be shown only where the proxy speaks TLS with the client")
+        }
+    }
+
     /// Tunnelled and denied hosts have no policy, and must not look as if they had.
     private func refuseKeys(of action: HostAction) {
         for key in Self.checkingKeys {
             guard let value = section.nonNull(key) else { continue }
+            if key == "on_refusal", action != .deny {
+                if case .scalar("page") = value.content { refusePage() }
+                continue
+            }
             if key == "pinning", case .scalar("none") = value.content { continue }
             if action == .deny {
                 section.warning(value, "\(key) has no effect: the host is denied")

@@ -26,6 +26,8 @@ package final class HostEntry: Sendable {
     package let tls: ClientTLS?
     /// Who is told of pins that don't match.
     package let reportURI: ReportURI?
+    /// A client is told inside its TLS, as by the origin, that the origin is refused (`on_refusal: page`).
+    package let showsRefusals: Bool
     /// The chains seen are recorded, to make pins of them (`record: true`).
     package let records: Bool
     /// How exchanges with the host are made, shaped and judged; nil: nothing is written about it.
@@ -46,12 +48,13 @@ package final class HostEntry: Sendable {
 
     package init(
         action: HostAction, policy: SecurityPolicy, tls: ClientTLS? = nil, reportURI: ReportURI? = nil,
-        records: Bool = false, rules: RuleLayers? = nil, pattern: String, file: String, line: Int, column: Int
+        showsRefusals: Bool = false, records: Bool = false, rules: RuleLayers? = nil, pattern: String, file: String, line: Int, column: Int
     ) {
         self.action = action
         self.policy = policy
         self.tls = tls
         self.reportURI = reportURI
+        self.showsRefusals = showsRefusals
         self.records = records
         self.rules = rules
         self.pattern = pattern
@@ -66,6 +69,7 @@ package final class HostEntry: Sendable {
         self.policy = policy
         tls = other.tls
         reportURI = other.reportURI
+        showsRefusals = other.showsRefusals
         records = other.records
         rules = other.rules
         pattern = other.pattern

@@ -24,8 +24,10 @@ extension ClientConnection {
         switch result {
         case .success(let upstream): promise(route, upstream)
         case .failure(let failure):
+            let error = ProxyError.exchange(.unreachable(failure), route.destination)
+            if route.entry?.showsRefusals == true, failure.isRefusalOfOrigin { return promiseRefusal(error, route) }
             state = .open
-            server.refuseRequest(.exchange(.unreachable(failure), route.destination))
+            server.refuseRequest(error)
         }
     }
 
@@ -37,6 +39,16 @@ extension ClientConnection {
         record.connected(upstream, at: worker.loop.now)
         state = .promised(route, upstream)
         if case .tls = route.target.layer { upstream.hold() }
+        handshakeBegan()
+        server.answer(Self.established, then: .handOver)
+    }
+
+    /// The client is told inside its TLS, where a person in a browser can read it. Nothing that it sends goes anywhere.
+    private func promiseRefusal(_ error: ProxyError, _ route: Route) {
+        worker.reportPage(error, of: route, client: peer)
+        refused(error)
+        refusalInside = error
+        state = .promisedRefusal(route)
         handshakeBegan()
         server.answer(Self.established, then: .handOver)
     }
@@ -53,8 +65,9 @@ extension ClientConnection {
     private static let established = Array("HTTP/1.1 200 Connection established\r\n\r\n".utf8)
 
     func handedOver(by server: HTTP1Server) {
-        guard case .promised(let route, let upstream) = state else { return server.abort() }
         if holdsBack({ [unowned self] in handedOver(by: server) }) { return }
+        if case .promisedRefusal(let route) = state { return beginSecuring(route) }
+        guard case .promised(let route, let upstream) = state else { return server.abort() }
         if !upstream.origin.key.layer.isShared, upstream.origin.isRetired {
             state = .open
             upstream.close()
@@ -124,6 +137,7 @@ extension ClientConnection {
             worker.counters.countClientHandshake(isResumed: server.stream.withTLS { $0.isResumed } ?? false)
             handshakeEnded()
             record.status = 200
+            if let refusalInside { record.failed(refusalInside.cause, errorType: refusalInside.proxyStatusError) }
             worker.session.complete(&record)
             state = .inside(route)
             server.serve()

@@ -18,6 +18,8 @@ final class ClientConnection {
         case connecting(ConnectAttempt)
         /// It is being answered.
         case promised(Route, UpstreamConnection)
+        /// The same with nothing behind it but a refusal, which the client's requests are answered with.
+        case promisedRefusal(Route)
         /// It was answered, and the client's TLS handshake is awaited.
         case awaitingHandshake(Route, Identity)
         /// The client's TLS handshake with a minted leaf.
@@ -53,6 +55,8 @@ final class ClientConnection {
     private var isAwaited = false
     /// An upstream connection for the next request: made for CONNECT, or bound to this client.
     private var kept: UpstreamConnection?
+    /// What every request inside is answered with: the origin was refused (`on_refusal: page`).
+    var refusalInside: ProxyError?
     /// The client's SNI isn't the authority of CONNECT: its first request is answered 421.
     private var misdirectedName: String?
     /// The snapshot that ``isAllowed`` was found by.
@@ -211,6 +215,7 @@ final class ClientConnection {
             return Misdirection(source, view.bytes)
         }
         if let misdirection { return server.refuseRequest(.misdirected(misdirection, connected: connected)) }
+        if let refusalInside { return server.refuseForGood(refusalInside) }
         if hasPassed(route.authority) { return server.refuseRequest(.loop(route.authority.description)) }
         beginExchange(route)
     }
@@ -300,7 +305,7 @@ final class ClientConnection {
     /// Whether a request has begun of which nobody has told yet what became of it.
     private var isUnanswered: Bool {
         switch state {
-        case .authenticating, .connecting, .promised, .awaitingHandshake, .securing: record.ended == nil
+        case .authenticating, .connecting, .promised, .promisedRefusal, .awaitingHandshake, .securing: record.ended == nil
         case .open, .inside, .verifying, .relaying, .closed: false
         }
     }
@@ -332,7 +337,7 @@ final class ClientConnection {
         case .connecting(let attempt): attempt.cancel()
         case .verifying(let verification): verification.cancel()
         case .promised(_, let upstream): worker.giveBack(upstream)
-        case .awaitingHandshake, .securing, .inside, .open, .authenticating, .relaying, .closed: break
+        case .promisedRefusal, .awaitingHandshake, .securing, .inside, .open, .authenticating, .relaying, .closed: break
         }
         if let kept { worker.giveBack(kept) }
         kept = nil
@@ -383,7 +388,11 @@ extension ClientConnection: HTTP1ServerOwner {
         isAwaited = false
     }
 
-    func refused(_ error: ProxyError) { identity.run?.refused(error.report, asking: record.authority) }
+    func refused(_ error: ProxyError) {
+        // Of a refusal that is shown inside it has been told.
+        if refusalInside != nil { return }
+        identity.run?.refused(error.report, asking: record.authority)
+    }
 
     func attemptReport() -> AttemptReport {
         { [worker, exchangeRoute] result in if let exchangeRoute { worker.report(result, of: exchangeRoute) } }
@@ -402,7 +411,7 @@ extension ClientConnection: HTTP1ServerOwner {
             record.failed("the client's TLS handshake took longer than \(timeouts.tlsHandshake)")
         case .authenticating: record.failed("its password was not compared within \(timeouts.idleClient)")
         case .open, .inside: completeHeld("its body was not converted within \(timeouts.idleClient)")
-        case .connecting, .promised, .relaying, .closed: break
+        case .connecting, .promised, .promisedRefusal, .relaying, .closed: break
         }
         server.abort()
     }

@@ -12,7 +12,7 @@ extension ClientConnection {
         case .open, .inside: return server.exchange.summary ?? heldTask ?? endingTask
         case .authenticating: return summary("comparing credentials")
         case .connecting: return summary("connecting")
-        case .promised: return summary("answering CONNECT")
+        case .promised, .promisedRefusal: return summary("answering CONNECT")
         case .awaitingHandshake, .securing: return summary("TLS handshake with the client")
         case .verifying(let tunnel):
             return summary("verifying the tunnel", up: tunnel.bytesUp, down: tunnel.bytesDown)
@@ -88,7 +88,7 @@ extension ClientConnection {
             suspension = .suspended
             tunnel.suspend()
             server.clearDeadline()
-        case .authenticating, .connecting, .promised, .awaitingHandshake, .securing:
+        case .authenticating, .connecting, .promised, .promisedRefusal, .awaitingHandshake, .securing:
             suspension = .suspended
             server.stream.wantsRead = false
             server.clearDeadline()
@@ -112,7 +112,7 @@ extension ClientConnection {
         case .awaitingHandshake, .securing:
             server.setDeadline(afterNanoseconds: worker.snapshot.timeouts.tlsHandshake.nanoseconds)
             server.stream.wantsRead = true
-        case .authenticating, .promised:
+        case .authenticating, .promised, .promisedRefusal:
             server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
             server.stream.wantsRead = true
         case .connecting: server.stream.wantsRead = true
@@ -137,7 +137,7 @@ extension ClientConnection {
             state = .open
             suspension = .none
             server.refuseRequest(.cancelled(by: cause, host: task.host))
-        case .promised, .awaitingHandshake, .securing, .verifying, .relaying, .closed: cut(cause)
+        case .promised, .promisedRefusal, .awaitingHandshake, .securing, .verifying, .relaying, .closed: cut(cause)
         }
     }
 }

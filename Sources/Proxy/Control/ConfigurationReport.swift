@@ -30,6 +30,7 @@ struct ConfigurationReport: Encodable {
         let clientCertificate: String?
         let reportURI: String?
         let record: Bool
+        let onRefusal: String?
         let rules: [String]
         /// The switches that take protection away, in words.
         let insecure: [String]
@@ -128,6 +129,7 @@ extension ConfigurationReport.Entry {
         clientCertificate = entry.tls?.identity?.leaf.subject
         reportURI = entry.reportURI?.description
         record = entry.records
+        onRefusal = entry.showsRefusals ? "page" : nil
         rules = ConfigurationReport.rules(entry.rules)
         insecure = policy.unsafeSwitches.map(\.description)
     }

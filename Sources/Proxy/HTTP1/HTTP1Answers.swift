@@ -18,6 +18,12 @@ extension HTTP1Server {
         refuse(error, method: head.method, keepsConnection: keeps)
     }
 
+    /// The same, and the end of the connection.
+    func refuseForGood(_ error: ProxyError) {
+        complete(with: error)
+        refuse(error, method: head.method, keepsConnection: false)
+    }
+
     /// Answers what can't be understood, or isn't whole, with an error.
     func refuse(_ error: ProxyError) {
         prefersHTML = false

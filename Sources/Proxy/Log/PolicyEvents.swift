@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import HTTPWire
 import Logging
 import Security
@@ -56,6 +57,14 @@ extension WorkerContext {
     /// A tunnel's origin that the policy can't even judge.
     func reportDistrust(_ cause: String, of route: Route, check: TunnelVerdict.Check) {
         log(.warning, "trust.failure", fields(route, check, ["cause": "\(cause)"]))
+    }
+
+    /// A client is shown a page in the place of a failed connection.
+    func reportPage(_ error: ProxyError, of route: Route, client: SocketAddress) {
+        let effect = "the client's TLS is finished with a certificate of the local authority, to show a page with the reason"
+        log(
+            .warning, "refusal.page",
+            fields(route, nil, ["cause": "\(error.cause)", "client": "\(client)", "effect": "\(effect)"]))
     }
 
     private func warn(_ event: Logger.Message, _ refusal: Refusal, _ route: Route, _ check: TunnelVerdict.Check?) {

@@ -26,11 +26,15 @@ struct ResponseText {
 
     mutating func add(_ name: String, _ value: String) { text += "\(name): \(value)\r\n" }
 
+    /// Nothing but its own style; it is of no site's origin (sandbox), and in no other page.
+    private static let strictPolicy =
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox"
+
     /// The fields of every answer of the proxy's own: it must neither be kept in a cache nor run anything that it
     /// doesn't bring itself.
     /// - Parameter policy: what it may load and run.
     mutating func addBody(
-        type: String, count: Int, keepAlive: Bool, policy: String = "default-src 'none'; style-src 'unsafe-inline'"
+        type: String, count: Int, keepAlive: Bool, policy: String = Self.strictPolicy
     ) {
         add("Content-Type", type)
         add("Content-Length", "\(count)")

@@ -66,6 +66,15 @@ extension UpstreamFailure {
         }
     }
 
+    /// The origin was reached, and isn't the one that it should be, or doesn't speak TLS as it must.
+    var isRefusalOfOrigin: Bool {
+        switch self {
+        case .refused, .tls, .clientCertificate: true
+        case .unresolved, .noDescriptors, .blocked, .itself, .unreachable, .timedOut, .parentRefused, .parentFailed, .noNetwork,
+            .cellularForbidden, .local: false
+        }
+    }
+
     /// What a client should wait for the network to return.
     private static let retrySeconds = 5
 

@@ -39,8 +39,12 @@ extension Account {
             let pattern: String
             let file: String
             let line: Int
+            let onRefusal: String?
 
-            init(_ entry: HostEntry) { (pattern, file, line) = (entry.pattern, entry.file, entry.line) }
+            init(_ entry: HostEntry) {
+                (pattern, file, line) = (entry.pattern, entry.file, entry.line)
+                onRefusal = entry.showsRefusals ? "page" : nil
+            }
         }
         struct ClientCertificate: Encodable {
             let acceptableIssuers: [String]

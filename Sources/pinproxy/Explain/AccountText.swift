@@ -13,6 +13,9 @@ extension Account {
         var lines = [row("host", "\(decision.host)\(alphabet)"), row("entry", deciding)]
         lines += others.map { row("", "\($0.location): \($0.pattern) matches too, less specific") }
         lines.append(row("action", "\(decision.action.rawValue): \(meaning)"))
+        if decision.entry?.showsRefusals == true {
+            lines.append(row("refusal", "page: where the server is refused, the client is shown why inside its TLS (on_refusal)"))
+        }
         if let request = rules.decidingLine { lines.append(row("request", request)) }
         if let connection {
             let tls = [connection.version?.description, connection.cipher].compactMap(\.self).joined(separator: " ")

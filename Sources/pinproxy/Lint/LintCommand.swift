@@ -40,6 +40,8 @@ struct LintCommand: ParsableCommand {
               can-be-enforced      a report-only entry with 100 matches in a row over
                                    7 days or more, or such a rule with 100 responses,
                                    none of them reported (note)
+              refusal-page         refusals are shown as pages, which programs other than
+                                   browsers take for the origin's answers (note)
               not-checked          a host that could not be checked (note)
               history              counts that can't be read (note)
 

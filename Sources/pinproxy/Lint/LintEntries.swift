@@ -13,6 +13,7 @@ struct LintEntries {
         let suffixes = entries.compactMap(publicSuffix)
         let known = Set(suffixes.map(\.message))
         return warnings(without: known) + suffixes + entries.compactMap { noBackup($0.value) }
+            + entries.compactMap { refusalPage($0.value) }
             + LintShadows(entries).findings() + expiring()
     }
 
@@ -40,6 +41,14 @@ struct LintEntries {
         return LintFinding(
             .publicSuffix, at: entry.value.place, entry: entry.value.pattern, "match: \(warning)",
             fix: "write an entry for each domain that is meant")
+    }
+
+    private func refusalPage(_ entry: HostEntry) -> LintFinding? {
+        guard entry.showsRefusals else { return nil }
+        return LintFinding(
+            .refusalPage, .note, of: entry,
+            "on_refusal is page: programs other than browsers get an HTTP error (502) within TLS, where they would see a failed connection",
+            fix: "leave it if people reach the host with browsers; else remove it")
     }
 
     // MARK: Pins

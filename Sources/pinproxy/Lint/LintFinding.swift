@@ -22,6 +22,7 @@ struct LintFinding: Hashable {
         case unusedRule = "unused-rule"
         case refusedResponses = "refused-responses"
         case canBeEnforced = "can-be-enforced"
+        case refusalPage = "refusal-page"
         case notChecked = "not-checked"
         case history
     }
