@@ -49,6 +49,7 @@ let package = Package(
         library("CPSL", pkgConfig: "libpsl", package: "libpsl-dev"),
         library("CMNL", pkgConfig: "libmnl", package: "libmnl-dev"),
         library("CYAML", pkgConfig: "yaml-0.1", package: "libyaml-dev"),
+        // Those that decode documents and images are loaded at first use: of these lines only the headers count.
         library("CXML2", pkgConfig: "libxml-2.0", package: "libxml2-dev"),
         library("CZlib", pkgConfig: "zlib", package: "zlib1g-dev"),
         library("CBrotli", pkgConfig: "libbrotlidec", package: "libbrotli-dev"),

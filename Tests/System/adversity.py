@@ -133,6 +133,36 @@ def twenty_descriptors_are_too_few_and_that_is_said(machine):
 
 
 @case
+def a_decoder_that_is_missing_is_named(machine):
+    """What is judged with it is refused; all else goes on."""
+    decoders = {
+        "libxml2.so.2": ("xml", "application/xml", "<a/>", "libxml2"),
+        "libpng16.so.16": ("image", "image/png", "\\211PNG\\r\\n\\032\\n", "libpng16-16"),
+        "libturbojpeg.so.0": ("image", "image/jpeg", "\\377\\330\\377", "libturbojpeg0"),
+        "libgif.so.7": ("image", "image/gif", "GIF89a", "libgif7"),
+        "libwebpdemux.so.2": ("image", "image/webp", "RIFF\\0\\0\\0\\0WEBPVP8 ", "libwebpdemux2"),
+        "libtiff.so.6": ("image", "image/tiff", "II*\\0more", "libtiff6"),
+        "libavif.so.15": ("image", "image/avif", "\\0\\0\\0\\034ftypavif\\0\\0\\0\\0more", "libavif15"),
+    }
+    pins(machine, "hosts:\n  - match: origin.test\n    rules:\n" + "".join(
+        f"      - path: /{name}\n        response: {{serializer: {name}}}\n" for name in ("xml", "image")))
+    try:
+        for library, (serializer, kind, body, package) in decoders.items():
+            machine(f"mkdir /root/away && mv /usr/lib/*/{library}* /root/away", check=True)
+            try:
+                machine("systemctl restart pinproxy", check=True)
+                served(machine)
+                machine(f"printf 'HTTP/1.1 200 OK\\r\\nContent-Type: {kind}\\r\\n\\r\\n{body}' > /root/answer", check=True)
+                judged = machine(f"pinproxy explain origin.test --path /{serializer} --response /root/answer")
+                equal(judged.returncode, 1, judged.stdout)
+                contains(judged.stdout, f"can't be judged: {library} is not installed (Debian package {package})")
+            finally:
+                machine("mv /root/away/* /usr/lib/$(uname -m)-linux-gnu && rmdir /root/away", check=True)
+    finally:
+        pins(machine, "hosts: []\n")
+
+
+@case
 def no_journal_is_no_hindrance(machine):
     journal = "systemd-journald.socket systemd-journald-dev-log.socket systemd-journald-audit.socket systemd-journald.service"
     machine(f"systemctl stop pinproxy; systemctl stop {journal}; rm -f /run/systemd/journal/socket", check=True)

@@ -1,13 +1,25 @@
 internal import CGIF
+internal import Glibc
 
-/// giflib, line by line: no frame is held.
+/// giflib, line by line: no frame is held. It is loaded with the first image.
 enum GIFImage {
+    /// Nil if the library isn't there.
+    private static let library: shim_gif? = {
+        var functions = shim_gif()
+        guard let handle = dlopen(SHIM_GIF_FILE, RTLD_NOW | RTLD_LOCAL), shim_gif_load(handle, &functions) else { return nil }
+        return functions
+    }()
+
     /// Where giflib reads.
     private final class Reader {
         let bytes: [UInt8]
+        let library: shim_gif
         var at = 0
 
-        init(_ bytes: [UInt8]) { self.bytes = bytes }
+        init(_ bytes: [UInt8], _ library: shim_gif) {
+            self.bytes = bytes
+            self.library = library
+        }
 
         func read(_ count: Int, into target: UnsafeMutablePointer<UInt8>) -> Int {
             let taken = min(count, bytes.count - at)
@@ -18,28 +30,29 @@ enum GIFImage {
     }
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
-        let reader = Reader(body)
-        return try decode(reader, limits)
+        guard let library else { throw ImageDefect("can't be judged: \(SHIM_GIF_FILE) is not installed (Debian package libgif7)") }
+        return try decode(Reader(body, library), limits)
     }
 
     private static func decode(_ reader: Reader, _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
+        let library = reader.library
         var code: Int32 = 0
         let user = Unmanaged.passRetained(reader)
         defer { user.release() }
-        let file = DGifOpen(
+        let file = library.open(
             user.toOpaque(),
             { file, target, count in
                 guard let file, let target, let user = file.pointee.UserData else { return 0 }
                 return Int32(Unmanaged<Reader>.fromOpaque(user).takeUnretainedValue().read(Int(count), into: target))
             }, &code)
         guard let file else { throw defect(code, reader) }
-        defer { DGifCloseFile(file, nil) }
+        defer { _ = library.closeFile(file, nil) }
 
         var budget = ImageBudget(limits)
         var frames = 0
         while true {
             var kind = UNDEFINED_RECORD_TYPE
-            try check(DGifGetRecordType(file, &kind), file, reader)
+            try check(library.getRecordType(file, &kind), file, reader)
             switch kind {
             case IMAGE_DESC_RECORD_TYPE:
                 try frame(file, reader, &budget)
@@ -47,8 +60,8 @@ enum GIFImage {
             case EXTENSION_RECORD_TYPE:
                 var label: Int32 = 0
                 var block: UnsafeMutablePointer<GifByteType>?
-                try check(DGifGetExtension(file, &label, &block), file, reader)
-                while block != nil { try check(DGifGetExtensionNext(file, &block), file, reader) }
+                try check(library.getExtension(file, &label, &block), file, reader)
+                while block != nil { try check(library.getExtensionNext(file, &block), file, reader) }
             case TERMINATE_RECORD_TYPE:
                 guard frames > 0 else { throw ImageDefect("it has no frame") }
                 return ImageSummary(
@@ -61,13 +74,13 @@ enum GIFImage {
     private static func frame(
         _ file: UnsafeMutablePointer<GifFileType>, _ reader: Reader, _ budget: inout ImageBudget
     ) throws(ImageDefect) {
-        try check(DGifGetImageDesc(file), file, reader)
+        try check(reader.library.getImageDesc(file), file, reader)
         let (width, height) = (Int(file.pointee.Image.Width), Int(file.pointee.Image.Height))
         try budget.take(width: width, height: height, bytesPerPixel: 1)
         let line = UnsafeMutablePointer<GifPixelType>.allocate(capacity: width)
         defer { line.deallocate() }
         // Interlaced lines come in another order, each as long.
-        for _ in 0..<height { try check(DGifGetLine(file, line, Int32(width)), file, reader) }
+        for _ in 0..<height { try check(reader.library.getLine(file, line, Int32(width)), file, reader) }
     }
 
     private static func check(_ result: Int32, _ file: UnsafeMutablePointer<GifFileType>, _ reader: Reader) throws(ImageDefect) {
@@ -77,7 +90,7 @@ enum GIFImage {
 
     private static func defect(_ code: Int32, _ reader: Reader) -> ImageDefect {
         guard reader.at < reader.bytes.count else { return .truncated }
-        let message = GifErrorString(code).map { String(cString: $0) } ?? "damaged"
+        let message = reader.library.errorString(code).map { String(cString: $0) } ?? "damaged"
         return ImageDefect("\(ShownBytes.line(message)), before byte \(reader.at)")
     }
 }

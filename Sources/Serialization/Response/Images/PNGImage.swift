@@ -1,15 +1,24 @@
 internal import CPNG
+internal import Glibc
 
-/// libpng's simplified interface, which reports errors without longjmp.
+/// libpng's simplified interface, which reports errors without longjmp. It is loaded with the first image.
 enum PNGImage {
+    /// Nil if the library isn't there.
+    private static let library: shim_png? = {
+        var functions = shim_png()
+        guard let handle = dlopen(SHIM_PNG_FILE, RTLD_NOW | RTLD_LOCAL), shim_png_load(handle, &functions) else { return nil }
+        return functions
+    }()
+
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
+        guard let library else { throw ImageDefect("can't be judged: \(SHIM_PNG_FILE) is not installed (Debian package libpng16-16)") }
         try checkChunks(body)
         var image = png_image()
         image.version = png_uint_32(PNG_IMAGE_VERSION)
-        defer { png_image_free(&image) }
+        defer { library.free(&image) }
         // The body's memory has to stay where it is from the first call to the last.
         let result = body.withUnsafeBytes { bytes -> Result<ImageSummary, ImageDefect> in
-            guard png_image_begin_read_from_memory(&image, bytes.baseAddress, bytes.count) != 0 else { return .failure(defect(image)) }
+            guard library.beginReadFromMemory(&image, bytes.baseAddress, bytes.count) != 0 else { return .failure(defect(image)) }
             let (width, height) = (Int(image.width), Int(image.height))
             var budget = ImageBudget(limits)
             do throws(ImageDefect) {
@@ -22,7 +31,7 @@ enum PNGImage {
             let pixels = UnsafeMutableRawPointer.allocate(byteCount: width * height, alignment: 1)
             defer { pixels.deallocate() }
             var background = png_color(red: 0, green: 0, blue: 0)
-            guard png_image_finish_read(&image, &background, pixels, png_int_32(width), nil) != 0 else { return .failure(defect(image)) }
+            guard library.finishRead(&image, &background, pixels, png_int_32(width), nil) != 0 else { return .failure(defect(image)) }
             return .success(ImageSummary(format: .png, width: width, height: height, frames: 1))
         }
         return try result.get()

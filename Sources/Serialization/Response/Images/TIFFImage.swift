@@ -1,9 +1,21 @@
 internal import CTIFF
 internal import Glibc
 
-/// libtiff: every page, strip by strip or tile by tile.
-enum TIFFImage {
+/// libtiff: every page, strip by strip or tile by tile. It is loaded with the first image.
+struct TIFFImage {
     private static let mostPages = 1_000
+
+    private let library: shim_tiff
+    private let tiff: OpaquePointer
+    private let file: File
+    private let limits: ImageLimits
+
+    /// Nil if the library isn't there.
+    private static let library: shim_tiff? = {
+        var functions = shim_tiff()
+        guard let handle = dlopen(SHIM_TIFF_FILE, RTLD_NOW | RTLD_LOCAL), shim_tiff_load(handle, &functions) else { return nil }
+        return functions
+    }()
 
     /// The file in memory, and what libtiff says of it.
     private final class File {
@@ -12,6 +24,8 @@ enum TIFFImage {
         var error: String?
 
         init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+        var defect: ImageDefect { ImageDefect(error.map(ShownBytes.line) ?? "damaged") }
 
         static func of(_ handle: thandle_t?) -> File? { handle.map { Unmanaged<File>.fromOpaque($0).takeUnretainedValue() } }
 
@@ -25,13 +39,14 @@ enum TIFFImage {
     }
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
+        guard let library else { throw ImageDefect("can't be judged: \(SHIM_TIFF_FILE) is not installed (Debian package libtiff6)") }
         let file = File(body)
         let handle = Unmanaged.passRetained(file)
         defer { handle.release() }
-        guard let options = TIFFOpenOptionsAlloc() else { throw ImageDefect("no memory for a decoder") }
-        defer { TIFFOpenOptionsFree(options) }
-        TIFFOpenOptionsSetMaxSingleMemAlloc(options, tmsize_t(limits.memory))
-        TIFFOpenOptionsSetErrorHandlerExtR(
+        guard let options = library.openOptionsAlloc() else { throw ImageDefect("no memory for a decoder") }
+        defer { library.openOptionsFree(options) }
+        library.openOptionsSetMaxSingleMemAlloc(options, tmsize_t(limits.memory))
+        library.openOptionsSetErrorHandlerExtR(
             options,
             { _, handle, _, format, arguments in
                 if let file = File.of(handle), file.error == nil, let format, let arguments {
@@ -42,15 +57,15 @@ enum TIFFImage {
                 return 1
             }, handle.toOpaque())
         // Unknown tags and the like; a handler of its own, so that nothing is printed.
-        TIFFOpenOptionsSetWarningHandlerExtR(options, { _, _, _, _, _ in 1 }, nil)
-        guard let tiff = open(handle.toOpaque(), options) else { throw defect(file) }
-        defer { TIFFClose(tiff) }
-        return try pages(tiff, file, limits)
+        library.openOptionsSetWarningHandlerExtR(options, { _, _, _, _, _ in 1 }, nil)
+        guard let tiff = open(handle.toOpaque(), options, library) else { throw file.defect }
+        defer { library.close(tiff) }
+        return try TIFFImage(library: library, tiff: tiff, file: file, limits: limits).pages()
     }
 
     /// "m": what isn't a file can't be mapped.
-    private static func open(_ handle: thandle_t, _ options: OpaquePointer) -> OpaquePointer? {
-        TIFFClientOpenExt(
+    private static func open(_ handle: thandle_t, _ options: OpaquePointer, _ library: shim_tiff) -> OpaquePointer? {
+        library.clientOpenExt(
             "body", "rm", handle,
             { handle, target, count in
                 guard let file = File.of(handle), let target else { return 0 }
@@ -70,47 +85,46 @@ enum TIFFImage {
             { _, _, _ in 0 }, { _, _, _ in }, options)
     }
 
-    private static func pages(_ tiff: OpaquePointer, _ file: File, _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
+    private func pages() throws(ImageDefect) -> ImageSummary {
         var budget = ImageBudget(limits)
         var first: (width: Int, height: Int)?
         var count = 0
         repeat {
-            guard count < mostPages else { throw ImageDefect("more than \(mostPages) pages") }
-            let page = (width: Int(field(tiff, TIFFTAG_IMAGEWIDTH) as UInt32), height: Int(field(tiff, TIFFTAG_IMAGELENGTH) as UInt32))
-            let samples = Int(max(field(tiff, TIFFTAG_SAMPLESPERPIXEL) as UInt16, 1))
-            let bits = Int(max(field(tiff, TIFFTAG_BITSPERSAMPLE) as UInt16, 1))
+            guard count < Self.mostPages else { throw ImageDefect("more than \(Self.mostPages) pages") }
+            let page = (width: Int(field(TIFFTAG_IMAGEWIDTH) as UInt32), height: Int(field(TIFFTAG_IMAGELENGTH) as UInt32))
+            let samples = Int(max(field(TIFFTAG_SAMPLESPERPIXEL) as UInt16, 1))
+            let bits = Int(max(field(TIFFTAG_BITSPERSAMPLE) as UInt16, 1))
             try budget.take(width: page.width, height: page.height, bytesPerPixel: (samples * bits + 7) / 8)
-            try decodePage(tiff, file, limits)
+            try decodePage()
             first = first ?? page
             count += 1
-        } while TIFFReadDirectory(tiff) != 0
-        guard file.error == nil, let first else { throw defect(file) }
+        } while library.readDirectory(tiff) != 0
+        guard file.error == nil, let first else { throw file.defect }
         return ImageSummary(format: .tiff, width: first.width, height: first.height, frames: count)
     }
 
-    private static func decodePage(_ tiff: OpaquePointer, _ file: File, _ limits: ImageLimits) throws(ImageDefect) {
-        let isTiled = TIFFIsTiled(tiff) != 0
-        let size = Int(isTiled ? TIFFTileSize(tiff) : TIFFStripSize(tiff))
-        let count = isTiled ? TIFFNumberOfTiles(tiff) : TIFFNumberOfStrips(tiff)
-        guard size > 0, size <= limits.memory, Int(count) <= file.bytes.count, count > 0 else { throw defect(file) }
+    private func decodePage() throws(ImageDefect) {
+        let isTiled = library.isTiled(tiff) != 0
+        let size = Int(isTiled ? library.tileSize(tiff) : library.stripSize(tiff))
+        let count = isTiled ? library.numberOfTiles(tiff) : library.numberOfStrips(tiff)
+        guard size > 0, size <= limits.memory, Int(count) <= file.bytes.count, count > 0 else { throw file.defect }
         let target = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: 16)
         defer { target.deallocate() }
         for index in 0..<count {
             let read =
                 isTiled
-                ? TIFFReadEncodedTile(tiff, index, target, tmsize_t(size)) : TIFFReadEncodedStrip(tiff, index, target, tmsize_t(size))
-            guard read >= 0, file.error == nil else { throw defect(file) }
+                ? library.readEncodedTile(tiff, index, target, tmsize_t(size))
+                : library.readEncodedStrip(tiff, index, target, tmsize_t(size))
+            guard read >= 0, file.error == nil else { throw file.defect }
         }
     }
 
     /// The value of a field with a default; 0 if there is none.
-    private static func field<Value: FixedWidthInteger>(_ tiff: OpaquePointer, _ tag: Int32) -> Value {
+    private func field<Value: FixedWidthInteger>(_ tag: Int32) -> Value {
         var value: Value = 0
         withUnsafeMutablePointer(to: &value) { pointer in
-            _ = withVaList([pointer]) { TIFFVGetFieldDefaulted(tiff, UInt32(tag), $0) }
+            _ = withVaList([pointer]) { library.vGetFieldDefaulted(tiff, UInt32(tag), $0) }
         }
         return value
     }
-
-    private static func defect(_ file: File) -> ImageDefect { ImageDefect(file.error.map(ShownBytes.line) ?? "damaged") }
 }

@@ -1,7 +1,15 @@
 internal import CWebP
+internal import Glibc
 
-/// libwebp: a still image, or each frame of an animation.
+/// libwebp: a still image, or each frame of an animation. It is loaded with the first image.
 enum WebPImage {
+    /// Nil if the library isn't there.
+    private static let library: shim_webp? = {
+        var functions = shim_webp()
+        guard let handle = dlopen(SHIM_WEBP_FILE, RTLD_NOW | RTLD_LOCAL), shim_webp_load(handle, &functions) else { return nil }
+        return functions
+    }()
+
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
         let result = body.withUnsafeBufferPointer { bytes -> Result<ImageSummary, ImageDefect> in
             do throws(ImageDefect) { return .success(try decode(bytes, limits)) } catch { return .failure(error) }
@@ -10,33 +18,34 @@ enum WebPImage {
     }
 
     private static func decode(_ bytes: UnsafeBufferPointer<UInt8>, _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
+        guard var library else { throw ImageDefect("can't be judged: \(SHIM_WEBP_FILE) is not installed (Debian package libwebpdemux2)") }
         var data = WebPData(bytes: bytes.baseAddress, size: bytes.count)
-        guard let container = WebPDemux(&data) else { throw ImageDefect("its parts are damaged or cut off") }
-        defer { WebPDemuxDelete(container) }
+        guard let container = shim_webp_demux(&library, &data) else { throw ImageDefect("its parts are damaged or cut off") }
+        defer { library.demuxDelete(container) }
         var budget = ImageBudget(limits)
         var frame = WebPIterator()
-        guard WebPDemuxGetFrame(container, 1, &frame) != 0 else { throw ImageDefect("it has no frame") }
-        defer { WebPDemuxReleaseIterator(&frame) }
+        guard library.demuxGetFrame(container, 1, &frame) != 0 else { throw ImageDefect("it has no frame") }
+        defer { library.demuxReleaseIterator(&frame) }
         var frames = 0
         repeat {
             guard frame.complete != 0 else { throw .truncated }
-            try decode(frame.fragment, &budget)
+            try decode(frame.fragment, &library, &budget)
             frames += 1
-        } while WebPDemuxNextFrame(&frame) != 0
+        } while library.demuxNextFrame(&frame) != 0
         return ImageSummary(
-            format: .webp, width: Int(WebPDemuxGetI(container, WEBP_FF_CANVAS_WIDTH)),
-            height: Int(WebPDemuxGetI(container, WEBP_FF_CANVAS_HEIGHT)), frames: frames)
+            format: .webp, width: Int(library.demuxGetI(container, WEBP_FF_CANVAS_WIDTH)),
+            height: Int(library.demuxGetI(container, WEBP_FF_CANVAS_HEIGHT)), frames: frames)
     }
 
-    private static func decode(_ fragment: WebPData, _ budget: inout ImageBudget) throws(ImageDefect) {
+    private static func decode(_ fragment: WebPData, _ library: inout shim_webp, _ budget: inout ImageBudget) throws(ImageDefect) {
         var config = WebPDecoderConfig()
-        guard WebPInitDecoderConfig(&config) != 0 else { throw ImageDefect("another version of libwebp is installed") }
-        try check(WebPGetFeatures(fragment.bytes, fragment.size, &config.input))
+        guard shim_webp_init(&library, &config) != 0 else { throw ImageDefect("another version of libwebp is installed") }
+        try check(shim_webp_features(&library, fragment.bytes, fragment.size, &config.input))
         // What comes out, and as much again for a lossless image within the decoder.
         try budget.take(width: Int(config.input.width), height: Int(config.input.height), bytesPerPixel: 8)
         config.output.colorspace = MODE_RGBA
-        defer { WebPFreeDecBuffer(&config.output) }
-        try check(WebPDecode(fragment.bytes, fragment.size, &config))
+        defer { library.freeDecBuffer(&config.output) }
+        try check(library.decode(fragment.bytes, fragment.size, &config))
     }
 
     private static func check(_ status: VP8StatusCode) throws(ImageDefect) {

@@ -1,11 +1,14 @@
 internal import CXML2
+internal import Glibc
 
-/// libxml2 as a judge: it reads a document to its end and builds no tree.
+/// libxml2 as a judge: it reads a document to its end and builds no tree. It is loaded with the first document.
 enum XMLWellFormedness {
-    /// Once for the process; libxml2 wants it before threads use it.
-    private static let isReady: Bool = {
-        xmlInitParser()
-        return true
+    /// Nil if the library isn't there. Initialised once for the process; libxml2 wants it before threads use it.
+    private static let library: shim_xml? = {
+        var functions = shim_xml()
+        guard let handle = dlopen(SHIM_XML_FILE, RTLD_NOW | RTLD_LOCAL), shim_xml_load(handle, &functions) else { return nil }
+        functions.initParser()
+        return functions
     }()
 
     /// What is noted while a document is read.
@@ -15,8 +18,12 @@ enum XMLWellFormedness {
         /// Bytes of replacement text that references may still amount to. libxml2 has a bound of its own, which
         /// parameter entities get round.
         private var allowance: Int
+        let library: shim_xml
 
-        init(length: Int) { allowance = max(1 << 20, 10 * length) }
+        init(length: Int, library: shim_xml) {
+            allowance = max(1 << 20, 10 * length)
+            self.library = library
+        }
 
         func keep(_ error: xmlError) {
             let message = error.message.map { String(cString: $0) } ?? "error \(error.code)"
@@ -37,7 +44,7 @@ enum XMLWellFormedness {
             guard allowance < 0 else { return entity }
             let input = context.pointee.input
             keep("its entities expand too much, as in a bomb", line: input?.pointee.line ?? 0, column: input?.pointee.col ?? 0)
-            xmlStopParser(context)
+            library.stopParser(context)
             return nil
         }
 
@@ -47,8 +54,9 @@ enum XMLWellFormedness {
     }
 
     static func check(_ body: [UInt8]) throws(BodyDefect) {
-        guard isReady, body.count <= Int32.max else { throw BodyDefect("longer than 2 GiB") }
-        let reading = Reading(length: body.count)
+        guard let library else { throw BodyDefect("can't be judged: \(SHIM_XML_FILE) is not installed (Debian package libxml2)") }
+        guard body.count <= Int32.max else { throw BodyDefect("longer than 2 GiB") }
+        let reading = Reading(length: body.count, library: library)
         let isWellFormed = withExtendedLifetime(reading) {
             withErrors(to: reading) { body.withUnsafeBytes { parse($0, reading) } }
         }
@@ -57,25 +65,28 @@ enum XMLWellFormedness {
     }
 
     private static func parse(_ body: UnsafeRawBufferPointer, _ reading: Reading) -> Bool {
-        guard let context = xmlCreateMemoryParserCtxt(body.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(body.count))
-        else { return false }
+        let library = reading.library
+        let text = body.baseAddress?.assumingMemoryBound(to: CChar.self)
+        guard let context = library.createMemoryParserCtxt(text, Int32(body.count)) else { return false }
         defer {
-            if let document = context.pointee.myDoc { xmlFreeDoc(document) }
-            xmlFreeParserCtxt(context)
+            if let document = context.pointee.myDoc { library.freeDoc(document) }
+            library.freeParserCtxt(context)
         }
         // No option that loads a DTD or an entity, none that lifts a limit (XML_PARSE_HUGE).
-        xmlCtxtUseOptions(context, Int32(XML_PARSE_NONET.rawValue | XML_PARSE_COMPACT.rawValue))
+        _ = library.ctxtUseOptions(context, Int32(XML_PARSE_NONET.rawValue | XML_PARSE_COMPACT.rawValue))
         keepNothing(context.pointee.sax)
         context.pointee._private = Unmanaged.passUnretained(reading).toOpaque()
         context.pointee.sax.pointee.getEntity = { pointer, name in
             guard let context = pointer?.assumingMemoryBound(to: xmlParserCtxt.self) else { return nil }
-            return Reading.of(context)?.allow(xmlSAX2GetEntity(context, name), in: context)
+            guard let reading = Reading.of(context) else { return nil }
+            return reading.allow(reading.library.sax2GetEntity(context, name), in: context)
         }
         context.pointee.sax.pointee.getParameterEntity = { pointer, name in
             guard let context = pointer?.assumingMemoryBound(to: xmlParserCtxt.self) else { return nil }
-            return Reading.of(context)?.allow(xmlSAX2GetParameterEntity(context, name), in: context)
+            guard let reading = Reading.of(context) else { return nil }
+            return reading.allow(reading.library.sax2GetParameterEntity(context, name), in: context)
         }
-        xmlParseDocument(context)
+        _ = library.parseDocument(context)
         return context.pointee.wellFormed == 1
     }
 
@@ -104,10 +115,11 @@ enum XMLWellFormedness {
     /// Errors go through the thread's handler; without one, some would go to standard error. That of the program,
     /// if it has one, is put back.
     private static func withErrors(to reading: Reading, _ body: () -> Bool) -> Bool {
-        let handler = __xmlStructuredError().pointee
-        let context = __xmlStructuredErrorContext().pointee
-        defer { xmlSetStructuredErrorFunc(context, handler) }
-        xmlSetStructuredErrorFunc(Unmanaged.passUnretained(reading).toOpaque()) { context, error in
+        let library = reading.library
+        let handler = library.structuredError()?.pointee
+        let context = library.structuredErrorContext()?.pointee
+        defer { library.setStructuredErrorFunc(context, handler) }
+        library.setStructuredErrorFunc(Unmanaged.passUnretained(reading).toOpaque()) { context, error in
             guard let context, let error, error.pointee.level == XML_ERR_FATAL else { return }
             Unmanaged<Reading>.fromOpaque(context).takeUnretainedValue().keep(error.pointee)
         }
