@@ -20,6 +20,9 @@ package struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The process, or the whole machine, has no file descriptor left (EMFILE, ENFILE).
     package var isLackOfDescriptors: Bool { code == EMFILE || code == ENFILE }
 
+    /// The process, its user or its control group has as many threads as it may have.
+    package var isLackOfThreads: Bool { code == EAGAIN && call == "pthread_create" }
+
     /// The system has no route to the address (ENETUNREACH).
     package var isLackOfRoute: Bool { code == ENETUNREACH }
 

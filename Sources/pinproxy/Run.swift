@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Configuration
+internal import EventLoop
 internal import Glibc
 internal import Logging
 internal import Proxy
@@ -40,8 +41,13 @@ struct Run: ParsableCommand {
             throw CommandFailure(
                 "log.format is journald in \(file), but there is no journal (/run/systemd/journal/socket): write auto")
         }
-        let output = LogOutput.standardError(
-            snapshot.log, journal: journal, isJournalUsual: journal != nil && SystemJournal.isStandardError)
+        let output: LogOutput
+        do {
+            output = try .standardError(
+                snapshot.log, journal: journal, isJournalUsual: journal != nil && SystemJournal.isStandardError)
+        } catch {
+            throw CommandFailure("the log can't be written: \(Self.message(of: error))")
+        }
         defer { output.finish() }
         let logger = Logger(label: "pinproxy") { _ in EventLogHandler(output: output) }
         if let problem = lock.problem {
@@ -72,7 +78,7 @@ struct Run: ParsableCommand {
                 })
             try daemon.run()
         } catch {
-            throw CommandFailure(code: Self.code(of: error), message: "\(error)")
+            throw CommandFailure(code: Self.code(of: error), message: Self.message(of: error))
         }
         withExtendedLifetime(lock) {}
     }
@@ -81,6 +87,11 @@ struct Run: ParsableCommand {
     static func code(of error: any Error) -> Int32 {
         let isOfConfiguration = error is MissingSocket || (error as? AuthorityError)?.isOfConfiguration == true
         return isOfConfiguration ? CommandFailure.configuration : 1
+    }
+
+    private static func message(of error: any Error) -> String {
+        guard let error = error as? SystemError, error.isLackOfThreads else { return "\(error)" }
+        return "\(error): raise TasksMax= in pinproxy.service, ulimit -u, or the container's limit of processes"
     }
 
     private static var notices: ProxyDaemon.Notices {

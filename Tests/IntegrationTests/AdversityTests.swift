@@ -109,6 +109,28 @@ struct AdversityTests {
         }
     }
 
+    /// The process itself is one thread, the log has the second, a worker the third.
+    @Test(.enabled(if: getuid() == 0, "needs root, to become another user"), arguments: [1, 2])
+    func tooFewThreadsAreNamed(_ count: Int) async throws {
+        try await withTestBed { bed in
+            try ProxyProcess.write(to: bed, folder: "proxy", pins: "hosts: []\n", trust: nil)
+            let state = bed.path("proxy/state")
+            try FileManager.default.createDirectory(atPath: state, withIntermediateDirectories: true)
+            for path in [bed.directory, bed.path("proxy")] { chmod(path, 0o755) }
+            for file in ["pinproxy.yaml", "pins.yaml"] { chmod(bed.path("proxy/\(file)"), 0o644) }
+            // The limit counts all that a user has: one without other processes.
+            let user = 54_320 + count
+            chown(state, uid_t(user), gid_t(user))
+            let run = try await bed.run(
+                ["setpriv", "--reuid", "\(user)", "--regid", "\(user)", "--clear-groups", "prlimit", "--nproc=\(count):\(count)",
+                    "--", ProxyProcess.executable, "run", "--config", bed.path("proxy/pinproxy.yaml")],
+                environment: ProxyProcess.environment(in: bed))
+            #expect(run.ending == .exited(1), "\(run)")
+            #expect(run.errors.contains("pthread_create: Resource temporarily unavailable: raise TasksMax="), "\(run)")
+            #expect(run.errors.contains("the log can't be written") == (count == 1), "\(run)")
+        }
+    }
+
     @Test(.enabled(if: NetworkBed.isAvailable, "needs root, to mount"))
     func withoutAResolverTheHostsFileIsThere() async throws {
         try await withTestBed { bed in

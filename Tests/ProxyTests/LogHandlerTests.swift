@@ -10,7 +10,7 @@ import Testing
         _ format: LogFormat, level: Logger.Level = .info, _ use: (inout Logger) -> Void
     ) throws -> String {
         let pipe = Pipe()
-        let output = LogOutput(descriptor: pipe.fileHandleForWriting.fileDescriptor, format: format)
+        let output = try LogOutput(descriptor: pipe.fileHandleForWriting.fileDescriptor, format: format)
         var logger = Logger(label: "test") { _ in
             EventLogHandler(output: output, level: level, clock: { 0 })
         }
@@ -79,9 +79,9 @@ import Testing
         #expect(text == "1970-01-01T00:00:00.000Z warning config.error\n")
     }
 
-    @Test func dropsLinesThatCannotBeWritten() {
+    @Test func dropsLinesThatCannotBeWritten() throws {
         // A descriptor that was never open: nothing to write to, and nothing happens.
-        let output = LogOutput(descriptor: -1, format: .text)
+        let output = try LogOutput(descriptor: -1, format: .text)
         output.write(Array("x\n".utf8)[...], count: 1)
         output.finish()
     }

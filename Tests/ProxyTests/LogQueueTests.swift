@@ -76,7 +76,7 @@ import Testing
 
     @Test func theLinesOfEachThreadKeepTheirOrder() throws {
         let pipe = Pipe()
-        let output = LogOutput(descriptor: pipe.fileHandleForWriting.fileDescriptor, format: .text)
+        let output = try LogOutput(descriptor: pipe.fileHandleForWriting.fileDescriptor, format: .text)
         DispatchQueue.concurrentPerform(iterations: 4) { thread in
             for number in 1...(Self.linesOfAll / 4) { output.write(line(number, of: thread)[...], count: 1) }
         }
@@ -93,7 +93,7 @@ import Testing
     @Test func aStalledReaderIsToldWhatItMissed() throws {
         let pipe = Pipe()
         _ = fcntl(pipe.fileHandleForWriting.fileDescriptor, 1031, 4096)
-        let output = LogOutput(descriptor: pipe.fileHandleForWriting.fileDescriptor, format: .json, capacity: 8192)
+        let output = try LogOutput(descriptor: pipe.fileHandleForWriting.fileDescriptor, format: .json, capacity: 8192)
         for number in 1...Self.linesOfAll * 5 { output.write(line(number, of: 1)[...], count: 1) }
         output.finish(within: 0)
         // Now it reads on.
@@ -122,7 +122,7 @@ import Testing
         let descriptor = pipe.fileHandleForWriting.fileDescriptor
         _ = fcntl(descriptor, 1031, 4096)
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
-        let output = LogOutput(descriptor: descriptor, format: .text)
+        let output = try LogOutput(descriptor: descriptor, format: .text)
         for number in 1...Self.linesOfAll { output.write(line(number, of: 1)[...], count: 1) }
         let reader = Thread.detached { try pipe.fileHandleForReading.readToEnd() ?? Data() }
         output.finish(within: 30)

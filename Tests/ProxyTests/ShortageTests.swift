@@ -11,7 +11,7 @@ import Testing
 
     @Test func itIsToldOnceWhenItBeginsAndOnceWhenItIsOver() throws {
         let pipe = Pipe()
-        let output = LogOutput(descriptor: pipe.fileHandleForWriting.fileDescriptor, format: .text)
+        let output = try LogOutput(descriptor: pipe.fileHandleForWriting.fileDescriptor, format: .text)
         let logger = Logger(label: "test") { _ in EventLogHandler(output: output, clock: { 0 }) }
         let loop = try EventLoop()
         let waiting = Waiting()

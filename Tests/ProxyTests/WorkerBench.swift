@@ -29,7 +29,7 @@ final class WorkerBench {
         let files = AuthorityFiles(
             certificate: snapshot.authority.certificatePath, key: snapshot.authority.privateKeyPath)
         let authority = try files.loadOrCreate(at: time()).authority
-        let output = LogOutput(descriptor: -1, format: .json)
+        let output = try LogOutput(descriptor: -1, format: .json)
         let logger = Logger(label: "test") { _ in EventLogHandler(output: output) }
         let configuration = try ActiveConfiguration(snapshot, authority: authority, logger: logger)
         let listeners = OwnListeners()

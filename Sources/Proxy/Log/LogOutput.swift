@@ -1,6 +1,6 @@
 package import Configuration
 internal import Dispatch
-internal import EventLoop
+package import EventLoop
 package import Glibc
 package import Logging
 internal import Synchronization
@@ -33,24 +33,27 @@ package final class LogOutput: Sendable {
     ///   - capacity: bytes that may wait.
     ///   - journal: where records of the format ``LogFormat/journal`` go.
     ///   - isJournalUsual: whether ``apply(_:)`` takes `auto` for the journal.
+    /// - Throws: if there is no thread to be had for the writer.
     package init(
         descriptor: CInt, format: LogFormat, level: Logger.Level = .info, capacity: Int = LogOutput.capacity,
         journal: Journal? = nil, isJournalUsual: Bool = false
-    ) {
+    ) throws(SystemError) {
         self.descriptor = descriptor
         self.journal = journal
         self.isJournalUsual = isJournalUsual
         settings = Atomic(Settings(format: format, level: level))
         queue = Mutex(LogQueue(capacity: capacity))
-        startWriter()
+        try startWriter()
     }
 
     /// Standard error, or the system's journal.
     /// - Parameters:
     ///   - journal: as it is given records; nil if there is none.
     ///   - isJournalUsual: whether the journal is what standard error leads to.
-    package static func standardError(_ settings: LogSettings, journal: Journal?, isJournalUsual: Bool) -> LogOutput {
-        let output = LogOutput(
+    package static func standardError(
+        _ settings: LogSettings, journal: Journal?, isJournalUsual: Bool
+    ) throws(SystemError) -> LogOutput {
+        let output = try LogOutput(
             descriptor: STDERR_FILENO, format: .json, journal: journal, isJournalUsual: isJournalUsual)
         output.apply(settings)
         return output
@@ -95,18 +98,14 @@ package final class LogOutput: Sendable {
 
     // MARK: The writer's thread
 
-    private func startWriter() {
+    private func startWriter() throws(SystemError) {
         // A signal must find the thread that waits for it, and not this one.
         var all = sigset_t()
         var before = sigset_t()
         sigfillset(&all)
         pthread_sigmask(SIG_SETMASK, &all, &before)
-        do {
-            try SystemThread.start("log", stackSize: 128 << 10) { [self] in writeLines() }
-        } catch {
-            fatalError("no thread for the log: \(error)")
-        }
-        pthread_sigmask(SIG_SETMASK, &before, nil)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+        try SystemThread.start("log", stackSize: 128 << 10) { [self] in writeLines() }
     }
 
     private func writeLines() {
