@@ -24,6 +24,15 @@ package final class FreeMemory: Sendable {
         self.give = give
     }
 
+    /// What only the start of a program needs: free memory, and the code that ran. The system maps sixteen pages around
+    /// each that is touched, and so most of the program; what is needed again comes back from its cache.
+    package func giveBackAfterStart() {
+        run { [give] in
+            give()
+            shim_unmap_programs()
+        }
+    }
+
     package func giveBack() {
         guard !isWanted.exchange(true, ordering: .relaxed) else { return }
         run { [self] in

@@ -1,4 +1,5 @@
 import EventLoop
+import Foundation
 import Synchronization
 import Testing
 
@@ -18,5 +19,18 @@ import Testing
             for work in works { work() }
             #expect(walks.load(ordering: .relaxed) == round)
         }
+    }
+
+    /// What is mapped of files, in KiB, as the kernel counts it.
+    private static func mapped() throws -> Int {
+        let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+        return try #require(status.firstMatch(of: /RssFile:\s+([0-9]+)/).flatMap { Int($0.output.1) })
+    }
+
+    /// Code that has run is taken out of memory, and runs again all the same.
+    @Test func afterAStartCodeIsGivenBack() throws {
+        let before = try Self.mapped()
+        FreeMemory(run: { $0() }, give: {}).giveBackAfterStart()
+        #expect(try Self.mapped() < before / 2)
     }
 }

@@ -21,6 +21,16 @@ def installing_starts_the_service_on_loopback(machine):
 
 
 @case
+def at_rest_it_needs_little_memory(machine):
+    """With the shipped configuration, before the first client."""
+    def resident():
+        return int(machine(f"grep VmRSS /proc/{main_process(machine)}/status", check=True).stdout.split()[1])
+
+    machines.until("it holds at most 25 MB", 20, lambda: resident() <= 25_000)
+    return f"{resident() / 1000:.1f} MB"
+
+
+@case
 def the_authority_is_new_and_its_key_the_daemons(machine):
     equal(machine(f"stat -c '%U %a' {STATE}/authority.key", check=True).stdout, "pinproxy 600\n")
     equal(machine(f"stat -c '%U %a' {STATE}", check=True).stdout, "pinproxy 755\n")

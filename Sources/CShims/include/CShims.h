@@ -3,6 +3,8 @@
 
 #include "EventLoopShims.h"
 
+#include "MemoryShims.h"
+
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>

@@ -329,8 +329,7 @@ package final class ProxyDaemon {
             starter = StarterWatch(loop: loop, descriptor: descriptor, listen: addresses) { [unowned self] in stopWhenUnused() }
         }
         notices.ready()
-        // What the reading of the files took.
-        freeMemory.giveBack()
+        freeMemory.giveBackAfterStart()
     }
 
     /// Where the admin port is, if there is one.
