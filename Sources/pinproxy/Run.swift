@@ -49,6 +49,7 @@ struct Run: ParsableCommand {
             throw CommandFailure("the log can't be written: \(Self.message(of: error))")
         }
         defer { output.finish() }
+        output.outliveCrashes()
         let logger = Logger(label: "pinproxy") { _ in EventLogHandler(output: output) }
         if let problem = lock.problem {
             logger.warning(

@@ -1,8 +1,9 @@
-// C macros and inline functions that Swift can't see. No logic lives here.
+// C macros and inline functions that Swift can't see, and a signal's handler. No logic of the proxy lives here.
 #pragma once
 
 #include "EventLoopShims.h"
 
+#include "CrashShims.h"
 #include "MemoryShims.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@ import Logging
 import Security
 import Session
 
-/// The `exchange` events of one worker: a line for each, gathered in a buffer and handed over together.
+/// The `exchange` events of one worker: a line for each, gathered and handed over together.
 /// No header values, no query strings, no bodies.
 final class AccessLog {
     /// Bytes that are handed over at once.
@@ -17,6 +17,7 @@ final class AccessLog {
     private let output: LogOutput
     private let loop: EventLoop
     private var line: EventLineWriter
+    private let gatherer: LineGatherer
     private var isOn = true
     private lazy var deadline = Deadline(loop: loop) { [unowned self] in flush() }
 
@@ -24,6 +25,7 @@ final class AccessLog {
         self.output = output
         self.loop = loop
         line = output.lineWriter()
+        gatherer = output.lineGatherer()
     }
 
     func configure(_ settings: LogSettings) {
@@ -76,7 +78,7 @@ final class AccessLog {
         if let type = record.errorType { line.field("error", type) }
         if let failure = record.failure { line.field("cause", failure) }
         line.end()
-        if line.count > Self.enough {
+        if gatherer.add(&line) > Self.enough {
             flush()
         } else if !deadline.isSet {
             deadline.set(afterNanoseconds: Self.gatheringNanoseconds)
@@ -108,6 +110,6 @@ final class AccessLog {
     /// Hands over what was gathered.
     func flush() {
         deadline.clear()
-        if line.count > 0 { output.write(&line) }
+        output.write(gatherer)
     }
 }

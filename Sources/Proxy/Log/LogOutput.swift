@@ -25,7 +25,8 @@ package final class LogOutput: Sendable {
     private let journal: Journal?
     private let isJournalUsual: Bool
     private let queue: Mutex<LogQueue>
-    private let work = DispatchSemaphore(value: 0)
+    private let gatherers = Mutex<[LineGatherer]>([])
+    private let work = Semaphore()
     private let end = DispatchSemaphore(value: 0)
 
     /// - Parameters:
@@ -80,6 +81,17 @@ package final class LogOutput: Sendable {
     /// A writer of lines for this output. Each thread has its own.
     package func lineWriter() -> EventLineWriter { EventLineWriter(format: format) }
 
+    /// For the lines of one thread. What it holds isn't lost in a crash.
+    package func lineGatherer() -> LineGatherer {
+        let gatherer = LineGatherer()
+        gatherers.withLock { $0.append(gatherer) }
+        return gatherer
+    }
+
+    /// Has a fault that ends the process wait until the lines that wait are written: see ``Crash``. For one output of
+    /// a process.
+    package func outliveCrashes() { Crash.wake(work) }
+
     /// Hands whole lines over. Never waits for whoever reads the log.
     package func write(_ lines: ArraySlice<UInt8>, count: Int) {
         if queue.withLock({ $0.add(lines, count: count) }) { work.signal() }
@@ -87,6 +99,9 @@ package final class LogOutput: Sendable {
 
     /// Hands over what a writer has gathered.
     package func write(_ lines: inout EventLineWriter) { lines.drain { write($0, count: $1) } }
+
+    /// Hands over what one thread has gathered.
+    package func write(_ lines: LineGatherer) { lines.drain { write($0, count: $1) } }
 
     /// Takes no more lines, and returns when those that wait are written; or, if nobody reads them, after
     /// `seconds`.
@@ -111,7 +126,12 @@ package final class LogOutput: Sendable {
     private func writeLines() {
         var lines: [UInt8] = []
         var missing = 0
+        var isLast = false
         while true {
+            if !isLast, let signal = Crash.signal {
+                isLast = true
+                writeLast(signal)
+            }
             let (dropped, isOver) = queue.withLock { ($0.take(into: &lines), $0.isClosed) }
             if lines.isEmpty {
                 if isOver { break }
@@ -123,6 +143,31 @@ package final class LogOutput: Sendable {
             if lines.capacity > Self.kept { lines = [] } else { lines.removeAll(keepingCapacity: true) }
         }
         end.signal()
+    }
+
+    /// All lines that the process still holds, and one about its end. Who crashed may hold a lock, for good.
+    private func writeLast(_ signal: String) {
+        let waiting = Self.tried { queue.withLockIfAvailable { $0.takeLast() } }
+        if let waiting { _ = deliver(waiting) }
+        for gatherer in Self.tried({ gatherers.withLockIfAvailable { $0 } }) ?? [] {
+            if let lines = Self.tried({ gatherer.last() }) { _ = deliver(lines) }
+        }
+        var line = lineWriter()
+        line.begin(event: "proxy.crash", level: .critical)
+        line.field("signal", signal)
+        line.field("effect", "the process ends here; connections are cut")
+        line.end()
+        _ = deliver(line.bytes)
+        Crash.isSaved()
+    }
+
+    /// Who has the lock and hasn't crashed keeps it for less than a millisecond.
+    private static func tried<Value>(_ attempt: () -> Value?) -> Value? {
+        for _ in 0..<20 {
+            if let value = attempt() { return value }
+            usleep(1000)
+        }
+        return nil
     }
 
     private func notice(of missing: Int) -> [UInt8] {

@@ -40,6 +40,12 @@ struct LogQueue {
         return writerSleeps
     }
 
+    /// All that waits, in a crash.
+    mutating func takeLast() -> [UInt8] {
+        defer { waiting = [] }
+        return waiting
+    }
+
     /// Gives the writer all that waits, in exchange for its empty buffer. If that is nothing, the writer is
     /// expected to sleep until it is woken.
     /// - Returns: how many lines are missing after those.
