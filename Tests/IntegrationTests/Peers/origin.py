@@ -241,6 +241,12 @@ def large(peer, argument):
         left -= len(piece)
 
 
+def nagle(peer, argument):
+    """/nagle/N: as /large/N, by a server that leaves Nagle's algorithm on: the body goes when the head is acknowledged."""
+    peer.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
+    large(peer, argument)
+
+
 def chunked(peer, _):
     """Chunks with extensions, and trailers."""
     peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n"
@@ -441,7 +447,7 @@ def silent(peer, _):
 
 
 PATHS = {
-    "echo": echo, "slow-echo": slow_echo, "large": large, "chunked": chunked, "until-close": until_close, "http10": http10,
+    "echo": echo, "slow-echo": slow_echo, "large": large, "nagle": nagle, "chunked": chunked, "until-close": until_close, "http10": http10,
     "truncated": truncated, "early": early, "expectation": expectation,
     "refused-expectation": refused_expectation, "hints": hints, "interims": interims, "status": status,
     "not-modified": not_modified, "head-length": head_length, "close-when-idle": close_when_idle,
