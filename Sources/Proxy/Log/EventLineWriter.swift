@@ -15,7 +15,8 @@ package enum LogFormat: Sendable, Equatable {
 }
 
 /// Builds log lines in a buffer that is used again and again: once it has grown, a line with
-/// literal names and values from bytes and numbers allocates nothing.
+/// literal names and values from bytes and numbers allocates nothing. Names of fields are the program's own, and written
+/// as they are.
 ///
 /// ```swift
 /// writer.begin(event: "exchange", level: .info)
@@ -206,8 +207,8 @@ package struct EventLineWriter: Sendable {
 
     private mutating func append(name: String) {
         switch format {
-        case .json: buffer.put(escaping: name.utf8.span, before: (0x222C, 2), after: (0x3A22, 2))  // ," and ":
-        case .text, .journal: buffer.put(escaping: name.utf8.span, before: (0x20, 1), after: (0x3D, 1))  // space and =
+        case .json: buffer.put(name.utf8.span, before: (0x222C, 2), after: (0x3A22, 2))  // ," and ":
+        case .text, .journal: buffer.put(name.utf8.span, before: (0x20, 1), after: (0x3D, 1))  // space and =
         }
     }
 

@@ -36,7 +36,7 @@ package struct EventLogHandler: LogHandler {
         var line = output.lineWriter()
         line.begin(event: event.message.description, level: event.level, at: clock())
         for (name, value) in fields.sorted(by: { $0.key < $1.key }) {
-            line.field(Self.reserved.contains(name) ? name + "_" : name, value)
+            line.field(Self.reserved.contains(name) ? name + "_" : Self.bare(name), value)
         }
         if let error = event.error, fields["error"] == nil { line.field("error", "\(error)") }
         line.end()
@@ -45,6 +45,14 @@ package struct EventLogHandler: LogHandler {
 
     /// The names that every line has; a field of the same name would make them ambiguous.
     private static let reserved: Set<String> = ["time", "level", "event"]
+
+    /// A name that needs no escape.
+    private static func bare(_ name: String) -> String {
+        if EscapedText.isBare(name.utf8.span) { return name }
+        var bytes: [UInt8] = []
+        EscapedText.append(name.utf8.span, to: &bytes)
+        return String(decoding: bytes, as: UTF8.self)
+    }
 }
 
 extension EventLineWriter {

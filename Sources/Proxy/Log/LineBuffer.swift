@@ -33,6 +33,22 @@ struct LineBuffer: Sendable {
 
     mutating func put(_ bytes: [UInt8]) { put(bytes.span) }
 
+    /// Bytes as they are, with up to two before and behind them: see ``put(escaping:before:after:)``.
+    mutating func put(_ bytes: Span<UInt8>, before: (bytes: UInt16, count: Int), after: (bytes: UInt16, count: Int)) {
+        makeRoom(bytes.count + 6)
+        let start = count
+        var target = room.mutableSpan
+        // What is beyond what counts is written over.
+        target[start] = UInt8(truncatingIfNeeded: before.bytes)
+        target[start + 1] = UInt8(truncatingIfNeeded: before.bytes >> 8)
+        var end = start + before.count
+        for index in bytes.indices { target[end + index] = bytes[index] }
+        end += bytes.count
+        target[end] = UInt8(truncatingIfNeeded: after.bytes)
+        target[end + 1] = UInt8(truncatingIfNeeded: after.bytes >> 8)
+        count = end + after.count
+    }
+
     /// Text from outside, with the escapes of ``EscapedText``.
     /// - Parameters:
     ///   - before: up to two bytes that stand before it, the first in the low bits; and how many these are.
