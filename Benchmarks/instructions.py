@@ -10,22 +10,28 @@ import tempfile
 import time
 
 import peers
+from callgrind import Profile
 from load import _connect_many
 from peers import HOST, Bench, Origin, Pinproxy
 
 
 class Counted(Pinproxy):
-    """pinproxy under callgrind; `count()` ends it and returns the instructions of its whole life."""
+    """pinproxy under callgrind; `count()` ends it and returns the profile of its whole life."""
 
     def __init__(self, bench, origin, name):
         self.results = bench.path(f"{name}.callgrind")
-        super().__init__(bench, origin, name=name, wrapper=[
-            "valgrind", "--tool=callgrind", f"--callgrind-out-file={self.results}"], patience=120)
+        super().__init__(bench, origin, name=name, patience=120, wrapper=[
+            "valgrind", "--tool=callgrind", "--demangle=no", "--compress-strings=no", "--compress-pos=no",
+            f"--callgrind-out-file={self.results}"])
 
     def count(self):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(timeout=120)
-        return int(re.search(r"^(?:summary|totals): (\d+)", self.results.read_text(), re.MULTILINE)[1])
+        return Profile(self.results)
+
+
+class CountedWithLog(Counted):
+    access = "true"
 
 
 def keep_alive(server, origin, count):
@@ -61,22 +67,27 @@ def new_connections(server, origin, count):
 WORKS = {"keep-alive exchange": (keep_alive, 100, 600), "new connection, one GET": (new_connections, 20, 80)}
 
 
-def per_unit(bench, origin, executable, work, name):
-    """The difference of a long and a short run, so that start and end don't count."""
+def profiles(bench, origin, executable, work, name, counted=Counted):
+    """Of a short and a long run, whose difference has neither start nor end, and how many units lie between them."""
     perform, few, many = WORKS[work]
     # valgrind can't read the debug information of this toolchain.
     Pinproxy.executable = bench.path(f"pinproxy-{name}")
-    peers.run("strip", "-o", Pinproxy.executable, executable)
-    totals = []
+    peers.run("strip", "--strip-debug", "-o", Pinproxy.executable, executable)
+    seen = []
     for count in (few, many):
-        server = Counted(bench, origin, f"{name}-{count}-{time.monotonic_ns()}")
+        server = counted(bench, origin, f"{name}-{count}-{time.monotonic_ns()}")
         try:
             perform(server, origin, 5)
             perform(server, origin, count)
-            totals.append(server.count())
+            seen.append(server.count())
         finally:
             server.stop()
-    return (totals[1] - totals[0]) / (many - few)
+    return *seen, many - few
+
+
+def per_unit(bench, origin, executable, work, name):
+    short, long, units = profiles(bench, origin, executable, work, name)
+    return (long.instructions - short.instructions) / units
 
 
 def main():
