@@ -68,6 +68,7 @@ let package = Package(
         room("HTTPWire", []),
         room("Security", ["TLS", "CIDN2", "CPSL"]),
         room("Reachability", ["EventLoop", "CMNL"]),
+        room("LocalPeers", ["EventLoop", "CMNL"]),
         room(
             "Serialization",
             [
@@ -83,8 +84,8 @@ let package = Package(
         room(
             "Proxy",
             [
-                "Configuration", "Session", "Security", "Transport", "HTTPWire", "TLS", "Reachability", "EventLoop",
-                "CCrypt", .product(name: "Logging", package: "swift-log"),
+                "Configuration", "Session", "Security", "Transport", "HTTPWire", "TLS", "Reachability", "LocalPeers",
+                "EventLoop", "CCrypt", .product(name: "Logging", package: "swift-log"),
             ],
             // The status page, within the program.
             resources: ["index.html", "page.css", "page.js", "icon.svg"].map { .embedInCode("Page/\($0)") }),
@@ -114,13 +115,14 @@ let package = Package(
         tests("Security", ["TLS", "TestAuthority"]),
         tests("Serialization"),
         tests("Reachability", ["EventLoop"]),
+        tests("LocalPeers", ["EventLoop"]),
         tests("Transport", ["EventLoop", "TLS", "TestAuthority"]),
         tests("Isolation", ["HTTPWire", "EventLoop"]),
         tests("Session", ["Transport", "Security", "Serialization", "HTTPWire", "Reachability", "EventLoop", "TLS", "TestAuthority"]),
         tests("Configuration", ["Security", "Serialization", "Session", "HTTPWire", "TLS", "TestAuthority"]),
         tests(
             "Proxy",
-            ["Configuration", "Session", "Security", "HTTPWire", "TLS", "Reachability", "EventLoop", "TestAuthority"]),
+            ["Configuration", "Session", "Security", "HTTPWire", "TLS", "Reachability", "LocalPeers", "EventLoop", "TestAuthority"]),
         .testTarget(
             name: "CommandTests", dependencies: ["pinproxy", "Proxy", "Session", "Configuration", "Security", "TLS", "TestAuthority"],
             swiftSettings: settings),

@@ -1,0 +1,92 @@
+internal import Glibc
+
+/// The processes of this machine, as `/proc` shows them (procfs(5)).
+///
+/// To find who holds a socket is to look at the descriptors of every process: milliseconds, so that it is done for many sockets
+/// at a time, and never where a client is served.
+package enum ProcessTable {
+    /// The processes that hold each of these sockets, the one that started first as the first.
+    ///
+    /// A number of a process may be used again while this looks. So every file is opened from the process's own directory,
+    /// which stays that process's, and the socket is looked for again after the rest was read.
+    /// - Parameters:
+    ///   - inodes: of the sockets.
+    ///   - candidates: where to look; nil: everywhere.
+    package static func holders(of inodes: Set<UInt64>, among candidates: [Int32]? = nil) -> [UInt64: [LocalProcess]] {
+        var found: [UInt64: [LocalProcess]] = [:]
+        for id in candidates ?? all {
+            for (inode, process) in sockets(of: id, among: inodes) { found[inode, default: []].append(process) }
+        }
+        return found.mapValues { $0.sorted { ($0.started, $0.id) < ($1.started, $1.id) } }
+    }
+
+    /// The numbers of all processes, ascending as the kernel lists them.
+    private static var all: [Int32] {
+        guard let directory = opendir("/proc") else { return [] }
+        defer { closedir(directory) }
+        var ids: [Int32] = []
+        while let entry = readdir(directory) {
+            if let id = Int32(entry.name), id > 0 { ids.append(id) }
+        }
+        return ids
+    }
+
+    private static func sockets(of id: Int32, among inodes: Set<UInt64>) -> [(UInt64, LocalProcess)] {
+        let process = open("/proc/\(id)", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard process >= 0 else { return [] }
+        defer { close(process) }
+        let descriptors = openat(process, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptors >= 0 else { return [] }
+        guard let directory = fdopendir(descriptors) else {
+            close(descriptors)
+            return []
+        }
+        defer { closedir(directory) }
+        // Several descriptors may be of one socket.
+        var held: [UInt64: String] = [:]
+        while let entry = readdir(directory) {
+            let name = entry.name
+            guard let inode = socket(name, in: descriptors), inodes.contains(inode) else { continue }
+            held[inode] = name
+        }
+        guard !held.isEmpty, let description = describe(id, process) else { return [] }
+        // A process that has become another program meanwhile (execve(2)) may hold it no longer.
+        return held.filter { socket($0.value, in: descriptors) == $0.key }.map { ($0.key, description) }
+    }
+
+    /// The number of the socket behind a descriptor; nil if it isn't one.
+    private static func socket(_ name: String, in descriptors: CInt) -> UInt64? {
+        guard let link = ProcFile.link(name, in: descriptors), link.hasPrefix("socket:["), link.hasSuffix("]") else { return nil }
+        return UInt64(link.dropFirst(8).dropLast())
+    }
+
+    private static func describe(_ id: Int32, _ process: CInt) -> LocalProcess? {
+        guard let started = ProcFile.read("stat", in: process).flatMap(startTime) else { return nil }
+        return LocalProcess(
+            id: id, started: started, executable: executable(process),
+            unit: ProcFile.read("cgroup", in: process).flatMap(ControlGroup.unit))
+    }
+
+    /// Field 22 of `/proc/PID/stat`. The second is the program's name in parentheses, which may hold anything.
+    static func startTime(_ stat: String) -> UInt64? {
+        guard let end = stat.lastIndex(of: ")") else { return nil }
+        let fields = stat[stat.index(after: end)...].split(separator: " ")
+        return fields.count > 19 ? UInt64(fields[19]) : nil
+    }
+
+    /// The path of the program's file, if that is the same file here. Anybody can make a file system of his own (unshare(1))
+    /// in which /usr/bin/curl is another program.
+    private static func executable(_ process: CInt) -> String? {
+        var (own, named) = (stat(), stat())
+        guard let path = ProcFile.link("exe", in: process), path.hasPrefix("/"), fstatat(process, "exe", &own, 0) == 0,
+            stat(path, &named) == 0, own.st_dev == named.st_dev, own.st_ino == named.st_ino
+        else { return nil }
+        return path
+    }
+}
+
+extension UnsafeMutablePointer<dirent> {
+    fileprivate var name: String {
+        withUnsafeBytes(of: pointee.d_name) { bytes in String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self) }
+    }
+}

@@ -1,0 +1,93 @@
+internal import Glibc
+
+/// Which processes this one may look into. `/proc/PID/exe` and the links in `/proc/PID/fd` are shown to whoever could trace the
+/// process (ptrace(2), PTRACE_MODE_READ), and `ProtectProc=invisible` hides all others; `/proc/PID/fd` is a directory that only
+/// its owner may open.
+package enum Sight: Sendable, Equatable {
+    /// All of them: it has CAP_SYS_PTRACE, and CAP_DAC_READ_SEARCH or CAP_DAC_OVERRIDE.
+    case everything
+    /// Those of its own user.
+    case own(UInt32)
+
+    /// This process's.
+    package static var current: Sight {
+        let status = ProcFile.read("/proc/self/status") ?? ""
+        return of(status: status, user: geteuid(), isInitialNamespace: UserNamespace.isInitial)
+    }
+
+    /// - Parameter status: `/proc/self/status`
+    static func of(status: String, user: UInt32, isInitialNamespace: Bool) -> Sight {
+        let line = status.split(separator: "\n").first { $0.hasPrefix("CapEff:") }
+        let effective = line.flatMap { UInt64($0.dropFirst(7).drop { $0 == "\t" || $0 == " " }, radix: 16) } ?? 0
+        let isEnough = effective & tracing != 0 && effective & reading != 0
+        // In another user namespace the capabilities are good for the processes in that one alone.
+        return isEnough && isInitialNamespace ? .everything : .own(user)
+    }
+
+    /// CAP_SYS_PTRACE
+    private static let tracing: UInt64 = 1 << 19
+    /// CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+    private static let reading: UInt64 = 1 << 1 | 1 << 2
+
+    /// Whether the processes that hold the sockets of that user can be found.
+    package func covers(_ user: UInt32) -> Bool {
+        switch self {
+        case .everything: true
+        case .own(let own): own == user
+        }
+    }
+}
+
+/// The user namespace that this process is in (user_namespaces(7)).
+package enum UserNamespace {
+    /// All users have the numbers that they have on the machine.
+    package static let isInitial = isComplete(map: ProcFile.read("/proc/self/uid_map") ?? "")
+
+    /// - Parameter map: `/proc/self/uid_map`
+    static func isComplete(map: String) -> Bool {
+        map.split(separator: "\n").map { $0.split(whereSeparator: { $0 == " " || $0 == "\t" }) } == [["0", "0", "4294967295"]]
+    }
+
+    /// What a user is called who has no number here: it may be any of them. `/proc/sys/kernel/overflowuid` is rarely changed,
+    /// and can't be read in a service with ProcSubset=pid.
+    private static let overflow = ProcFile.read("/proc/sys/kernel/overflowuid").flatMap { UInt32($0.prefix { $0.isNumber }) } ?? 65534
+
+    /// Whether that number says who it is.
+    static func knows(_ user: UInt32) -> Bool { isInitial || user != overflow }
+}
+
+/// Small files of procfs(5).
+enum ProcFile {
+    private static let longest = 16 << 10
+
+    static func read(_ path: String) -> String? { read(open(path, O_RDONLY | O_CLOEXEC)) }
+
+    /// - Parameter directory: of the process, open.
+    static func read(_ name: String, in directory: CInt) -> String? { read(openat(directory, name, O_RDONLY | O_CLOEXEC)) }
+
+    /// - Parameter raw: taken over.
+    private static func read(_ raw: CInt) -> String? {
+        guard raw >= 0 else { return nil }
+        defer { close(raw) }
+        var bytes: [UInt8] = []
+        var isWhole = false
+        while !isWhole, bytes.count < longest {
+            let piece = [UInt8](unsafeUninitializedCapacity: 4096) { buffer, count in
+                count = max(0, Glibc.read(raw, buffer.baseAddress, buffer.count))
+            }
+            bytes += piece
+            isWhole = piece.isEmpty
+        }
+        return isWhole ? String(decoding: bytes, as: UTF8.self) : nil
+    }
+
+    /// What a symbolic link says; nil also if it is longer than any path that may be asked for.
+    static func link(_ name: String, in directory: CInt) -> String? {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { room -> String? in
+            guard let base = room.baseAddress else { return nil }
+            let count = readlinkat(directory, name, base, room.count)
+            guard count >= 0, count < room.count else { return nil }
+            return String(validating: room.prefix(count).lazy.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        }
+    }
+}

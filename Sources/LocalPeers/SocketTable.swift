@@ -1,0 +1,193 @@
+internal import CMNL
+package import EventLoop
+internal import Glibc
+
+/// The kernel's table of sockets (sock_diag(7)): whose the other end of a local connection is.
+///
+/// The kernel answers a question within the call that asks it, from a hash of addresses: some microseconds, and no privilege is
+/// needed. Belongs to one thread.
+package final class SocketTable {
+    private let socket: OpaquePointer
+    private var sequence: UInt32 = 0
+
+    package init() throws(SystemError) {
+        guard let socket = mnl_socket_open2(CInt(NETLINK_SOCK_DIAG), CInt(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)) else {
+            throw SystemError(code: errno, call: "socket(AF_NETLINK)")
+        }
+        guard mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) == 0 else {
+            let error = SystemError(code: errno, call: "bind(AF_NETLINK)")
+            mnl_socket_close(socket)
+            throw error
+        }
+        self.socket = socket
+    }
+
+    deinit { mnl_socket_close(socket) }
+
+    /// Whose the other end is of an accepted TCP connection over loopback.
+    ///
+    /// The answer is right even if the client ends at once and another takes its port: as long as our own socket is connected,
+    /// nobody else can have the four numbers that it is found by, and that is looked at after the answer has come. A socket that
+    /// its process has closed belongs to nobody.
+    /// - Parameter accepted: the proxy's end.
+    /// - Returns: nil: it isn't known, or not of this machine.
+    package func peer(of accepted: CInt, from client: SocketAddress) -> LocalSocket? {
+        guard let own = Socket.localAddress(accepted)?.unmapped, isOfThisNamespace(accepted) else { return nil }
+        let client = client.unmapped
+        guard client.ip.isLoopback, client.ip.isIPv6 == own.ip.isIPv6 else { return nil }
+        guard let found = owner(of: client, connectedTo: own), Self.isConnected(accepted) else { return nil }
+        return found
+    }
+
+    /// The same of an accepted connection to a Unix socket.
+    package func peer(ofUnix accepted: CInt) -> LocalSocket? {
+        guard let peer = UnixSocket.peer(of: accepted), UserNamespace.knows(peer.user) else { return nil }
+        return LocalSocket(user: peer.user, inode: inode(atOtherEndOf: accepted))
+    }
+
+    /// A socket that a supervisor hands over may belong to another network, whose loopback is not ours.
+    private func isOfThisNamespace(_ descriptor: CInt) -> Bool {
+        Self.namespace(of: descriptor) == Self.namespace(of: mnl_socket_get_fd(socket))
+    }
+
+    /// SO_NETNS_COOKIE; nil before Linux 5.14.
+    private static func namespace(of descriptor: CInt) -> UInt64? {
+        var cookie: UInt64 = 0
+        var length = socklen_t(MemoryLayout<UInt64>.size)
+        return getsockopt(descriptor, SOL_SOCKET, 71, &cookie, &length) == 0 ? cookie : nil
+    }
+
+    private static func isConnected(_ descriptor: CInt) -> Bool {
+        // tcpi_state comes first in struct tcp_info.
+        var state: UInt8 = 0
+        var length = socklen_t(1)
+        guard getsockopt(descriptor, CInt(IPPROTO_TCP), TCP_INFO, &state, &length) == 0 else { return false }
+        // TCP_ESTABLISHED, and TCP_CLOSE_WAIT: the client has sent all that it will.
+        return state == 1 || state == 8
+    }
+
+    // MARK: TCP
+
+    private func owner(of client: SocketAddress, connectedTo server: SocketAddress) -> LocalSocket? {
+        var request = inet_diag_req_v2()
+        request.sdiag_family = UInt8(client.ip.isIPv6 ? AF_INET6 : AF_INET)
+        request.sdiag_protocol = UInt8(IPPROTO_TCP)
+        request.idiag_states = .max
+        request.id.idiag_sport = client.port.bigEndian
+        request.id.idiag_dport = server.port.bigEndian
+        withUnsafeMutableBytes(of: &request.id.idiag_src) { $0.copyBytes(from: client.ip.bytes) }
+        withUnsafeMutableBytes(of: &request.id.idiag_dst) { $0.copyBytes(from: server.ip.bytes) }
+        // INET_DIAG_NOCOOKIE
+        request.id.idiag_cookie = (.max, .max)
+        return ask(request) { answer in
+            guard let found = answer.load(inet_diag_msg.self) else { return nil }
+            // Where there is no such connection the kernel tells of the socket that listens there.
+            guard found.id.address(\.idiag_src, found.id.idiag_sport, found.idiag_family) == client,
+                found.id.address(\.idiag_dst, found.id.idiag_dport, found.idiag_family) == server
+            else { return nil }
+            // Of a closed socket the kernel says that it is root's.
+            guard found.idiag_inode != 0, UserNamespace.knows(found.idiag_uid) else { return nil }
+            return LocalSocket(user: found.idiag_uid, inode: UInt64(found.idiag_inode))
+        }
+    }
+
+    // MARK: Unix sockets
+
+    private func inode(atOtherEndOf accepted: CInt) -> UInt64? {
+        var status = stat()
+        guard fstat(accepted, &status) == 0, let own = UInt32(exactly: status.st_ino) else { return nil }
+        var request = unix_diag_req()
+        request.sdiag_family = UInt8(AF_UNIX)
+        request.udiag_states = .max
+        request.udiag_ino = own
+        request.udiag_show = UInt32(UDIAG_SHOW_PEER)
+        request.udiag_cookie = (.max, .max)
+        return ask(request) { answer in
+            guard let found = answer.load(unix_diag_msg.self), found.udiag_ino == own else { return nil }
+            let inode = answer.attribute(UInt16(UNIX_DIAG_PEER), after: MemoryLayout<unix_diag_msg>.size)
+            return inode.flatMap { $0 == 0 ? nil : UInt64($0) }
+        }
+    }
+
+    // MARK: Questions
+
+    private static let roomForAnswer = 8 << 10
+
+    private func ask<Request: BitwiseCopyable, Found>(_ request: Request, _ read: (Answer) -> Found?) -> Found? {
+        sequence &+= 1
+        let size = MemoryLayout<Request>.size
+        return withUnsafeTemporaryAllocation(byteCount: Self.roomForAnswer, alignment: 8) { buffer -> Found? in
+            guard let base = buffer.baseAddress, let header = mnl_nlmsg_put_header(base) else { return nil }
+            header.pointee.nlmsg_type = UInt16(SOCK_DIAG_BY_FAMILY)
+            header.pointee.nlmsg_flags = UInt16(NLM_F_REQUEST)
+            header.pointee.nlmsg_seq = sequence
+            guard let payload = mnl_nlmsg_put_extra_header(header, size) else { return nil }
+            withUnsafeBytes(of: request) { payload.copyMemory(from: $0.baseAddress.unsafelyUnwrapped, byteCount: size) }
+            guard mnl_socket_sendto(socket, header, Int(header.pointee.nlmsg_len)) >= 0 else { return nil }
+            return receive(into: buffer, read)
+        }
+    }
+
+    private func receive<Found>(into buffer: UnsafeMutableRawBufferPointer, _ read: (Answer) -> Found?) -> Found? {
+        while true {
+            let count = mnl_socket_recvfrom(socket, buffer.baseAddress, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= MemoryLayout<nlmsghdr>.size, let base = buffer.baseAddress else { return nil }
+            let header = base.assumingMemoryBound(to: nlmsghdr.self)
+            guard Int(header.pointee.nlmsg_len) <= count, Int(header.pointee.nlmsg_len) >= MemoryLayout<nlmsghdr>.size else { return nil }
+            // What an earlier question left behind.
+            guard header.pointee.nlmsg_seq == sequence else { continue }
+            guard header.pointee.nlmsg_type == UInt16(SOCK_DIAG_BY_FAMILY) else { return nil }
+            return read(Answer(bytes: UnsafeRawBufferPointer(rebasing: buffer[MemoryLayout<nlmsghdr>.size..<Int(header.pointee.nlmsg_len)])))
+        }
+    }
+
+    /// What follows the header of a message.
+    private struct Answer {
+        let bytes: UnsafeRawBufferPointer
+
+        func load<Value: BitwiseCopyable>(_ type: Value.Type) -> Value? {
+            bytes.count >= MemoryLayout<Value>.size ? bytes.loadUnaligned(as: type) : nil
+        }
+
+        /// The number that an attribute holds.
+        func attribute(_ type: UInt16, after headerSize: Int) -> UInt32? {
+            var offset = headerSize
+            while offset + MemoryLayout<nlattr>.size <= bytes.count {
+                let attribute = bytes.loadUnaligned(fromByteOffset: offset, as: nlattr.self)
+                let length = Int(attribute.nla_len)
+                guard length >= MemoryLayout<nlattr>.size, offset + length <= bytes.count else { return nil }
+                if attribute.nla_type == type {
+                    guard length == MemoryLayout<nlattr>.size + 4 else { return nil }
+                    return bytes.loadUnaligned(fromByteOffset: offset + MemoryLayout<nlattr>.size, as: UInt32.self)
+                }
+                offset += (length + 3) & ~3
+            }
+            return nil
+        }
+    }
+}
+
+extension inet_diag_sockid {
+    fileprivate func address(
+        _ words: KeyPath<inet_diag_sockid, (UInt32, UInt32, UInt32, UInt32)>, _ port: UInt16, _ family: UInt8
+    ) -> SocketAddress? {
+        let bytes = withUnsafeBytes(of: self[keyPath: words]) { Array($0.prefix(CInt(family) == AF_INET6 ? 16 : 4)) }
+        return IPAddress(bytes: bytes).map { SocketAddress(ip: $0, port: UInt16(bigEndian: port)).unmapped }
+    }
+}
+
+extension SocketAddress {
+    /// An IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) is the IPv4 address.
+    fileprivate var unmapped: SocketAddress {
+        let bytes = ip.bytes
+        guard bytes.count == 16, bytes[..<10].allSatisfy({ $0 == 0 }), bytes[10] == 0xFF, bytes[11] == 0xFF else { return self }
+        return IPAddress(bytes: Array(bytes[12...])).map { SocketAddress(ip: $0, port: port) } ?? self
+    }
+}
+
+extension IPAddress {
+    fileprivate var isLoopback: Bool {
+        isIPv6 ? bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1 : octets?.0 == 127
+    }
+}

@@ -1,0 +1,181 @@
+import EventLoop
+import Glibc
+import Testing
+
+@testable import LocalPeers
+
+/// Against the kernel: connections of this very process and of its children.
+@Suite struct SocketTableTests {
+    private struct Connection: ~Copyable {
+        let accepted: Descriptor
+        let client: Descriptor
+        let source: SocketAddress
+    }
+
+    private func connect(to listener: borrowing Descriptor) throws -> Connection {
+        let address = try #require(Socket.localAddress(listener.raw))
+        let client = try Socket.beginConnect(to: address)
+        var wanted = pollfd(fd: client.raw, events: Int16(POLLOUT), revents: 0)
+        #expect(poll(&wanted, 1, 10_000) == 1)
+        wanted = pollfd(fd: listener.raw, events: Int16(POLLIN), revents: 0)
+        #expect(poll(&wanted, 1, 10_000) == 1)
+        guard case .accepted(let accepted, let peer) = Socket.accept(listener.raw), let peer else {
+            throw SystemError(code: ECONNABORTED, call: "accept")
+        }
+        return Connection(accepted: accepted, client: client, source: peer)
+    }
+
+    private func listen(on ip: String = "127.0.0.1") throws -> Descriptor {
+        try Socket.listen(on: SocketAddress(ip: #require(IPAddress(ip)), port: 0), backlog: 8, reusePort: false)
+    }
+
+    private func inode(_ descriptor: CInt) -> UInt64 {
+        var status = stat()
+        fstat(descriptor, &status)
+        return UInt64(status.st_ino)
+    }
+
+    @Test(arguments: ["127.0.0.1", "127.3.2.1", "::1"]) func knowsWhoConnects(_ ip: String) throws {
+        let table = try SocketTable()
+        let listener = try listen(on: ip)
+        let connection = try connect(to: listener)
+        let found = table.peer(of: connection.accepted.raw, from: connection.source)
+        #expect(found == LocalSocket(user: geteuid(), inode: inode(connection.client.raw)))
+    }
+
+    /// A program whose sockets are all of IPv6 connects to IPv4 by a mapped address.
+    @Test func knowsMappedAddresses() throws {
+        let listener = try listen()
+        let port = try #require(Socket.localAddress(listener.raw)).port
+        let raw = socket(AF_INET6, CInt(SOCK_STREAM.rawValue), 0)
+        let client = Descriptor(owning: raw)
+        var address = sockaddr_in6()
+        address.sin6_family = sa_family_t(AF_INET6)
+        address.sin6_port = port.bigEndian
+        #expect(inet_pton(AF_INET6, "::ffff:127.0.0.1", &address.sin6_addr) == 1)
+        let status = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.connect(raw, $0, socklen_t(MemoryLayout<sockaddr_in6>.size))
+            }
+        }
+        #expect(status == 0)
+        guard case .accepted(let accepted, let peer?) = Socket.accept(listener.raw) else {
+            Issue.record("nobody came")
+            return
+        }
+        #expect(try SocketTable().peer(of: accepted.raw, from: peer)?.inode == inode(client.raw))
+    }
+
+    /// The kernel says of a closed socket that it is root's, and tells of the listener where there is no connection.
+    @Test func knowsNobodyWhoHasClosed() throws {
+        let table = try SocketTable()
+        let listener = try listen()
+        let address = try #require(Socket.localAddress(listener.raw))
+        var source = SocketAddress(ip: address.ip, port: 0)
+        let accepted: Descriptor
+        do {
+            let connection = try connect(to: listener)
+            source = connection.source
+            accepted = Descriptor(owning: dup(connection.accepted.raw))
+        }
+        #expect(table.peer(of: accepted.raw, from: source) == nil)
+        // From another port than it came from: as if the kernel had been asked too late.
+        let other = try connect(to: listener)
+        #expect(table.peer(of: other.accepted.raw, from: SocketAddress(ip: address.ip, port: other.source.port ^ 1)) == nil)
+    }
+
+    /// A client resets its connection, and another takes its port: what the first has sent is not the second's.
+    @Test func isNotMisledByAPortThatIsUsedAgain() throws {
+        let table = try SocketTable()
+        let listener = try listen()
+        let address = try #require(Socket.localAddress(listener.raw))
+        let first = try connect(to: listener)
+        let source = first.source
+        var now = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(first.client.raw, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
+        let accepted = Descriptor(owning: dup(first.accepted.raw))
+        shutdownAndClose(first)
+        let again = Descriptor(owning: socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0))
+        var on: CInt = 1
+        setsockopt(again.raw, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<CInt>.size))
+        #expect(bind(again.raw, to: source) == 0)
+        #expect(withAddress(address) { Glibc.connect(again.raw, $0, $1) } == 0)
+        guard case .accepted(let second, let peer?) = Socket.accept(listener.raw) else {
+            Issue.record("nobody came")
+            return
+        }
+        #expect(peer == source)
+        #expect(table.peer(of: second.raw, from: peer)?.inode == inode(again.raw))
+        #expect(table.peer(of: accepted.raw, from: source) == nil)
+    }
+
+    private func shutdownAndClose(_ connection: consuming Connection) {}
+
+    private func withAddress(_ address: SocketAddress, _ body: (UnsafePointer<sockaddr>, socklen_t) -> CInt) -> CInt {
+        var raw = sockaddr_in()
+        raw.sin_family = sa_family_t(AF_INET)
+        raw.sin_port = address.port.bigEndian
+        inet_pton(AF_INET, address.ip.description, &raw.sin_addr)
+        return withUnsafePointer(to: &raw) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+        }
+    }
+
+    private func bind(_ raw: CInt, to address: SocketAddress) -> CInt { withAddress(address) { Glibc.bind(raw, $0, $1) } }
+
+    // MARK: Unix sockets
+
+    @Test func knowsWhoConnectsToAFile() throws {
+        let path = "/tmp/pinproxy-peers-\(getpid())-\(UInt32.random(in: 0 ... .max)).sock"
+        defer { unlink(path) }
+        let listener = try UnixSocket.listen(at: path, backlog: 8)
+        let client = try UnixSocket.connect(to: path, seconds: 5)
+        let accepted = Descriptor(owning: try #require(try UnixSocket.accept(listener.raw)))
+        let found = try SocketTable().peer(ofUnix: accepted.raw)
+        #expect(found == LocalSocket(user: geteuid(), inode: inode(client.raw)))
+    }
+
+    // MARK: Processes
+
+    private func holders(_ descriptor: CInt) -> [LocalProcess] {
+        ProcessTable.holders(of: [inode(descriptor)])[inode(descriptor)] ?? []
+    }
+
+    @Test func findsTheProcess() throws {
+        let listener = try listen()
+        let connection = try connect(to: listener)
+        // Twice, as a program that has duplicated it.
+        let copy = Descriptor(owning: dup(connection.client.raw))
+        let found = holders(copy.raw)
+        #expect(found.map(\.id) == [getpid()])
+        let own = try #require(found.first)
+        #expect(own.executable?.hasPrefix("/") == true)
+        #expect(own.started > 0)
+        #expect(ProcessTable.holders(of: [inode(copy.raw)], among: [getpid()]).count == 1)
+        #expect(ProcessTable.holders(of: [inode(copy.raw)], among: [1]).isEmpty)
+        #expect(ProcessTable.holders(of: [1]).isEmpty)
+    }
+
+    /// Both hold the connection, and either can send over it.
+    @Test func findsAllWhoShareIt() throws {
+        let listener = try listen()
+        let connection = try connect(to: listener)
+        // A child that inherits the socket as its standard input.
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, connection.client.raw, 0)
+        var child = pid_t()
+        var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("sleep"), strdup("60"), nil]
+        defer { for argument in arguments { free(argument) } }
+        #expect(posix_spawn(&child, "/bin/sleep", &actions, nil, &arguments, nil) == 0)
+        defer {
+            kill(child, SIGKILL)
+            waitpid(child, nil, 0)
+        }
+        let found = holders(connection.client.raw)
+        #expect(found.map(\.id) == [getpid(), child])
+        #expect(found.last?.executable?.hasSuffix("/bin/sleep") == true)
+    }
+}
+
