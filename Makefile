@@ -23,7 +23,7 @@ TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev 
 TO_RUN := ca-certificates publicsuffix libxml2 libpng16-16 libturbojpeg0 libgif7 libwebpdemux2 libtiff6 libavif15
 TO_TEST := nginx lighttpd lighttpd-mod-openssl openssl curl wget python3 python3-venv nodejs dnsmasq-base patch \
 	ca-certificates publicsuffix iproute2 faketime libnss3-tools fish tcsh libwww-perl liblwp-protocol-https-perl \
-	prometheus chromium chromium-driver
+	prometheus chromium chromium-driver haproxy socat
 # What `make test-clients` tries besides.
 TO_TEST_CLIENTS := aria2 lftp git-lfs mercurial subversion composer python3-pip libio-socket-ssl-perl ruby php-cli php-curl \
 	openjdk-17-jdk-headless lynx w3m

@@ -14,6 +14,8 @@ package final class Snapshot: Sendable {
     package let log: LogSettings
     package let admin: AdminSettings
     package let hosts: HostTable<HostEntry>
+    /// An entry's `clients` ask for more than the user.
+    package let asksForProcesses: Bool
     /// What is done with hosts that have no entry.
     package let defaultAction: HostAction
     /// The policy of hosts that have no entry: the trust anchors decide.
@@ -45,6 +47,7 @@ package final class Snapshot: Sendable {
         self.log = log
         self.admin = admin
         hosts = pins?.hosts ?? HostTable()
+        asksForProcesses = hosts.entries.contains { $0.value.clients?.asksForProcesses == true }
         let defaults = pins?.defaults ?? PinDefaults()
         defaultAction = defaults.action
         defaultPolicy = SecurityPolicy(requirements: defaults.requirements)
@@ -66,6 +69,7 @@ package final class Snapshot: Sendable {
         log = other.log
         admin = other.admin
         self.hosts = hosts
+        asksForProcesses = other.asksForProcesses
         defaultAction = other.defaultAction
         self.defaultPolicy = defaultPolicy
         defaultTLS = other.defaultTLS

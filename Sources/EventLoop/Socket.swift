@@ -30,8 +30,9 @@ package enum Socket {
     }
 
     package enum AcceptResult: ~Copyable {
-        /// A connected socket with TCP_NODELAY set.
-        case accepted(Descriptor, peer: SocketAddress)
+        /// A connected socket, of TCP with TCP_NODELAY set.
+        /// - Parameter peer: nil: it isn't an internet socket.
+        case accepted(Descriptor, peer: SocketAddress?)
         case wouldBlock
         /// EMFILE, ENFILE, ENOBUFS and ENOMEM leave the connection in the queue: who tries again at once spins,
         /// so stop reading the listener for a while.

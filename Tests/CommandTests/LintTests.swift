@@ -114,6 +114,22 @@ import Testing
         #expect(try Self.lint(bed).map(\.summary) == (weakness == "action: deny" ? [] : ["3:13 warning shadowed"]))
     }
 
+    @Test(arguments: [
+        ("a.test", "", true), ("a.test", ", clients: {users: [root]}", false), ("a.test", ", action: deny", false), ("a.other", "", false),
+    ]) func findsEntriesThatAreForEverybody(_ pattern: String, _ more: String, _ isFound: Bool) throws {
+        let bed = try Self.bed("hosts:\n  - {match: \"**.test\", clients: {users: [root]}}\n  - {match: \(pattern)\(more)}\n")
+        let found = try Self.lint(bed)
+        #expect(found.map(\.rule) == (isFound ? ["shadowed"] : []), "\(found)")
+        #expect(!isFound || found.first?.message.contains("the clients of **.test (line 2) do not apply here") == true, "\(found)")
+    }
+
+    @Test func saysThatProgramsAloneAreNoBoundary() throws {
+        let bed = try Self.bed(
+            "hosts:\n  - {match: a.test, clients: {executables: [/bin/sh]}}\n"
+                + "  - {match: b.test, clients: {executables: [/bin/sh], users: [root]}}\n")
+        #expect(try Self.lint(bed).map(\.summary) == ["2:13 note weak-clients"])
+    }
+
     @Test func repeatsWhatCheckWarnsOf() throws {
         let bed = try Self.bed(
             "hosts:\n  - {match: \"*.co.uk\", validates_domain_name: false}\n"

@@ -259,10 +259,6 @@ import Testing
             "hosts: [{match: a.test, action: verify-tunnel, client_certificate: {certificate: a, private_key: b}}]\n",
             ":1:68: error: client_certificate can't be shown with action: verify-tunnel, where TLS is the client's own; write action: intercept"
         ),
-        (
-            "hosts: [{match: a.test, clients: {users: [build]}}]\n",
-            ":1:34: error: clients: not supported yet by this version; leave the line out"
-        ),
     ]) func explainsProblems(_ text: String, _ expected: String) throws {
         let problems = try problems(text).map { $0.replacingOccurrences(of: "pins/hosts.yaml", with: "hosts.yaml") }
         #expect(problems.joined(separator: "\n") == "hosts.yaml" + expected)

@@ -197,7 +197,7 @@ struct AddressTests {
     // MARK: Clients from elsewhere
 
     /// An address of this machine that is not loopback: who comes from it counts as a client from elsewhere.
-    private static let outerAddress: String? = {
+    static let outerAddress: String? = {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&list) == 0 else { return nil }
         defer { freeifaddrs(list) }

@@ -47,7 +47,7 @@ final class WorkerBench {
         }
         let any = SocketAddress(ip: try #require(IPAddress("127.0.0.1")), port: 0)
         let sockets = try ListeningSocket.open(.proxy, on: [any], namedIn: file)
-        port = sockets[0].address.port
+        port = try #require(sockets[0].address).port
         acceptor = try LoopThread.start("acceptor", stackSize: 128 << 10) { loop in
             Acceptor(
                 loop: loop, sockets: sockets, workers: workers, vacancy: vacancy, maximumClients: 100, logger: logger)

@@ -9,7 +9,7 @@ extension DaemonFileReader {
         guard let written = root.nonNull("admin") else { return settings }
         let section = root.section("admin")
         defer { section.finish() }
-        let places = adminPlaces(section, proxy: proxy.addresses, &settings)
+        let places = adminPlaces(section, proxy: proxy, &settings)
         settings.listen = places.map(\.place)
         if let value = section.nonNull("tls"), readsPrivateFiles {
             let tls = section.section("tls")
@@ -38,7 +38,7 @@ extension DaemonFileReader {
     }
 
     private func adminPlaces(
-        _ section: Section, proxy: [ListenAddress], _ settings: inout AdminSettings
+        _ section: Section, proxy: ListenSettings, _ settings: inout AdminSettings
     ) -> [(value: YAMLValue, place: ListenPlace)] {
         guard let value = section.nonNull("listen"), let list = section.elements(value, "listen") else { return [] }
         var places: [(value: YAMLValue, place: ListenPlace)] = []
@@ -49,8 +49,12 @@ extension DaemonFileReader {
             }
             let form = Form { ListenPlace.parse($0, relativeTo: file) }
             guard let place = section.scalar(value, "listen", form) else { continue }
-            if case .address(let address) = place, address.port != 0, proxy.contains(address) {
+            switch place {
+            case .address(let address) where address.port != 0 && proxy.addresses.contains(address):
                 section.error(value, "listen: \(address) is where the proxy listens (proxy.listen); choose another port")
+            case .unix(let path) where proxy.paths.contains(path):
+                section.error(value, "listen: \(place) is where the proxy listens (proxy.listen); choose another path")
+            default: break
             }
             let isAnyPort = if case .address(let address) = place { address.port == 0 } else { false }
             if !isAnyPort, places.contains(where: { $0.place == place }) { section.error(value, "listen: \(place) is written twice") }

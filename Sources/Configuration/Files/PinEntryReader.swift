@@ -35,8 +35,9 @@ struct PinEntryReader {
         defer { finish() }
         guard action == .intercept || action == .verifyTunnel else {
             refuseKeys(of: action)
+            let clients = clients(action)
             return HostEntry(
-                action: action, policy: SecurityPolicy(), rules: rules(action, isPinned: false),
+                action: action, policy: SecurityPolicy(), rules: rules(action, isPinned: false), clients: clients,
                 pattern: pattern.description, file: file, line: place.line, column: place.column)
         }
         let policy = policy()
@@ -50,9 +51,10 @@ struct PinEntryReader {
         let showsRefusals = section.read("on_refusal", .word([("status", false), ("page", true)])) ?? false
         if showsRefusals, action != .intercept { refusePage() }
         let records = section.read("record", .bool) ?? false
+        let clients = clients(action)
         return HostEntry(
             action: action, policy: policy, tls: tls, reportURI: reportURI, showsRefusals: showsRefusals, records: records,
-            rules: rules(action, isPinned: policy.mode != .none), pattern: pattern.description, file: file,
+            rules: rules(action, isPinned: policy.mode != .none), clients: clients, pattern: pattern.description, file: file,
             line: place.line, column: place.column)
     }
 
@@ -94,8 +96,7 @@ struct PinEntryReader {
     /// The rest of the keys of the contract, and then those that are unknown.
     func finish() {
         guard section.hasUnreadKeys else { return }
-        for key in ["match", "action"] + Self.checkingKeys + RuleBlockReader.keys { _ = section.value(key) }
-        if let clients = section.nonNull("clients") { section.refuseUnsupported("clients", clients) }
+        for key in ["match", "action"] + Self.checkingKeys + RuleBlockReader.keys + ["clients"] { _ = section.value(key) }
         section.finish()
     }
 

@@ -4,7 +4,8 @@ internal import TLS
 extension DaemonFileReader {
     func proxy(_ section: Section) -> ProxySettings {
         let settings = ProxySettings(
-            listen: section.listen(default: ListenAddress(ip: "127.0.0.1", port: 7467)),
+            listen: section.listen(default: ListenAddress(ip: "127.0.0.1", port: 7467), relativeTo: file),
+            socket: socketAccess(section),
             tls: identity(section),
             speaksTLS: section.nonNull("tls") != nil,
             workers: section.read("workers", .workers) ?? nil,

@@ -32,6 +32,8 @@ package final class HostEntry: Sendable {
     package let records: Bool
     /// How exchanges with the host are made, shaped and judged; nil: nothing is written about it.
     package let rules: RuleLayers?
+    /// Who may use the entry; nil: everybody.
+    package let clients: EntryClients?
     /// Where exchanges with the host are counted; -1 until somebody counts them.
     package let slot = Atomic<Int>(-1)
     /// As it was written, for people.
@@ -48,7 +50,8 @@ package final class HostEntry: Sendable {
 
     package init(
         action: HostAction, policy: SecurityPolicy, tls: ClientTLS? = nil, reportURI: ReportURI? = nil,
-        showsRefusals: Bool = false, records: Bool = false, rules: RuleLayers? = nil, pattern: String, file: String, line: Int, column: Int
+        showsRefusals: Bool = false, records: Bool = false, rules: RuleLayers? = nil, clients: EntryClients? = nil, pattern: String,
+        file: String, line: Int, column: Int
     ) {
         self.action = action
         self.policy = policy
@@ -57,6 +60,7 @@ package final class HostEntry: Sendable {
         self.showsRefusals = showsRefusals
         self.records = records
         self.rules = rules
+        self.clients = clients
         self.pattern = pattern
         self.file = file
         self.line = line
@@ -72,6 +76,7 @@ package final class HostEntry: Sendable {
         showsRefusals = other.showsRefusals
         records = other.records
         rules = other.rules
+        clients = other.clients
         pattern = other.pattern
         file = other.file
         line = other.line

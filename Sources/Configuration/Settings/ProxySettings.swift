@@ -4,6 +4,8 @@ package import TLS
 /// The proxy port (`proxy` in pinproxy.yaml).
 package struct ProxySettings: Sendable {
     package var listen: ListenSettings
+    /// Who may connect to a Unix socket.
+    package var socket: SocketAccess
     /// What the proxy port shows when it speaks TLS (an `https://` proxy); nil for plain text.
     package var tls: Identity?
     /// Whether the proxy port speaks TLS, also where ``tls`` was not read.

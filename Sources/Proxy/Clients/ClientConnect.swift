@@ -56,7 +56,8 @@ extension ClientConnection {
     /// A reload came while the connection was being made, and what it says would have made another one, or none.
     private func connectAnew(_ old: Route) {
         state = .open
-        switch worker.decide(old.authority, for: .secure, client: old.client) {
+        if awaitsPeer(for: old.authority) { return identify { [unowned self] in connectAnew(old) } }
+        switch worker.decide(old.authority, for: .secure, client: client(as: old.client)) {
         case .refuse(let error): server.refuseRequest(error)
         case .relay(let route), .tunnel(let route): connect(route)
         }

@@ -12,6 +12,8 @@ final class ClientConnection {
     enum State {
         /// Requests are for the proxy itself.
         case open
+        /// The processes at the other end are being looked for; then it goes on as before.
+        indirect case identifying(State, () -> Void)
         /// Credentials are being compared.
         case authenticating
         /// A CONNECT waits for its upstream connection.
@@ -33,7 +35,7 @@ final class ClientConnection {
     }
 
     let worker: WorkerContext
-    let peer: SocketAddress
+    let source: Endpoint
     /// Its socket is the one that was accepted, and counts under `limits.clients`.
     let isCounted: Bool
     let place: ClientPlace
@@ -50,7 +52,9 @@ final class ClientConnection {
     /// What its rules say of a time without a byte, should it become something else.
     var exchangeTimeout: Duration?
     /// Who asked for what this connection has become.
-    private(set) var identity = ClientIdentity()
+    var identity: ClientIdentity
+    /// Who is at the other end is being asked, for a decision.
+    var isPeerAsked = false
     /// Its run waits to hear how the TLS handshake goes.
     private var isAwaited = false
     /// An upstream connection for the next request: made for CONNECT, or bound to this client.
@@ -66,22 +70,25 @@ final class ClientConnection {
 
     /// - Parameter ended: called once, when the connection is over.
     init(
-        worker: WorkerContext, stream: ByteStream, peer: SocketAddress, isCounted: Bool, url: String? = nil,
+        worker: WorkerContext, stream: ByteStream, arrival: Arrival, isCounted: Bool, url: String? = nil,
         ended: @escaping (ClientConnection) -> Void
     ) {
         self.ended = ended
         self.worker = worker
         self.stream = stream
-        self.peer = peer
+        source = arrival.source
+        identity = ClientIdentity(peer: arrival.peer)
         self.isCounted = isCounted
         ownURL = url
-        place = ClientPlace(of: peer.ip)
+        place = arrival.place
         server = HTTP1Server(stream: stream, session: worker.session, settings: worker.serverSettings)
         server.owner = self
     }
 
     func start() {
-        server.exchange.record.client = peer
+        server.exchange.record.client = source
+        server.exchange.record.traits = peer.traits
+        askPeer()
         server.serve()
     }
 
@@ -95,7 +102,10 @@ final class ClientConnection {
     var isAllowed: Bool {
         if judged !== worker.snapshot {
             judged = worker.snapshot
-            wasAllowed = worker.snapshot.proxy.allowClients.contains { $0.contains(peer.ip.bytes) }
+            // Who may connect to a Unix socket, its file's permissions say.
+            wasAllowed = source.address.map { address in
+                worker.snapshot.proxy.allowClients.contains { $0.contains(address.ip.bytes) }
+            } ?? true
         }
         return wasAllowed
     }
@@ -111,8 +121,8 @@ final class ClientConnection {
     // MARK: Requests to the proxy
 
     private func requestToProxy() {
-        guard isAllowed else { return server.refuseRequest(.clientNotAllowed(peer.ip.description)) }
-        identity = ClientIdentity()
+        guard isAllowed else { return server.refuseRequest(.clientNotAllowed(source.address?.ip.description ?? source.description)) }
+        identity = ClientIdentity(peer: identity.peer)
         let (users, runs) = (worker.users, worker.shared.runs)
         if users == nil, runs.isEmpty { return performRequest() }
         let credentials = server.readRequest { Credentials(in: $0.head, $0.bytes) }
@@ -160,18 +170,30 @@ final class ClientConnection {
             record.forgetPath()
             server.refuseRequest(.unsupportedScheme(url))
         case .tunnel(let authority):
-            asked = authority
-            switch decide(authority.canonical, for: .secure) {
-            case .refuse(let error): server.refuseRequest(error)
-            case .relay(let route), .tunnel(let route): connect(route)
-            }
+            record.authority = authority.canonical
+            guard awaitsPeer(for: authority.canonical) else { return requestTunnel(authority) }
+            identify { [unowned self] in requestTunnel(authority) }
         case .url(let named, let wanted):
             guard let (authority, purpose) = settled(named, wanted) else { return }
-            switch decide(authority.canonical, for: purpose) {
-            case .refuse(let error): server.refuseRequest(error)
-            case .relay(let route): beginExchange(route)
-            case .tunnel: server.refuseRequest(.cannotTunnelURL(authority.description))
-            }
+            record.authority = authority.canonical
+            guard awaitsPeer(for: authority.canonical) else { return requestURL(authority, purpose) }
+            identify { [unowned self] in requestURL(authority, purpose) }
+        }
+    }
+
+    private func requestTunnel(_ authority: Authority) {
+        asked = authority
+        switch decide(authority.canonical, for: .secure) {
+        case .refuse(let error): server.refuseRequest(error)
+        case .relay(let route), .tunnel(let route): connect(route)
+        }
+    }
+
+    private func requestURL(_ authority: Authority, _ purpose: Purpose) {
+        switch decide(authority.canonical, for: purpose) {
+        case .refuse(let error): server.refuseRequest(error)
+        case .relay(let route): beginExchange(route)
+        case .tunnel: server.refuseRequest(.cannotTunnelURL(authority.description))
         }
     }
 
@@ -179,7 +201,13 @@ final class ClientConnection {
         record.authority = authority
         if hasPassed(authority) { return .refuse(.loop(authority.description)) }
         let via = server.readRequest { $0.head.via(in: $0.bytes) }
-        return worker.decide(authority, for: purpose, client: Route.Client(place: place, via: via))
+        let decision = worker.decide(authority, for: purpose, client: Route.Client(place: place, asker: .client(peer), via: via))
+        if case .refuse = decision {
+            let entry = worker.snapshot.entry(for: authority.host, port: authority.port)
+            record.entry = entry?.pattern
+            record.entrySlot = worker.shared.slots.place(of: entry)
+        }
+        return decision
     }
 
     /// Whether the request in hand has come round to this proxy again.
@@ -196,7 +224,8 @@ final class ClientConnection {
         record.authority = route.authority
         if route.snapshot !== worker.snapshot {
             if let withdrawal { return fail(withdrawal) }
-            guard case .relay(let fresh) = worker.decide(route.authority, for: .secure, client: route.client) else {
+            if awaitsPeer(for: route.authority) { return identify { [unowned self] in requestInside(settled) } }
+            guard case .relay(let fresh) = worker.decide(route.authority, for: .secure, client: client(as: route.client)) else {
                 return fail("after a reload this host may no longer be intercepted")
             }
             route = fresh
@@ -305,7 +334,8 @@ final class ClientConnection {
     /// Whether a request has begun of which nobody has told yet what became of it.
     private var isUnanswered: Bool {
         switch state {
-        case .authenticating, .connecting, .promised, .promisedRefusal, .awaitingHandshake, .securing: record.ended == nil
+        case .identifying, .authenticating, .connecting, .promised, .promisedRefusal, .awaitingHandshake, .securing:
+            record.ended == nil
         case .open, .inside, .verifying, .relaying, .closed: false
         }
     }
@@ -337,7 +367,8 @@ final class ClientConnection {
         case .connecting(let attempt): attempt.cancel()
         case .verifying(let verification): verification.cancel()
         case .promised(_, let upstream): worker.giveBack(upstream)
-        case .promisedRefusal, .awaitingHandshake, .securing, .inside, .open, .authenticating, .relaying, .closed: break
+        case .promisedRefusal, .awaitingHandshake, .securing, .inside, .open, .identifying, .authenticating, .relaying, .closed:
+            break
         }
         if let kept { worker.giveBack(kept) }
         kept = nil
@@ -409,6 +440,7 @@ extension ClientConnection: HTTP1ServerOwner {
         case .verifying: return fail("the TLS handshake in the tunnel took too long")
         case .awaitingHandshake, .securing:
             record.failed("the client's TLS handshake took longer than \(timeouts.tlsHandshake)")
+        case .identifying: record.failed("who the client is was not found out within \(timeouts.idleClient)")
         case .authenticating: record.failed("its password was not compared within \(timeouts.idleClient)")
         case .open, .inside: completeHeld("its body was not converted within \(timeouts.idleClient)")
         case .connecting, .promised, .promisedRefusal, .relaying, .closed: break
@@ -417,6 +449,10 @@ extension ClientConnection: HTTP1ServerOwner {
     }
 
     func clientHasGone(_ why: String) {
+        if case .identifying = state {
+            record.failed("client: \(why), while it was found out who it is")
+            return server.abort()
+        }
         let isAuthenticating = if case .authenticating = state { true } else { false }
         let isGathering = if case .gathering = server.phase { true } else { false }
         let what =

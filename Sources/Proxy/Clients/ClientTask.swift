@@ -10,6 +10,7 @@ extension ClientConnection {
     var task: TaskSummary? {
         switch state {
         case .open, .inside: return server.exchange.summary ?? heldTask ?? endingTask
+        case .identifying: return summary("finding out who asks")
         case .authenticating: return summary("comparing credentials")
         case .connecting: return summary("connecting")
         case .promised, .promisedRefusal: return summary("answering CONNECT")
@@ -88,7 +89,7 @@ extension ClientConnection {
             suspension = .suspended
             tunnel.suspend()
             server.clearDeadline()
-        case .authenticating, .connecting, .promised, .promisedRefusal, .awaitingHandshake, .securing:
+        case .identifying, .authenticating, .connecting, .promised, .promisedRefusal, .awaitingHandshake, .securing:
             suspension = .suspended
             server.stream.wantsRead = false
             server.clearDeadline()
@@ -112,7 +113,7 @@ extension ClientConnection {
         case .awaitingHandshake, .securing:
             server.setDeadline(afterNanoseconds: worker.snapshot.timeouts.tlsHandshake.nanoseconds)
             server.stream.wantsRead = true
-        case .authenticating, .promised, .promisedRefusal:
+        case .identifying, .authenticating, .promised, .promisedRefusal:
             server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
             server.stream.wantsRead = true
         case .connecting: server.stream.wantsRead = true
@@ -130,6 +131,10 @@ extension ClientConnection {
         switch state {
         case .open, .inside:
             if server.exchange.isUnderWay { return server.exchange.cancel(cause, isTold: true) }
+            suspension = .none
+            server.refuseRequest(.cancelled(by: cause, host: task.host))
+        case .identifying(let before, _):
+            state = before
             suspension = .none
             server.refuseRequest(.cancelled(by: cause, host: task.host))
         case .authenticating, .connecting:

@@ -10,7 +10,9 @@ extension ClientConnection {
         if request.head.hasPassed(worker.shared.loops.pseudonym(for: authority), in: request.bytes) {
             return .refuse(ProxyError.loop(authority.description).cause)
         }
-        let client = Route.Client(place: place, via: request.head.via(in: request.bytes))
+        // The client asks for itself, and waits until it is known who it is.
+        if awaitsPeer(for: authority) { return .pass }
+        let client = Route.Client(place: place, asker: .client(peer), via: request.head.via(in: request.bytes))
         let route: Route
         switch worker.decide(authority, for: url.isSecure ? .secure : .plain, client: client) {
         case .refuse(let error): return .refuse(error.report.title)

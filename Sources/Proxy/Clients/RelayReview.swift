@@ -22,6 +22,8 @@ extension ClientConnection {
     /// To be called when it begins, since a reload may have come in the meantime, and after each reload.
     func reviewRelay() {
         guard case .relaying(let relay, let relayed) = state else { return }
+        // It is reviewed once that is known.
+        if awaitsPeer(for: relayed.route.authority) { return askForDecision() }
         if let withdrawal { return relay.cancel(because: withdrawal) }
         guard relayed.route.snapshot !== worker.snapshot else { return }
         switch review(relayed) {
@@ -40,7 +42,7 @@ extension ClientConnection {
         let old = relayed.route.target.layer
         let purpose: Purpose = if case .plain = old { .plain } else { .secure }
         let fresh: Route
-        switch worker.decide(host, for: purpose, client: relayed.route.client) {
+        switch worker.decide(host, for: purpose, client: client(as: relayed.route.client)) {
         case .refuse(let error): return .failure(Objection(cause: "after a reload: \(error.cause)"))
         case .relay(let route), .tunnel(let route): fresh = route
         }

@@ -40,7 +40,7 @@ final class AdminPort {
     }
 
     /// Where it can be asked over TCP.
-    var addresses: [SocketAddress] { listeners.map(\.socket.address) }
+    var addresses: [SocketAddress] { listeners.compactMap(\.socket.address) }
     /// Where it can be asked, for people.
     var places: [String] { addresses.map(\.description) + unix.map { "unix:\($0.path)" } }
 
@@ -60,10 +60,10 @@ final class AdminPort {
             let hasSome = !named.isEmpty || listeners.contains { $0.socket.isNamed }
             guard hasSome else { throw refused(MissingSocket(port: .admin, file: file).description) }
             // Which addresses they have, systemd's units say.
-            let exposed = (named + listeners.map(\.socket)).first { $0.isNamed && ClientPlace(of: $0.address.ip) != .thisMachine }
+            let exposed = (named + listeners.map(\.socket)).first { $0.isNamed && $0.address.map { ClientPlace(of: $0.ip) } != .thisMachine }
             if let exposed, !settings.isProtected {
                 throw refused(
-                    "systemd's socket on \(exposed.address) can be reached from other machines, so admin.tls and admin.token_file must "
+                    "systemd's socket on \(exposed.place) can be reached from other machines, so admin.tls and admin.token_file must "
                         + "be set too; or let pinproxy-admin.socket listen on 127.0.0.1")
             }
         }
@@ -84,7 +84,7 @@ final class AdminPort {
                     } failed: { [unowned self] in failed($0) })
             } catch {
                 added.close()
-                throw refused(Self.cause(error, path))
+                throw refused(SocketFileError(path: path, cause: error, port: .admin, file: file).reason)
             }
         }
         return added
@@ -92,16 +92,6 @@ final class AdminPort {
 
     /// Whether it took that socket over.
     func holds(_ socket: InheritedSocket) -> Bool { listeners.contains { $0.socket.raw == socket.raw } }
-
-    private static func cause(_ error: SystemError, _ path: String) -> String {
-        switch error.code {
-        case EEXIST: "\(path) is there and is no socket: remove it, or choose another path"
-        case EADDRINUSE: "\(path) is already in use by another program: choose another path"
-        case EPERM where error.call == "chown": "\(path) can't be given to socket_group: the proxy's user is not in that group"
-        case ENOENT: "\(path): its directory is not there: create it (RuntimeDirectory=pinproxy in the unit makes /run/pinproxy)"
-        default: "\(path): \(error)"
-        }
-    }
 
     private func context(_ settings: AdminSettings, _ file: String) throws(ConfigurationProblems) -> TLSServerContext? {
         guard let identity = settings.tls else { return nil }

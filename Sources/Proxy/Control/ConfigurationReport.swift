@@ -31,6 +31,8 @@ struct ConfigurationReport: Encodable {
         let reportURI: String?
         let record: Bool
         let onRefusal: String?
+        /// Who may use the entry.
+        let clients: String?
         let rules: [String]
         /// The switches that take protection away, in words.
         let insecure: [String]
@@ -69,12 +71,18 @@ struct ConfigurationReport: Encodable {
             "[\(values.map(\.description).joined(separator: ", "))]"
         }
         func onOff(_ isOn: Bool) -> String { isOn ? "set" : "null" }
+        func listen(_ settings: ListenSettings) -> [String] {
+            let addresses = settings.addresses.map { address in
+                settings.proxyProtocol[address].map { "\(address) with PROXY headers of \(list($0))" } ?? address.description
+            }
+            return addresses + settings.paths.map { "unix:\($0)" } + (settings.takesInherited ? ["systemd"] : [])
+        }
         let parent = snapshot.upstream.parent.map { parent in
             let host = parent.host.contains(":") ? "[\(parent.host)]" : parent.host
             return "http://\(parent.hasCredentials ? "•••@" : "")\(host):\(parent.port)"
         }
         return [
-            "proxy.listen": list(proxy.listen.addresses.map(\.description) + (proxy.listen.takesInherited ? ["systemd"] : [])), "proxy.tls": onOff(proxy.tls != nil),
+            "proxy.listen": list(listen(proxy.listen)), "proxy.tls": onOff(proxy.tls != nil),
             "proxy.workers": proxy.workers.map(String.init) ?? "auto", "proxy.users": proxy.users?.path ?? "null",
             "proxy.allow_clients": list(proxy.allowClients), "proxy.via": "\(proxy.via)",
             "admin.listen": list(snapshot.admin.listen.map(\.description) + (snapshot.admin.takesInherited ? ["systemd"] : [])), "admin.tls": onOff(snapshot.admin.tls != nil),
@@ -130,6 +138,7 @@ extension ConfigurationReport.Entry {
         reportURI = entry.reportURI?.description
         record = entry.records
         onRefusal = entry.showsRefusals ? "page" : nil
+        clients = entry.clients?.description
         rules = ConfigurationReport.rules(entry.rules)
         insecure = policy.unsafeSwitches.map(\.description)
     }

@@ -19,7 +19,7 @@ extension ProxyDaemon {
             },
             authority: { context.authority.certificate.pem },
             script: { [unowned self] in
-                ProxyScript.text(listeningAddresses, askedAs: $0, isSecure: snapshot.proxy.tls != nil)
+                ProxyScript.text(directAddresses, askedAs: $0, isSecure: snapshot.proxy.tls != nil)
             },
             reload: { [unowned self] in reload() },
             learn: { upkeep.obey($0) },
@@ -57,7 +57,7 @@ extension ProxyDaemon {
     /// Opens the socket of runs. Without it `pinproxy exec` works, and can't tell what is refused.
     func openRuns(_ context: ProxyContext, _ session: LoopSession) -> RunSocket? {
         let path = RunSocket.path(in: snapshot.stateDirectory)
-        let daemon = RunSocket.Daemon(users: { [unowned self] in users }, addresses: { [unowned self] in addresses })
+        let daemon = RunSocket.Daemon(users: { [unowned self] in users }, addresses: { [unowned self] in directAddresses.map(\.description) })
         do throws(SystemError) {
             return try RunSocket(
                 path: path, loop: loop, session: session, register: context.runs, logger: logger, daemon: daemon)

@@ -67,8 +67,13 @@ package final class ProxyDaemon {
     let startedAt = WallClock.milliseconds() / 1000
     package static let version = "0.1.0"
     /// Where clients are accepted.
-    var listeningAddresses: [SocketAddress] { listening.map(\.address) }
-    var addresses: [String] { listeningAddresses.map(\.description) }
+    var listeningAddresses: [SocketAddress] { listening.compactMap(\.address) }
+    var addresses: [String] { listening.map(\.place.description) }
+    /// The same without those where a load balancer speaks for its clients.
+    var directAddresses: [SocketAddress] {
+        let senders = snapshot.proxy.listen.senders
+        return listening.filter { senders[$0.wanted] == nil }.compactMap(\.address)
+    }
     /// How many configurations have been in force, and when the last was read.
     private(set) var generation = 1
     private(set) var readAt = WallClock.milliseconds() / 1000
@@ -135,7 +140,7 @@ package final class ProxyDaemon {
             listeners: listeners, logger: logger, logOutput: output, freeMemory: freeMemory,
             idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount),
             sessionCount: workerCount + 1, unixTime: unixTime)
-        listening = try openFirst(on: snapshot.proxy.listen, namedIn: snapshot.files.first ?? "")
+        listening = try openFirst(on: snapshot.proxy, namedIn: snapshot.files.first ?? "")
         if snapshot.admin.takesInherited, ListeningSocket.named(for: .admin, among: inherited).isEmpty {
             throw MissingSocket(port: .admin, file: snapshot.files.first ?? "")
         }
@@ -150,7 +155,7 @@ package final class ProxyDaemon {
         admin.replace(with: snapshot.admin, try admin.open(snapshot.admin, namedIn: snapshot.files.first ?? "", inherited: inherited))
         self.admin = admin
         refuse(inherited.filter { socket in !listening.contains { $0.raw == socket.raw } && !admin.holds(socket) })
-        for socket in listening where !socket.isNamed { notices.listening(socket.raw, socket.name) }
+        for socket in listening where socket.isKept { notices.listening(socket.raw, socket.name) }
         sayWhere()
         let vacancy = Vacancy()
         for number in 0..<workerCount {
@@ -177,13 +182,15 @@ package final class ProxyDaemon {
         startHeartbeat()
     }
 
-    private func openFirst(on listen: ListenSettings, namedIn file: String) throws -> [ListeningSocket] {
+    private func openFirst(on proxy: ProxySettings, namedIn file: String) throws -> [ListeningSocket] {
+        let listen = proxy.listen
         let named = listen.takesInherited ? ListeningSocket.named(for: .proxy, among: inherited) : []
         if listen.takesInherited, named.isEmpty { throw MissingSocket(port: .proxy, file: file) }
         let addresses = listen.addresses.compactMap(SocketAddress.init).filter { address in
             !named.contains { $0.serves(address) }
         }
-        return named + (try ListeningSocket.open(.proxy, on: addresses, namedIn: file, inherited: inherited))
+        let sockets = named + (try ListeningSocket.open(.proxy, on: addresses, namedIn: file, inherited: inherited))
+        return sockets + (try ListeningSocket.open(.proxy, at: listen.paths, proxy.socket, namedIn: file))
     }
 
     /// A client that came to one of these would wait for ever.
@@ -213,7 +220,7 @@ package final class ProxyDaemon {
         guard listening.contains(where: \.isNamed) else { return }
         let file = ListenFile(in: snapshot.stateDirectory)
         do throws(AuthorityError) {
-            try file.write(listening.map(\.address))
+            try file.write(directAddresses)
         } catch {
             logger.warning(
                 "state.unwritable",
@@ -275,15 +282,24 @@ package final class ProxyDaemon {
         let added = fresh.proxy.listen.addresses.compactMap(SocketAddress.init).filter { address in
             !listening.contains { $0.serves(address) }
         }
-        do {
-            return try ListeningSocket.open(.proxy, on: added, namedIn: fresh.files.first ?? "")
+        let paths = fresh.proxy.listen.paths.filter { path in !listening.contains { $0.serves(.unix(path)) } }
+        let file = fresh.files.first ?? ""
+        func refused(_ cause: String) -> ConfigurationProblems {
+            ConfigurationProblems([Problem(.error, at: Place(file: file), cause)])
+        }
+        let sockets: [ListeningSocket]
+        do throws(ListenError) {
+            sockets = try ListeningSocket.open(.proxy, on: added, namedIn: file)
         } catch {
-            let own = listening.first { $0.address.port == error.address.port }
-            let cause =
-                if error.cause.code == EADDRINUSE, let own {
-                    "proxy.listen: \(error.address) can't be opened while the proxy listens on \(own.address): restart it"
-                } else { "\(error)" }
-            throw ConfigurationProblems([Problem(.error, at: Place(file: fresh.files.first ?? ""), cause)])
+            let own = listening.first { $0.address?.port == error.address.port }
+            guard error.cause.code == EADDRINUSE, let own else { throw refused("\(error)") }
+            throw refused("proxy.listen: \(error.address) can't be opened while the proxy listens on \(own.place): restart it")
+        }
+        do throws(SocketFileError) {
+            return sockets + (try ListeningSocket.open(.proxy, at: paths, fresh.proxy.socket, namedIn: file))
+        } catch {
+            for socket in sockets { socket.discard() }
+            throw refused("\(error)")
         }
     }
 
@@ -297,25 +313,29 @@ package final class ProxyDaemon {
 
     private func listen(on added: [ListeningSocket]) {
         guard !needsRestart(snapshot.proxy.listen) else { return }
-        let wanted = snapshot.proxy.listen.addresses.compactMap(SocketAddress.init)
+        let wanted = snapshot.proxy.listen.places
         func stays(_ socket: ListeningSocket) -> Bool { socket.isNamed || wanted.contains(where: socket.serves) }
         let removed = listening.filter { !stays($0) }
-        guard !added.isEmpty || !removed.isEmpty else { return }
-        listening = listening.filter(stays) + added
-        sayWhere()
-        listenersChanged()
-        for socket in removed { notices.notListening(socket.name) }
-        for socket in added { notices.listening(socket.raw, socket.name) }
-        acceptor?.perform { $0.replace(removed, with: added) }
+        listening = listening.filter(stays)
+        for socket in listening { socket.apply(snapshot.proxy.socket) }
+        listening += added
+        if !added.isEmpty || !removed.isEmpty {
+            sayWhere()
+            listenersChanged()
+        }
+        for socket in removed where socket.isKept { notices.notListening(socket.name) }
+        for socket in added where socket.isKept { notices.listening(socket.raw, socket.name) }
+        let senders = snapshot.proxy.listen.senders
+        acceptor?.perform { $0.replace(removed, with: added, senders: senders) }
     }
 
     private func accept(from sockets: [ListeningSocket], _ vacancy: Vacancy) throws {
         let maximum = snapshot.limits.clients
-        let (workers, logger) = (workers, logger)
+        let (workers, logger, senders) = (workers, logger, snapshot.proxy.listen.senders)
         let acceptor = try LoopThread.start("acceptor", stackSize: 128 << 10) { loop in
             Acceptor(
                 loop: loop, sockets: sockets, workers: workers, vacancy: vacancy, maximumClients: maximum,
-                logger: logger)
+                senders: senders, logger: logger)
         }
         vacancy.notify { acceptor.perform { $0.roomAgain() } }
         acceptor.perform { $0.start() }
@@ -418,6 +438,7 @@ package final class ProxyDaemon {
     /// What is allowed, and should be known.
     private func warn(of snapshot: Snapshot) {
         for warning in snapshot.warnings { logger.warning("config.warning", metadata: ["cause": "\(warning)"]) }
+        for warning in PeerSight.current.warnings(about: snapshot) { logger.warning("config.warning", metadata: ["cause": "\(warning)"]) }
         // A client with its upstream connection; behind TLS of the proxy's own also a socket pair. Some are the
         // process's own, each worker's, and for connections to origins that wait for their next use.
         let each = snapshot.proxy.tls == nil ? 2 : 4
@@ -508,12 +529,5 @@ package final class ProxyDaemon {
         for worker in workers { worker.stop() }
         acceptor?.stop()
         loop.stop()
-    }
-}
-
-extension SocketAddress {
-    init?(_ address: ListenAddress) {
-        guard let ip = IPAddress(address.ip) else { return nil }
-        self.init(ip: ip, port: address.port)
     }
 }

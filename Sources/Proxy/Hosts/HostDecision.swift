@@ -26,6 +26,8 @@ struct HostDecision {
     enum Refusal: Error {
         /// `action: deny`.
         case denied
+        /// The entry is for other clients.
+        case notAdmitted(ClientPeer, HostEntry, EntryClients)
         /// Plain HTTP can't be pinned.
         case plainToPinned(HostEntry)
     }
@@ -43,11 +45,18 @@ struct HostDecision {
         tls = entry == nil ? snapshot.defaultTLS : entry?.tls
     }
 
+    /// Whether the client may use the entry.
+    func refusal(of asker: Asker) -> Refusal? {
+        guard action != .deny, let entry, let clients = entry.clients, case .client(let peer) = asker, !peer.isAdmitted(by: clients) else { return nil }
+        return .notAdmitted(peer, entry, clients)
+    }
+
     /// What runs over a connection to it.
     /// - Parameter upstream: as the configuration says, without the local authority among the anchors.
     func layer(
-        for purpose: Purpose, to name: ServerName, upstream: UpstreamSettings
+        for purpose: Purpose, to name: ServerName, upstream: UpstreamSettings, asker: Asker
     ) -> Result<UpstreamTarget.Layer, Refusal> {
+        if let refusal = refusal(of: asker) { return .failure(refusal) }
         let anchors = (self.upstream ?? upstream).anchors
         return switch (action, purpose) {
         case (.deny, _): .failure(.denied)

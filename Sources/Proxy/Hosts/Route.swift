@@ -18,6 +18,7 @@ final class Route {
     /// What a route depends on besides the configuration and the authority.
     struct Client {
         let place: ClientPlace
+        let asker: Asker
         /// The hops that the request has passed already, as Via has them; nil: none.
         var via: String?
     }

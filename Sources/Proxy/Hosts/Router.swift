@@ -16,9 +16,11 @@ struct Router {
         let snapshot = configuration.snapshot
         let decision = HostDecision(authority.host, port: authority.port, in: snapshot, testHosts: testHosts)
         let layer: UpstreamTarget.Layer
-        switch decision.layer(for: purpose, to: ServerName(host: authority.host), upstream: configuration.upstream) {
+        switch decision.layer(for: purpose, to: ServerName(host: authority.host), upstream: configuration.upstream, asker: client.asker) {
         case .success(let allowed): layer = allowed
         case .failure(.denied): return .refuse(.denied(host: authority.description, entry: decision.entry?.location))
+        case .failure(.notAdmitted(let peer, let entry, let clients)):
+            return .refuse(.clientNotAdmitted(ClientObjection(peer, entry, clients, host: authority.description)))
         case .failure(.plainToPinned(let entry)):
             return .refuse(.plainToPinnedHost(authority.description, entry: entry.location))
         }

@@ -1,6 +1,7 @@
 import EventLoop
 import Glibc
 import Logging
+import Session
 
 /// The listeners, and whom they hand their clients to. It has a thread of its own: neither a worker that is
 /// busy nor a reload keeps a client waiting.
@@ -13,14 +14,18 @@ final class Acceptor {
     private var maximum: Int
     private var isFull = false
     private var choice = WorkerChoice()
+    private let desk = ArrivalDesk()
+    /// Where PROXY headers come first, and from whom they are taken.
+    private var senders: [Endpoint: [AddressRange]]
     private lazy var limit = Shortage("clients.limit", loop: loop, logger: logger) { [unowned self] in isFull }
     private lazy var descriptors = Shortage("accept.failed", loop: loop, logger: logger) { false }
 
     /// - Parameter vacancy: where workers tell that a client has gone; it has to know this acceptor before ``start()``.
     init(
         loop: EventLoop, sockets: [ListeningSocket], workers: [WorkerThread], vacancy: Vacancy, maximumClients: Int,
-        logger: Logger
+        senders: [Endpoint: [AddressRange]] = [:], logger: Logger
     ) {
+        self.senders = senders
         self.loop = loop
         self.logger = logger
         self.workers = workers
@@ -36,12 +41,12 @@ final class Acceptor {
                 hasRoom
             } mustWait: { [unowned self] in
                 waitForRoom()
-            } accepted: { [unowned self] socket, peer, hasWaited in
+            } accepted: { [unowned self] descriptor, source, hasWaited in
                 if hasWaited {
                     limit.letIn()
                     descriptors.letIn()
                 }
-                handOut(socket, from: peer)
+                handOut(descriptor, from: source, at: socket.wanted)
             } failed: { [unowned self] error in
                 descriptors.strike(.error, Self.fields(of: error))
             }
@@ -54,7 +59,9 @@ final class Acceptor {
     }
 
     /// A reload has changed where clients are awaited.
-    func replace(_ removed: [ListeningSocket], with added: [ListeningSocket]) {
+    /// - Parameter senders: where PROXY headers come first, and from whom they are taken.
+    func replace(_ removed: [ListeningSocket], with added: [ListeningSocket], senders: [Endpoint: [AddressRange]]) {
+        self.senders = senders
         for listener in listeners where removed.contains(where: { $0.wanted == listener.wanted }) { listener.stop() }
         listeners.removeAll { listener in removed.contains { $0.wanted == listener.wanted } }
         add(added)
@@ -91,12 +98,21 @@ final class Acceptor {
 
     private var clientCount: Int { workers.reduce(0) { $0 + $1.load.count } }
 
-    private func handOut(_ socket: consuming Descriptor, from peer: SocketAddress) {
+    private func arrival(of socket: CInt, from source: Endpoint, at place: Endpoint) -> Arrival {
+        guard let senders = senders[place] else { return desk.arrival(of: socket, from: source) }
+        // The process that connects is the load balancer, whoever it speaks for.
+        let isTrusted = source.address.map { sender in senders.contains { $0.contains(sender.ip.bytes) } } ?? false
+        let peer = ClientPeer(nil, why: "it comes by way of a load balancer")
+        return Arrival(from: source, peer: peer, header: isTrusted ? .awaited : .untrusted)
+    }
+
+    private func handOut(_ socket: consuming Descriptor, from source: Endpoint, at place: Endpoint) {
         let number = choice.pick(of: workers.count) { number in
             let load = workers[number].load
             return (load.waitingCount, load.count)
         }
-        workers[number].handOver(socket, from: peer)
+        let arrival = arrival(of: socket.raw, from: source, at: place)
+        workers[number].handOver(socket, arrival)
     }
 
     private static func fields(of error: SystemError) -> Logger.Metadata {

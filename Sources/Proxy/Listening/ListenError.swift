@@ -28,6 +28,29 @@ struct ListenError: Error, CustomStringConvertible {
     }
 }
 
+/// Why a Unix socket can't be made, and what to do.
+struct SocketFileError: Error, CustomStringConvertible {
+    let path: String
+    let cause: SystemError
+    let port: ListenPort
+    /// The configuration file whose `listen` has the path.
+    let file: String
+
+    /// Without where it is written.
+    var reason: String {
+        switch cause.code {
+        case EEXIST: "\(path) is there and is no socket: remove it, or choose another path"
+        case EADDRINUSE: "\(path) is already in use by another program: choose another path"
+        case EPERM where cause.call == "chown", EINVAL where cause.call == "chown":
+            "\(path) can't be given to socket_group: the proxy's user is not in that group"
+        case ENOENT: "\(path): its directory is not there: create it (RuntimeDirectory=pinproxy in the unit makes /run/pinproxy)"
+        default: "\(path): \(cause)"
+        }
+    }
+
+    var description: String { "\(port).listen in \(file): \(reason)" }
+}
+
 /// `listen: systemd`, and systemd hands over no socket for it.
 package struct MissingSocket: Error, CustomStringConvertible {
     let port: ListenPort

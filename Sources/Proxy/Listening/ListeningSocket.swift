@@ -1,3 +1,4 @@
+import Configuration
 import EventLoop
 import Glibc
 
@@ -6,14 +7,22 @@ struct ListeningSocket: Sendable {
     let raw: CInt
     let port: ListenPort
     /// As it is configured.
-    let wanted: SocketAddress
+    let wanted: Endpoint
     /// The port as the system chose it, if it was to choose.
-    let address: SocketAddress
+    let place: Endpoint
     /// A supervisor's by its name (`listen: systemd`), which keeps it by itself.
     let isNamed: Bool
 
-    /// Whether it is where clients are awaited by a configuration with this address.
-    func serves(_ address: SocketAddress) -> Bool { wanted == address || self.address == address }
+    /// A supervisor may keep it for the next process. The file of a Unix socket goes with this one.
+    var isKept: Bool { !isNamed && address != nil }
+
+    /// Nil of a Unix socket.
+    var address: SocketAddress? { place.address }
+
+    /// Whether it is where clients are awaited by a configuration with this place.
+    func serves(_ place: Endpoint) -> Bool { wanted == place || self.place == place }
+
+    func serves(_ address: SocketAddress) -> Bool { serves(.network(address)) }
 
     /// What a supervisor that keeps it calls it (FDNAME= of sd_notify(3): no colons).
     var name: String { "\(port) " + wanted.description.map { $0 == ":" ? "_" : String($0) }.joined() }
@@ -47,7 +56,7 @@ struct ListeningSocket: Sendable {
                 let actual = Socket.localAddress(descriptor.raw) ?? address
                 let raw = descriptor.release()
                 opened.append(raw)
-                sockets.append(ListeningSocket(raw: raw, port: port, wanted: address, address: actual, isNamed: false))
+                sockets.append(ListeningSocket(raw: raw, port: port, wanted: .network(address), place: .network(actual), isNamed: false))
             } catch {
                 for raw in opened { close(raw) }
                 throw ListenError(address: address, cause: error, port: port, file: file)
@@ -56,10 +65,41 @@ struct ListeningSocket: Sendable {
         return sockets
     }
 
+    /// Opens Unix sockets, or none. One that a process that is gone has left there is replaced.
+    static func open(_ port: ListenPort, at paths: [String], _ access: SocketAccess, namedIn file: String) throws(SocketFileError)
+        -> [ListeningSocket]
+    {
+        var sockets: [ListeningSocket] = []
+        for path in paths {
+            do throws(SystemError) {
+                if UnixSocket.isAnswered(at: path) { throw SystemError(code: EADDRINUSE, call: "bind") }
+                let raw = try UnixSocket.listen(at: path, backlog: 1024, mode: access.mode, group: access.group).release()
+                sockets.append(ListeningSocket(raw: raw, port: port, wanted: .unix(path), place: .unix(path), isNamed: false))
+            } catch {
+                for socket in sockets { socket.discard() }
+                throw SocketFileError(path: path, cause: error, port: port, file: file)
+            }
+        }
+        return sockets
+    }
+
+    /// Lets others connect to a Unix socket from now on.
+    func apply(_ access: SocketAccess) {
+        guard let path = place.path else { return }
+        if let group = access.group { _ = chown(path, uid_t.max, group) }
+        chmod(path, access.mode)
+    }
+
+    /// It is not wanted after all.
+    func discard() {
+        close(raw)
+        if let path = place.path { unlink(path) }
+    }
+
     private static func take(
         _ socket: InheritedSocket, at address: SocketAddress, _ port: ListenPort, isNamed: Bool
     ) -> ListeningSocket {
         _ = fcntl(socket.raw, F_SETFL, fcntl(socket.raw, F_GETFL) | O_NONBLOCK)
-        return ListeningSocket(raw: socket.raw, port: port, wanted: address, address: address, isNamed: isNamed)
+        return ListeningSocket(raw: socket.raw, port: port, wanted: .network(address), place: .network(address), isNamed: isNamed)
     }
 }

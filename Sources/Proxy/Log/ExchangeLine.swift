@@ -10,7 +10,12 @@ extension EventLineWriter {
     mutating func put(_ record: borrowing TaskRecord, now: MonotonicTime) {
         begin(event: "exchange", level: .info)
         field("task", record.number)
-        if let client = record.client { field("client", client) }
+        switch record.client {
+        case .network(let address): field("client", address)
+        case .unix: if let client = record.client { field("client", client.description) }
+        case nil: break
+        }
+        if let traits = record.traits { put(traits) }
         record.withMethodName { field("method", bytes: $0) }
         if let authority = record.authority {
             field("host", authority.host)
@@ -47,6 +52,14 @@ extension EventLineWriter {
         if let type = record.errorType { field("error", type) }
         if let failure = record.failure { field("cause", failure) }
         end()
+    }
+
+    private mutating func put(_ traits: ClientTraits) {
+        field("client_uid", UInt64(traits.user))
+        if let process = traits.process { field("client_pid", Int(process)) }
+        if traits.holders > 1 { field("client_pids", traits.holders) }
+        if let executable = traits.executable { field("client_exe", executable) }
+        if let unit = traits.unit { field("client_unit", unit) }
     }
 
     /// The tries before the last, a list of objects; spans of time in milliseconds from the task's beginning.

@@ -54,9 +54,14 @@ struct RecentEvents: Sendable {
     mutating func note(_ record: borrowing TaskRecord, at time: Int64) {
         guard let failure = record.failure else { return }
         add(
-            record.errorType == nil ? .broken : .refused, at: time, client: record.client.map { "\($0)" },
+            record.errorType == nil ? .broken : .refused, at: time, client: Self.client(record),
             method: record.methodName, host: record.authority?.host ?? "", port: record.authority?.port, entry: record.entry,
             status: record.status, error: record.errorType, cause: failure, story: record.story)
+    }
+
+    private static func client(_ record: borrowing TaskRecord) -> String? {
+        guard let client = record.client else { return nil }
+        return record.traits.map { "\(client): \(cut($0.description, longestText))" } ?? "\(client)"
     }
 
     /// A chain that met no pin, and was let through.

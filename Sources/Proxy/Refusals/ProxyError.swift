@@ -35,6 +35,8 @@ enum ProxyError {
     case credentialsNotCompared(limit: Int)
     // The policy's.
     case denied(host: String, entry: String?)
+    /// The entry is for other clients.
+    indirect case clientNotAdmitted(ClientObjection)
     case plainToPinnedHost(String, entry: String)
     // The origin's, or the way's to it.
     /// - Parameter by: where it is written what holds for the host.
@@ -71,7 +73,8 @@ enum ProxyError {
     /// Whether the client may go on with another request on the same connection.
     var keepsConnection: Bool {
         switch self {
-        case .credentialsMissing, .credentialsWrong, .runUnknown, .runWithoutUser, .credentialsNotCompared, .denied, .plainToPinnedHost, .upstream: true
+        case .credentialsMissing, .credentialsWrong, .runUnknown, .runWithoutUser, .credentialsNotCompared, .denied, .clientNotAdmitted,
+            .plainToPinnedHost, .upstream: true
         default: false
         }
     }
@@ -192,6 +195,7 @@ enum ProxyError {
             Self.policy(
                 "\(host) denied by policy", "action: deny",
                 host: host, advice: "It is denied by \(entry ?? "the defaults of the pin file").")
+        case .clientNotAdmitted(let objection): objection.report
         case .plainToPinnedHost(let host, let entry):
             Self.policy(
                 "Plain HTTP to pinned host \(host) refused",

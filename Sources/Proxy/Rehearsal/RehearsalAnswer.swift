@@ -23,6 +23,9 @@ extension Rehearsal {
             self.init(ProxyError.denied(host: host.description, entry: entry).report)
         }
 
+        /// The answer where the entry is for other clients.
+        init(_ objection: ClientObjection) { self.init(objection.report) }
+
         /// The answer in the place of a response that the rules refuse.
         /// - Parameters:
         ///   - source: the rule that decided, and where it is written.

@@ -7,9 +7,12 @@ extension Rehearsal {
     package struct Decision: Sendable {
         package let host: Host
         private let decision: HostDecision
+        private let asker: Asker
 
-        package init(_ host: Host, in snapshot: Snapshot) {
+        /// - Parameter client: who asks; nil: somebody who may use the entry.
+        package init(_ host: Host, in snapshot: Snapshot, client: Client? = nil) {
             self.host = host
+            asker = client.map { .client($0.peer) } ?? .anybody
             decision = HostDecision(host.name, port: host.port, in: snapshot)
         }
 
@@ -18,6 +21,12 @@ extension Rehearsal {
         package var action: HostAction { decision.action }
         package var policy: SecurityPolicy { decision.policy }
         private var tls: ClientTLS? { decision.tls }
+
+        /// What the client is told if the entry is for others; nil: it may use it.
+        package var objection: Answer? {
+            guard case .notAdmitted(let peer, let entry, let clients)? = decision.refusal(of: asker) else { return nil }
+            return Answer(ClientObjection(peer, entry, clients, host: host.description))
+        }
 
         /// Nil where the host is denied.
         package var act: Act? {

@@ -4,6 +4,8 @@ struct ClientIdentity: Sendable {
     var user: KnownUser?
     /// By a token: the run of `pinproxy exec` that the client belongs to.
     var run: Run?
+    /// By the kernel: who is at the other end of the connection.
+    var peer = ClientPeer(nil)
 
     /// Whether a proxy that asks for these users lets the client in.
     func isLetIn(by users: UserVerifier) -> Bool {

@@ -25,6 +25,7 @@ final class ProxyContext: Sendable {
     let rules: RuleLedger
     let runs = RunRegister()
     let testHosts: TestHosts
+    let peers = PeerInquiry()
     let logger: Logger
     let logOutput: LogOutput
     let freeMemory: FreeMemory

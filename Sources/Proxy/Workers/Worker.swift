@@ -16,6 +16,7 @@ final class Worker {
 
     private var clients: [ObjectIdentifier: ClientConnection] = [:]
     private var fronts: [ObjectIdentifier: TLSFront] = [:]
+    private var headers: [ObjectIdentifier: HeaderReader] = [:]
     private var peak = PeakWatch()
     private lazy var quiet = Deadline(loop: context.loop) { [unowned self] in giveMemoryBack() }
     private var stopped: (() -> Void)?
@@ -31,17 +32,43 @@ final class Worker {
     // MARK: Clients
 
     /// Takes over an accepted socket that ``WorkerLoad/handedOver()`` was told of.
-    func adopt(_ socket: consuming Descriptor, from peer: SocketAddress) {
+    func adopt(_ socket: consuming Descriptor, _ arrival: Arrival) {
         load.adopted()
         guard !context.isDraining else { return load.ended() }
+        switch arrival.header {
+        case .none: begin(socket, arrival)
+        case .awaited: readHeader(socket, arrival)
+        case .untrusted:
+            log("\(arrival.source) is not among those whose PROXY headers are taken (proxy_protocol)", of: arrival)
+            load.ended()
+        }
+    }
+
+    /// A load balancer says first where its client is.
+    private func readHeader(_ socket: consuming Descriptor, _ arrival: Arrival) {
+        let reader = HeaderReader(loop: context.loop, socket: socket) { [unowned self] reader, result in
+            headers[ObjectIdentifier(reader)] = nil
+            switch result {
+            case .success(let header): begin(reader.take(), arrival.behind(header))
+            case .failure(let failure):
+                log(failure.cause, of: arrival)
+                load.ended()
+                finishDraining()
+            }
+        }
+        headers[ObjectIdentifier(reader)] = reader
+        reader.start()
+    }
+
+    private func begin(_ socket: consuming Descriptor, _ arrival: Arrival) {
         if let frontTLS = context.configuration.frontTLS {
             let front = TLSFront(
                 loop: context.loop, socket: socket, slabs: context.session.slabs,
                 idleNanoseconds: context.serverSettings.idleNanoseconds
             ) { [unowned self] front, inside in
-                serve(inside, from: peer, behind: front)
+                serve(inside, arrival, behind: front)
             } ended: { [unowned self] front, failure in
-                if let failure { logFrontFailure(failure, peer: peer) }
+                if let failure { log(failure, of: arrival) }
                 fronts[ObjectIdentifier(front)] = nil
                 load.ended()
                 finishDraining()
@@ -49,27 +76,29 @@ final class Worker {
             fronts[ObjectIdentifier(front)] = front
             front.start(frontTLS, within: context.snapshot.timeouts.tlsHandshake.nanoseconds)
         } else {
-            serve(socket, from: peer)
+            serve(socket, arrival)
         }
     }
 
     /// - Parameter front: what takes the client's TLS off, and stands for it where clients are counted.
-    private func serve(_ socket: consuming Descriptor, from peer: SocketAddress, behind front: TLSFront? = nil) {
+    private func serve(_ socket: consuming Descriptor, _ arrival: Arrival, behind front: TLSFront? = nil) {
         let stream = ByteStream(loop: context.loop, descriptor: socket)
         if let front { stream.aborted = { [weak front] in front?.stop() } }
         let client = ClientConnection(
-            worker: context, stream: stream, peer: peer, isCounted: front == nil,
-            url: front.flatMap { $0.localAddress.map { "https://\($0)" } }
+            worker: context, stream: stream, arrival: arrival, isCounted: front == nil,
+            url: arrival.source.path.map { "unix:\($0)" } ?? front.flatMap { $0.localAddress.map { "https://\($0)" } }
         ) { [unowned self] in remove($0) }
         clients[ObjectIdentifier(client)] = client
         _ = peak.changed(to: connections)
         client.start()
     }
 
-    private func logFrontFailure(_ failure: String, peer: SocketAddress) {
+    /// A connection is over before anything could be asked.
+    private func log(_ failure: String, of arrival: Arrival) {
         var record = TaskRecord()
         record.began(number: context.session.takeNumber(), at: context.loop.now)
-        record.client = peer
+        record.client = arrival.source
+        record.traits = arrival.peer.traits
         record.failed(failure)
         context.session.complete(&record)
     }
@@ -139,6 +168,7 @@ final class Worker {
         context.drain()
         self.stopped = stopped
         for client in Array(clients.values) { client.drain() }
+        for reader in Array(headers.values) { reader.stop() }
         for front in Array(fronts.values) { front.drain(within: WorkerContext.lastChanceNanoseconds) }
         finishDraining()
     }
@@ -151,7 +181,7 @@ final class Worker {
     }
 
     private func finishDraining() {
-        guard context.isDraining, clients.isEmpty, fronts.isEmpty, let stopped else { return }
+        guard context.isDraining, clients.isEmpty, fronts.isEmpty, headers.isEmpty, let stopped else { return }
         self.stopped = nil
         context.flushLog()
         stopped()

@@ -142,7 +142,7 @@ final class WorkerContext {
         let host = key.host.contains(":") ? "[\(key.host)]" : key.host
         guard case .success(let authority) = Authority.parse(host, defaultPort: key.port) else { return true }
         let purpose: Purpose = key.layer == .plain ? .plain : .secure
-        switch decide(authority, for: purpose, client: Route.Client(place: key.addresses.client)) {
+        switch decide(authority, for: purpose, client: Route.Client(place: key.addresses.client, asker: .anybody)) {
         case .relay(let route), .tunnel(let route): return route.target.key != key
         case .refuse: return true
         }

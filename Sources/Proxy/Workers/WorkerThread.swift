@@ -30,11 +30,11 @@ final class WorkerThread: Sendable {
     func perform(_ work: @escaping @Sendable (Worker) -> Void) { thread.perform(work) }
 
     /// Gives the worker a client's socket.
-    func handOver(_ socket: consuming Descriptor, from peer: SocketAddress) {
+    func handOver(_ socket: consuming Descriptor, _ arrival: Arrival) {
         load.handedOver()
         let raw = socket.release()
         let isTaken = thread.perform { worker in
-            worker.adopt(Descriptor(owning: raw), from: peer)
+            worker.adopt(Descriptor(owning: raw), arrival)
         }
         guard !isTaken else { return }
         _ = Descriptor(owning: raw)

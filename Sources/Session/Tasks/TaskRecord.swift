@@ -18,7 +18,9 @@ package struct TaskRecord: ~Copyable {
     /// Unique for the life of the process.
     package private(set) var number: UInt64 = 0
     package var kind = Kind.exchange
-    package var client: SocketAddress?
+    /// Where its connection comes from, and who it is as far as that is known: of the connection, and kept from task to task.
+    package var client: Endpoint?
+    package var traits: ClientTraits?
     package var authority: Authority?
     /// The pattern of the entry that decided.
     package var entry: String?

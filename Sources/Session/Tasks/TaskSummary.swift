@@ -37,6 +37,12 @@ package struct TaskSummary: Codable, Sendable, Equatable {
     /// What is being waited for, in words.
     package var phase: String
     package var client: String
+    /// Of a client on this machine: its user by number and name, the process that holds the connection, and its systemd unit.
+    package var clientUser: UInt32?
+    package var clientUserName: String?
+    package var clientProcess: Int32?
+    package var clientExecutable: String?
+    package var clientUnit: String?
     package var method: String
     package var host: String
     package var port: UInt16
@@ -72,6 +78,11 @@ package struct TaskSummary: Codable, Sendable, Equatable {
         self.state = state
         self.phase = phase
         client = record.client?.description ?? ""
+        clientUser = record.traits?.user
+        clientUserName = record.traits?.userName
+        clientProcess = record.traits?.process
+        clientExecutable = record.traits?.executable
+        clientUnit = record.traits?.unit
         method = record.methodName
         host = record.authority?.host ?? ""
         port = record.authority?.port ?? 0

@@ -24,6 +24,12 @@ struct ProxyURL: CustomStringConvertible {
     init(_ settings: ProxySettings, inherited: ListenFile, running: [String] = []) throws {
         let (known, running) = (Self.known(settings, inherited), running.compactMap { ListenAddress($0) })
         guard let address = running.isEmpty ? known.first : known.first(where: running.contains) ?? running.first else {
+            let listen = settings.listen
+            if !listen.takesInherited, !listen.addresses.contains(where: { $0.port == 0 }) {
+                throw CommandFailure(
+                    "the proxy listens where programs can't be sent by a URL (proxy.listen has only Unix sockets and addresses with "
+                        + "proxy_protocol): add an address, e.g. 127.0.0.1:7467")
+            }
             throw CommandFailure(
                 settings.listen.takesInherited
                     ? "proxy.listen is systemd, and no proxy has left word of its sockets (\(inherited.path)): "
@@ -42,7 +48,7 @@ struct ProxyURL: CustomStringConvertible {
 
     /// Where it listens, as far as that is known without asking it.
     private static func known(_ settings: ProxySettings, _ inherited: ListenFile) -> [ListenAddress] {
-        settings.listen.addresses.filter { $0.port != 0 }
+        settings.listen.directAddresses.filter { $0.port != 0 }
             + (settings.listen.takesInherited ? inherited.read().compactMap { ListenAddress($0) } : [])
     }
 

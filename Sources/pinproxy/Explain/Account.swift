@@ -9,6 +9,8 @@ struct Account {
     /// How it came out.
     enum Ending {
         case denied
+        /// The entry is for other clients.
+        case notAdmitted(Rehearsal.Answer)
         /// By a connection.
         case tried(Rehearsal.Ending)
         /// By a chain on disk; nil where the action looks at none.
@@ -45,6 +47,8 @@ struct Account {
         switch ending {
         case .denied:
             (file, connection, explanation, answer) = (nil, nil, nil, decision.denial)
+        case .notAdmitted(let objection):
+            (file, connection, explanation, answer) = (nil, nil, nil, objection)
         case .given(let given, let file):
             (self.file, connection, explanation) = (file, nil, given)
             answer =

@@ -11,7 +11,7 @@ extension Account {
         return JSONText.of(
             Report(
                 host: decision.host.name, port: decision.host.port, at: "\(CalendarDate(now))",
-                entry: decision.entry.map(Report.Entry.init), alsoMatching: others.map(Report.Entry.init),
+                entry: decision.entry.map(Report.Entry.init), alsoMatching: others.map(Report.Entry.init), clients: decision.entry?.clients.map(Report.Clients.init),
                 action: decision.action.rawValue, request: rules.request, rules: rules.rules,
                 pathRules: rules.pathRules, address: connection?.address,
                 tlsVersion: connection?.version?.description, cipher: connection?.cipher,
@@ -46,6 +46,13 @@ extension Account {
                 onRefusal = entry.showsRefusals ? "page" : nil
             }
         }
+        struct Clients: Encodable {
+            let users: [String]?
+            let units: [String]?
+            let executables: [String]?
+
+            init(_ clients: EntryClients) { (users, units, executables) = (clients.users?.map(\.name), clients.units, clients.executables) }
+        }
         struct ClientCertificate: Encodable {
             let acceptableIssuers: [String]
             let shown: String?
@@ -67,6 +74,7 @@ extension Account {
         let at: String
         let entry: Entry?
         let alsoMatching: [Entry]
+        let clients: Clients?
         let action: String
         let request: RuleAccount.Report.Request?
         let rules: [RuleAccount.Report.Key]?

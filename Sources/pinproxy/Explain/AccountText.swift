@@ -16,6 +16,9 @@ extension Account {
         if decision.entry?.showsRefusals == true {
             lines.append(row("refusal", "page: where the server is refused, the client is shown why inside its TLS (on_refusal)"))
         }
+        if let clients = decision.entry?.clients {
+            lines.append(row("clients", "\(clients); others are refused (--client says what becomes of one)"))
+        }
         if let request = rules.decidingLine { lines.append(row("request", request)) }
         if let connection {
             let tls = [connection.version?.description, connection.cipher].compactMap(\.self).joined(separator: " ")

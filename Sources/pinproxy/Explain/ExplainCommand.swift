@@ -30,8 +30,12 @@ struct ExplainCommand: ParsableCommand {
             whether it would be passed on, rewritten or refused, and why. No connection is made, and the \
             chain is judged only with --chain. Of several heads (redirects, 100 Continue) the last one counts.
 
+            Where an entry is only for some clients (clients), --client says what becomes of one: by what the kernel would say of \
+            its connection, user=NAME, unit=UNIT and executable=PATH; what is left out is unknown. A client that is refused is \
+            connected to nothing.
+
             --json prints one object: host, port, at; entry (pattern, file, line; null: the defaults); \
-            also_matching, a list of entries; action; where there are any: rules, a list with key, value, \
+            also_matching, a list of entries; clients (users, units, executables; left out if all may use the entry); action; where there are any: rules, a list with key, value, \
             source, file, line; path_rules, a list with source, path, methods, file, line; with --path: \
             request (method, path, ambiguous, matching as in path_rules, sent: method, target, headers, body, \
             convert_body, upgrade_insecure; base, where it goes if it is made with http:// and there is a base_url; \
@@ -51,6 +55,7 @@ struct ExplainCommand: ParsableCommand {
               pinproxy explain api.example.com:8443 --json
               pinproxy explain api.example.com --path '/v2/users?page=1' --method POST
               pinproxy explain api.example.com --path /v2/users --response answer.txt
+              pinproxy explain deploy.example.com --client user=build,unit=ci.service
             """)
 
     @OptionGroup var options: ConfigurationOptions
@@ -78,11 +83,25 @@ struct ExplainCommand: ParsableCommand {
             "Judge the response of a file, stored with curl -i, to that request, and don't connect.", valueName: "file"))
     var response: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Explain for that client: user=build,unit=ci.service,executable=/usr/bin/curl.", valueName: "client"))
+    var client: String?
+
     @Flag(help: "Print JSON.") var json = false
 
     func validate() throws {
         _ = try Rehearsal.Host(argument: host)
         _ = try request()
+        _ = try asker()
+    }
+
+    private func asker() throws -> Rehearsal.Client? {
+        do throws(Rehearsal.ClientError) {
+            return try client.map { text throws(Rehearsal.ClientError) in try Rehearsal.Client(text) }
+        } catch {
+            throw ValidationError("--client \(error)")
+        }
     }
 
     private func request() throws -> RuleAccount.Request? {
@@ -109,11 +128,13 @@ struct ExplainCommand: ParsableCommand {
         let instant = at?.time
         let host = try Rehearsal.Host(argument: host)
         if let own = TestHostAccount(host) { return try own.tell(json: json) }
-        let decision = Rehearsal.Decision(host, in: snapshot)
+        let decision = Rehearsal.Decision(host, in: snapshot, client: try asker())
         let rehearsal = try Rehearsal(snapshot, at: instant)
         let now = instant ?? Clock.now
         let ending: Account.Ending
-        if let chain {
+        if let objection = decision.objection {
+            ending = .notAdmitted(objection)
+        } else if let chain {
             let presented = try PresentedChain(file: chain)
             ending = .given(decision.explain(presented, anchors: rehearsal.upstream.anchors, at: now), file: chain)
         } else if let act = decision.act {

@@ -20,7 +20,9 @@ struct LintCommand: ParsableCommand {
               configuration        what check warns of, too
               public-suffix        a wildcard over hosts of different owners
               no-backup            one pin only
-              shadowed             an entry that overrides a wildcard's pins and is weaker
+              shadowed             an entry that overrides a wildcard's pins or clients
+                                   and is weaker
+              weak-clients         an entry for programs of any user (note)
               entry-expires        expires is within 30 days, or past
               certificate-expires  the same of a pinned or a client certificate
               crl-expires          a list of crl_files is in the last quarter of its

@@ -13,8 +13,8 @@ struct LintEntries {
         let suffixes = entries.compactMap(publicSuffix)
         let known = Set(suffixes.map(\.message))
         return warnings(without: known) + suffixes + entries.compactMap { noBackup($0.value) }
-            + entries.compactMap { refusalPage($0.value) }
-            + LintShadows(entries).findings() + expiring()
+            + entries.compactMap { refusalPage($0.value) } + entries.compactMap { weakClients($0.value) }
+            + LintShadows.findings(in: entries) + expiring()
     }
 
     // MARK: What check says too
@@ -49,6 +49,17 @@ struct LintEntries {
             .refusalPage, .note, of: entry,
             "on_refusal is page: programs other than browsers get an HTTP error (502) within TLS, where they would see a failed connection",
             fix: "leave it if people reach the host with browsers; else remove it")
+    }
+
+    // MARK: Clients
+
+    private func weakClients(_ entry: HostEntry) -> LintFinding? {
+        guard let clients = entry.clients, clients.executables != nil, clients.users == nil, clients.units == nil else { return nil }
+        return LintFinding(
+            .weakClients, .note, of: entry,
+            "clients asks for programs alone: whoever may run \(clients.executables?.first ?? "one") may use the entry, by a debugger or "
+                + "LD_PRELOAD also with other code",
+            fix: "write users or units beside executables, if that isn't meant")
     }
 
     // MARK: Pins

@@ -9,6 +9,7 @@ struct LintFinding: Hashable {
         case publicSuffix = "public-suffix"
         case noBackup = "no-backup"
         case shadowed
+        case weakClients = "weak-clients"
         case entryExpires = "entry-expires"
         case certificateExpires = "certificate-expires"
         case crlExpires = "crl-expires"

@@ -1,29 +1,43 @@
 internal import Configuration
 internal import Security
 
-/// Finds entries that take hosts away from a wildcard's pins and protect them less. Entries are not
+/// Finds entries that take hosts away from a wildcard's pins, or from its clients, and protect them less. Entries are not
 /// merged: the more specific one decides alone, and whoever reads the wildcard may think otherwise.
 struct LintShadows {
     private let entries: [HostTable<HostEntry>.Entry]
-    /// The wildcards that enforce pins, by the name that they stand over.
+    /// What the wildcards have that the others may lack.
+    private let protection: String
+    private let weakness: (HostEntry) -> String?
+    /// The wildcards that have it, by the name that they stand over.
     private var wildcards: [String: [HostTable<HostEntry>.Entry]] = [:]
 
-    init(_ entries: [HostTable<HostEntry>.Entry]) {
+    static func findings(in entries: [HostTable<HostEntry>.Entry]) -> [LintFinding] {
+        LintShadows(entries, "pins", of: \.enforcesPins, lackedBy: \.weakness).findings()
+            + LintShadows(entries, "clients", of: { $0.clients != nil }, lackedBy: { $0.isForEverybody ? "it is for every client" : nil })
+            .findings()
+    }
+
+    private init(
+        _ entries: [HostTable<HostEntry>.Entry], _ protection: String, of isProtected: (HostEntry) -> Bool,
+        lackedBy weakness: @escaping (HostEntry) -> String?
+    ) {
         self.entries = entries
-        for entry in entries where entry.pattern.scope != .exact && entry.value.enforcesPins {
+        self.protection = protection
+        self.weakness = weakness
+        for entry in entries where entry.pattern.scope != .exact && isProtected(entry.value) {
             wildcards[entry.pattern.name, default: []].append(entry)
         }
     }
 
-    func findings() -> [LintFinding] {
+    private func findings() -> [LintFinding] {
         guard !wildcards.isEmpty else { return [] }
         return entries.compactMap { entry in
-            guard let weakness = entry.value.weakness, let wildcard = wildcard(above: entry.pattern) else { return nil }
+            guard let weakness = weakness(entry.value), let wildcard = wildcard(above: entry.pattern) else { return nil }
             return LintFinding(
                 .shadowed, of: entry.value,
-                "the pins of \(wildcard.value.pattern) (line \(wildcard.value.line)) do not apply here: this entry is "
+                "the \(protection) of \(wildcard.value.pattern) (line \(wildcard.value.line)) do not apply here: this entry is "
                     + "more specific, and \(weakness)",
-                fix: "give this entry its own pins, or remove it so that the wildcard decides")
+                fix: "give this entry its own \(protection), or remove it so that the wildcard decides")
         }
     }
 
@@ -57,6 +71,8 @@ extension HostPattern {
 }
 
 extension HostEntry {
+    fileprivate var isForEverybody: Bool { clients == nil && action != .deny }
+
     fileprivate var enforcesPins: Bool {
         policy.mode != .none && policy.enforcement == .enforce
     }

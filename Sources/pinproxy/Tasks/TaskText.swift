@@ -9,7 +9,7 @@ struct TaskText {
     var text: String {
         var lines = [
             "task \(task.id): \(task.kind), \(task.state.rawValue), \(task.phase)", "request: \(task.request)",
-            "client: \(task.client)", "age: \(AmountText.time(task.age))",
+            "client: \(task.client)\(Self.who(task))", "age: \(AmountText.time(task.age))",
             "up: \(Self.amount(task.bytesUp, task.totalUp))", "down: \(Self.amount(task.bytesDown, task.totalDown))",
         ]
         if task.status != 0 { lines.append("status: \(task.status)") }
@@ -21,6 +21,13 @@ struct TaskText {
             lines += Self.times(transaction)
         }
         return lines.map { $0.printable(longest: 1000) }.joined(separator: "\n")
+    }
+
+    /// By the kernel's word, as far as it is known.
+    private static func who(_ task: TaskSummary) -> String {
+        guard let user = task.clientUser else { return "" }
+        let process = task.clientProcess.map { "process \($0)" + (task.clientExecutable.map { " (\($0))" } ?? "") }
+        return [": " + (task.clientUserName ?? "user \(user)"), process, task.clientUnit].compactMap { $0 }.joined(separator: ", ")
     }
 
     private static func amount(_ done: UInt64, _ total: UInt64?) -> String {

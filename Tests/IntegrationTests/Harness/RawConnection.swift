@@ -11,12 +11,14 @@ final class RawConnection: Sendable {
         try self.init(port: proxy.port)
     }
 
-    init(port: UInt16) throws {
+    /// - Parameter address: of this machine, over IPv4.
+    init(port: UInt16, at address: String = "127.0.0.1") throws {
+        let host = address
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        guard inet_pton(AF_INET, host, &address.sin_addr) == 1 else { throw TestBedError("no address: \(host)") }
         // A bound for every wait, so that a proxy that says nothing fails the test and not the run.
         var bound = timeval(tv_sec: 30, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
@@ -27,7 +29,7 @@ final class RawConnection: Sendable {
                 connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
-        guard result == 0 else { throw TestBedError("connect to port \(port): errno \(errno)") }
+        guard result == 0 else { throw TestBedError("connect to \(host):\(port): errno \(errno)") }
     }
 
     /// To a Unix socket.
@@ -148,6 +150,20 @@ final class RawConnection: Sendable {
                 throw TestBedError("closed within a response: \(String(decoding: bytes, as: UTF8.self))")
             }
             bytes += some
+        }
+    }
+
+    /// Asks for each of these by CONNECT, one after the other, and is refused.
+    func connectDenied(_ authorities: [String]) async throws {
+        for authority in authorities {
+            try await send("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
+            var bytes: [UInt8] = []
+            while RawResponse(bytes) == nil {
+                let some = try await receive()
+                guard !some.isEmpty else { throw TestBedError("closed within a response") }
+                bytes += some
+            }
+            guard RawResponse(bytes)?.status == 403 else { throw TestBedError("\(authority): \(String(decoding: bytes, as: UTF8.self))") }
         }
     }
 

@@ -26,6 +26,10 @@ struct TaskControl: Sendable {
         let state: String
         let phase: String
         let client: String
+        let clientUser: Int?
+        let clientUserName: String?
+        let clientProcess: Int?
+        let clientExecutable: String?
         let method: String
         let host: String
         let port: Int
