@@ -15,7 +15,7 @@ enum Documentation {
         "README.md", "docs/pinning.md", "docs/troubleshooting.md", "docs/log.md", "docs/state.md", "docs/verify-tunnel.md",
         "docs/interception.md", "docs/rules.md", "docs/addresses.md", "docs/testing.md", "docs/architecture.md",
         "docs/operations.md", "docs/reachability.md", "docs/tasks.md", "docs/SECURITY.md", "docs/CONTRIBUTING.md",
-        "docs/CHANGELOG.md", "docs/clients.md", "Benchmarks/README.md",
+        "docs/CHANGELOG.md", "docs/clients.md", "docs/identity.md", "docs/fleet.md", "Benchmarks/README.md",
     ]
 
     /// What follows `$ ` in the blocks for a console, with the lines that belong to it.
