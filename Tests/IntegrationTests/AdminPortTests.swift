@@ -291,6 +291,9 @@ struct AdminPortTests {
                 if number.isMultiple(of: 2) { try? await connection.send(bytes) }
                 if number > 900 { crowd.append(connection) }
                 if number.isMultiple(of: 100) { #expect(try await admin.ask("GET", "/healthz").status == 200) }
+                if number.isMultiple(of: 50) {
+                    #expect(try await admin.ask("GET", "/metrics").body.contains("pinproxy_build_info"))
+                }
             }
             #expect(try proxy.openDescriptors() <= before + 66)
             crowd = []

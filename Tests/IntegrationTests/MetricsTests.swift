@@ -144,16 +144,42 @@ struct MetricsTests {
         }
     }
 
-    /// What has no series of its own shares one.
+    /// What has no series of its own shares one: 1,000 entries have theirs.
     @Test func labelsAreBounded() async throws {
         try await withTestBed { bed in
             let pins = "hosts:\n" + (0..<1100).map { "  - {match: h\($0).test, action: deny}\n" }.joined()
             let proxy = try await ProxyProcess(in: bed, pins: pins, trust: nil, sections: AdminClient.section)
             let admin = try await AdminClient(proxy)
+            let connection = try RawConnection(to: proxy)
+            try await connection.connectDenied((0..<1100).map { "h\($0).test:443" })
+            let text = try await metrics(admin)
+            func refused(_ entry: String) -> Double? {
+                value("pinproxy_exchanges_total{entry=\"\(entry)\",protocol=\"http/1.1\",outcome=\"refused\"}", in: text)
+            }
+            // Refused by an entry, and counted there.
+            #expect(refused("h0.test") == 1 && refused("h999.test") == 1)
+            #expect(refused("h1000.test") == nil && refused("(others)") == 100)
+            #expect(refused("(defaults)") == nil || refused("(defaults)") == 0)
+            let labels = Set(text.matches(of: /entry="([^"]*)"/).map { String($0.1) })
+            #expect(labels.subtracting(["(defaults)", "(others)"]).count == 1000)
+            // And as many after the pin file is another.
+            let fresh = "hosts:\n" + (0..<100).map { "  - {match: n\($0).test, action: deny}\n" }.joined()
+            try ProxyProcess.write(to: bed, folder: "proxy", pins: fresh, trust: nil, sections: AdminClient.section)
+            #expect(try await proxy.reload().name == "config.reload")
+            try await connection.send("CONNECT n1.test:443 HTTP/1.1\r\nHost: n1.test:443\r\n\r\n")
+            #expect(try await connection.response().status == 403)
+            #expect(try await !metrics(AdminClient(proxy)).contains("n1.test"))
+        }
+    }
+
+    /// Every metric of the dashboard is one that there is.
+    @Test func theDashboardShowsWhatThereIs() async throws {
+        try await withTestBed { bed in
+            let proxy = try await ProxyProcess(in: bed, trust: nil, sections: AdminClient.section)
+            let admin = try await AdminClient(proxy)
             let dashboards = try JSONSerialization.jsonObject(
                 with: Data(contentsOf: URL(fileURLWithPath: Self.repository + "/docs/monitoring/grafana.json"))) as? [String: Any]
             let text = try await metrics(admin)
-            // Every metric of the dashboard is one that there is.
             let named = Set(text.matches(of: /# TYPE (\w+)/).map { String($0.1) })
             for panel in dashboards?["panels"] as? [[String: Any]] ?? [] {
                 for target in panel["targets"] as? [[String: Any]] ?? [] {

@@ -77,6 +77,56 @@ struct StatusPageTests {
         }
     }
 
+    /// What the page showed of a task, and what its buttons did.
+    private struct Ordered: Decodable {
+        struct Orders: Decodable {
+            let progress: Double
+            let amount: String
+            let client: String
+            let target: String
+            let suspend: Bool
+            let hidden: [String]
+            let resume: Bool
+            let cancel: Bool
+            let sparks: [String]
+            let line: String
+        }
+
+        let orders: Orders
+        let console: [String]
+    }
+
+    @Test func itsButtonsControlTasks() async throws {
+        try await withTestBed { bed in
+            try bed.file("proxy/token", "0123456789abcdef0123456789abcdef\n")
+            let shared = try await OriginBed.prepare(bed, sections: ["admin": ["listen: 127.0.0.1:0", "token_file: token"]])
+            let admin = try await AdminClient(shared.proxy)
+            let client = try await bed.start(["curl", "-sS", shared.plainURL + "/hold/page"], environment: shared.proxy.clientEnvironment)
+            _ = try await shared.plainOrigin?.events.first("held")
+            let page = try await bed.start(
+                [
+                    "/usr/bin/python3", "-u", PythonPeer.path("page.py"), "http://127.0.0.1:\(admin.port)/", "--profile", bed.path("profile"),
+                    "--token", "0123456789abcdef0123456789abcdef", "--orders",
+                ], mergingErrors: true)
+            let ending = try await page.ending()
+            let written = await page.output.text
+            #expect(ending == .exited(0), "\(written)")
+            let line = await page.output.lines.last { $0.contains("\"done\"") } ?? ""
+            let found = try JSONDecoder().decode(Ordered.self, from: Data(line.utf8))
+            let orders = found.orders
+            #expect(orders.progress > 0 && orders.progress <= 1 && orders.amount.hasSuffix(" of 12 B"), "\(orders)")
+            #expect(orders.target.hasSuffix("/hold/page") && orders.client.hasPrefix("127.0.0.1:"), "\(orders)")
+            #expect(orders.suspend && orders.resume && orders.cancel && orders.hidden == ["suspend"], "\(orders)")
+            #expect(orders.sparks.contains("Requests a second in the last minute") && orders.line.hasPrefix("M"), "\(orders)")
+            // It asks before it knows that it needs a token.
+            #expect(found.console.allSatisfy { $0.contains("401 (Unauthorized)") }, "\(found.console)")
+            // Cut off in the middle of its answer.
+            #expect(try await client.ending() == .exited(18))
+            let told = shared.proxy.events.all.map(\.name).filter { $0.hasPrefix("task.") }
+            #expect(told == ["task.suspend", "task.resume", "task.cancel"], "\(told)")
+        }
+    }
+
     @Test func itsPolicyLetsNothingElseRun() async throws {
         try await withTestBed { bed in
             try bed.file("proxy/token", "0123456789abcdef0123456789abcdef\n")
@@ -121,6 +171,39 @@ struct StatusPageTests {
             #expect(try await watcher.response().status == 200)
             proxy.process.send(signal: SIGTERM)
             #expect(try await proxy.process.ending() == .exited(0))
+        }
+    }
+
+    /// One who never reads is left out of more and more events, and then let go. Those who read are told as before.
+    @Test func whoNeverReadsIsLetGo() async throws {
+        try await withTestBed { bed in
+            // A thousand entries that have been counted make a first event that a Unix socket has no room for.
+            let name = Array(repeating: String(repeating: "x", count: 60), count: 3).joined(separator: ".") + ".test"
+            let many = (0..<1000).map { "  - {match: h\($0).\(name), action: deny}\n" }.joined()
+            let proxy = try await ProxyProcess(
+                in: bed, pins: "hosts:\n" + many, trust: nil, sections: ["admin": ["listen: [127.0.0.1:0, unix:admin.sock]"]])
+            let admin = try await AdminClient(proxy)
+            let client = try RawConnection(to: proxy)
+            try await client.connectDenied((0..<1000).map { "h\($0).\(name):443" })
+            let open = try proxy.openDescriptors()
+            let deaf = try RawConnection(path: bed.path("proxy/admin.sock"))
+            try await deaf.send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            let watcher = try RawConnection(port: admin.port)
+            try await watcher.send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            #expect(try await watcher.response().status == 200)
+            try await eventually("both to be there") { try proxy.openDescriptors() == open + 2 }
+            let before = try proxy.residentMemory()
+            var ticks = 0
+            var dropped = false
+            while try proxy.openDescriptors() > open + 1, ticks < 60 {
+                let text = String(decoding: try await watcher.receive(), as: UTF8.self)
+                ticks += text.components(separatedBy: "event: tick").count - 1
+                dropped = dropped || text.contains("\"dropped\":") && !text.contains("\"dropped\":0")
+            }
+            #expect(ticks >= 28 && ticks < 60, "\(ticks)")
+            #expect(!dropped)
+            #expect(try proxy.residentMemory() < before + (8 << 20))
+            #expect(try await admin.ask("GET", "/healthz").status == 200)
         }
     }
 }

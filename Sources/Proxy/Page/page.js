@@ -204,7 +204,7 @@ function health() {
 // MARK: Tiles
 
 function tile(label, value, more, level, drawing) {
-  return h('div', { class: `tile ${level || ''}` }, h('dt', {}, label), h('dd', { class: 'value' }, value), h('dd', { class: 'more' }, more || ' '), drawing ? h('dd', {}, drawing) : null);
+  return h('div', { class: `tile ${level || ''}` }, h('dt', {}, label), h('dd', { class: String(value).length > 8 ? 'value long' : 'value' }, value), h('dd', { class: 'more' }, more || ' '), drawing ? h('dd', {}, drawing) : null);
 }
 
 function renderTiles() {
@@ -226,7 +226,7 @@ function renderTiles() {
 
 // MARK: Refusals
 
-function isPin(event) { return event.kind === 'reported' || /pin/i.test(event.cause); }
+function isPin(event) { return event.kind === 'reported' || (event.error === 'tls_certificate_error' && /pin/i.test(event.cause)); }
 
 function kindOf(event) {
   if (event.kind === 'reported') return ['reported', 'info'];
@@ -314,6 +314,7 @@ function badges(entry) {
   if (entry.insecure.length > 0) list.push([entry.insecure[0].startsWith('accepts') ? 'accepts anyone' : 'insecure', 'bad']);
   if (entry.pinning !== 'none' && entry.enforcement === 'report') list.push(['report only', 'info']);
   if (misses(entry) > 0) list.push([count(misses(entry), 'miss', 'misses'), 'bad']);
+  if (entry.clients) list.push(['some clients only', '']);
   if (entry.pinning !== 'none' && !hasMatched(entry)) list.push(['never matched', 'warn']);
   return list.map(([text, level]) => h('span', { class: `badge ${level}` }, text));
 }
@@ -375,7 +376,7 @@ function show(entry) {
   const facts = [
     ['Written at', entry.location], ['Action', entry.action], ['Pinning', entry.pinning], ['Enforcement', entry.enforcement], ['Position', entry.position],
     ['Expires', entry.expires ? `${shortDate.format(entry.expires * 1000)}, then ${entry.on_expiry}` : null], ['Client certificate', entry.client_certificate],
-    ['Reports to', entry.report_uri], ['Requests', live ? number.format(live.requests) + ' since the start' : null],
+    ['Only for clients', entry.clients], ['Reports to', entry.report_uri], ['Requests', live ? number.format(live.requests) + ' since the start' : null],
     ['Met a pin', kept ? count(kept.accepted, 'connection') : null], ['Missed', kept ? `${kept.misses}${kept.last_miss ? ', the last ' + ago(kept.last_miss) : ''}` : null],
   ].filter(fact => fact[1] !== null && fact[1] !== undefined);
   fill($('entry-body'),
@@ -408,11 +409,19 @@ function renderTasks() {
   $('task-note').textContent = tick.task_count > tick.tasks.length ? `The first ${tick.tasks.length} of ${number.format(tick.task_count)}.` : may || tick.tasks.length === 0 ? '' : 'Paths and buttons need the token of admin.token_file.';
 }
 
+/** Who asks, by the kernel's word where it has one. */
+function who(task) {
+  const program = task.client_executable ? ` (${task.client_executable})` : '';
+  const facts = [task.client_user_name || (task.client_user === undefined || task.client_user === null ? null : `user ${task.client_user}`),
+    task.client_process ? `process ${task.client_process}${program}` : null, task.client_unit].filter(Boolean);
+  return [task.client, facts.join(', ')].filter(Boolean).join(': ');
+}
+
 function taskItem(task, may) {
   const order = name => h('button', { onclick: () => ask(`/tasks/${task.id}/${name}`, { method: 'POST' }).catch(() => {}), 'aria-label': `${name} task ${task.id}` }, name);
   return h('li', { 'data-id': task.id }, h('span', { class: 'id' }), h('span', { class: 'target' }), h('span', { class: 'phase' }),
     h('span', {}, h('progress', { max: 1, 'aria-label': `Progress of task ${task.id}` }), h('span', { class: 'amount' })),
-    h('span', { class: 'buttons' }, ...(may ? [order('suspend'), order('resume'), order('cancel')] : [])));
+    h('span', { class: 'buttons' }, ...(may ? [order('suspend'), order('resume'), order('cancel')] : [])), h('span', { class: 'client' }));
 }
 
 function updateTask(item, task) {
@@ -420,6 +429,7 @@ function updateTask(item, task) {
   id.textContent = task.id;
   target.textContent = `${task.method} ${task.host}${task.port === 443 ? '' : ':' + task.port}${task.path}`;
   target.title = `${target.textContent} (${task.client})`;
+  item.children[5].textContent = who(task);
   phase.textContent = `${task.state === 'running' ? task.phase : task.state} · ${span(task.age)}`;
   if (total) bar.value = Math.min(1, task.bytes_down / total);
   else if (task.phase === 'relaying') bar.value = 0; else bar.removeAttribute('value');

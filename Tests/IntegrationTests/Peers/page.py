@@ -1,10 +1,11 @@
 """The status page in a real Chromium, driven over WebDriver (chromedriver).
 
-    page.py URL --profile DIRECTORY [--token TOKEN] [--axe axe.min.js] [--screenshots DIRECTORY] [--wait-for TEXT]
+    page.py URL --profile DIRECTORY [--token TOKEN] [--axe axe.min.js] [--screenshots DIRECTORY] [--wait-for TEXT] [--orders]
 
 Prints one JSON line when the page shows what is in force ({"event": "ready", "port": 0, …}), and a second one
 ({"event": "done", …}) with what was found once TEXT is among the refusals: the page's texts, messages of the console,
-hosts that were asked, what axe-core complains of, and how many rows of entries there are in the document.
+hosts that were asked, what axe-core complains of, and how many rows of entries there are in the document. With --orders it
+presses the buttons of the one task that is under way, and tells what it saw of it.
 """
 
 import argparse
@@ -88,6 +89,30 @@ class Page:
             self.driver.wait()
 
 
+def press_buttons(page):
+    """Suspends, resumes and cancels the task that is shown, and tells its words at each step."""
+    seen = {}
+    task = "document.querySelector('#task-list > li')"
+    page.wait(f"return {task} && {task}.querySelector('progress').value > 0")
+    seen["progress"] = page.run(f"return {task}.querySelector('progress').value")
+    seen["amount"] = page.run(f"return {task}.querySelector('.amount').textContent")
+    seen["client"] = page.run(f"return {task}.querySelector('.client').textContent")
+    seen["target"] = page.run(f"return {task}.querySelector('.target').textContent")
+    press = f"const b = [...{task}.querySelectorAll('button')].find(b => b.textContent === arguments[0] && !b.hidden); if (b) {{ b.focus(); b.click(); }} return !!b"
+    seen["suspend"] = page.run(press, "suspend")
+    page.wait(f"return {task}.querySelector('.phase').textContent.startsWith('suspended')")
+    seen["hidden"] = page.run(f"return [...{task}.querySelectorAll('button')].filter(b => b.hidden).map(b => b.textContent)")
+    seen["resume"] = page.run(press, "resume")
+    page.wait(f"return !{task}.querySelector('.phase').textContent.startsWith('suspended')")
+    seen["cancel"] = page.run(press, "cancel")
+    page.wait("return document.querySelectorAll('#task-list > li').length === 0")
+    # A line of what has been, in the tiles.
+    page.wait("return document.querySelectorAll('#tiles svg.spark path').length >= 2")
+    seen["sparks"] = page.run("return [...document.querySelectorAll('#tiles svg.spark')].map(s => s.getAttribute('aria-label'))")
+    seen["line"] = page.run("return document.querySelector('#tiles svg.spark path:not(.area)').getAttribute('d')")
+    return seen
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("url")
@@ -96,6 +121,7 @@ def main():
     parser.add_argument("--axe")
     parser.add_argument("--screenshots")
     parser.add_argument("--wait-for")
+    parser.add_argument("--orders", action="store_true")
     options = parser.parse_args()
     page = Page(options.profile)
     try:
@@ -110,7 +136,8 @@ def main():
         print(json.dumps({"event": "ready", "port": 0, "headline": page.run("return document.getElementById('headline').textContent")}), flush=True)
         if options.wait_for:
             page.wait("return document.getElementById('refusal-list').textContent.includes(arguments[0])", options.wait_for)
-        result = {"event": "done", "headline": page.run("return document.getElementById('headline').textContent")}
+        orders = press_buttons(page) if options.orders else None
+        result = {"event": "done", "orders": orders, "headline": page.run("return document.getElementById('headline').textContent")}
         result["announced"] = page.run("return document.getElementById('announcer').textContent")
         result["rows"] = page.run("return document.querySelectorAll('#spacer .row').length")
         result["entries"] = page.run("return document.getElementById('entries-title').textContent")
