@@ -98,6 +98,7 @@ package final class Snapshot: Sendable {
         upstream = other.upstream
         limits = other.limits
         hosts = other.hosts
+        asksForProcesses = other.asksForProcesses
         defaultAction = other.defaultAction
         defaultPolicy = other.defaultPolicy
         defaultTLS = other.defaultTLS

@@ -90,7 +90,7 @@ struct Run: ParsableCommand {
         return isOfConfiguration ? CommandFailure.configuration : 1
     }
 
-    private static func message(of error: any Error) -> String {
+    static func message(of error: any Error) -> String {
         guard let error = error as? SystemError, error.isLackOfThreads else { return "\(error)" }
         return "\(error): raise TasksMax= in pinproxy.service, ulimit -u, or the container's limit of processes"
     }

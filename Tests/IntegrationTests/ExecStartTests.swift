@@ -98,7 +98,8 @@ struct ExecStartTests {
         try await withTestBed { bed in
             let origin = try await prepare(bed)
             let fetch = "curl -sS -o /dev/null -w \"%{http_code}\" https://right.test:\(origin.port)/"
-            let script = "trap '\(fetch); exit 5' INT; echo ready; while :; do sleep 0.02; done"
+            // A terminal sends it once; sent by a process, it is also passed on.
+            let script = "trap 'trap : INT; \(fetch); exit 5' INT; echo ready; while :; do sleep 0.02; done"
             let process = try await bed.start(
                 ["setsid", "--wait"] + bed.execArguments(["--start"], ["bash", "-c", script]),
                 environment: ProxyProcess.environment(in: bed))

@@ -75,7 +75,7 @@ struct Doctor: ParsableCommand {
     /// Says before the first call what will go wrong with all of them.
     private func warn(_ snapshot: Snapshot, _ files: StateFiles) throws {
         let given = ProxyURL.given(to: snapshot.proxy, inherited: ListenFile(in: snapshot.stateDirectory))
-        let session = ProxySession(files, given: given, explains: true)
+        let session = ProxySession(files, given: given, needs: .refusals)
         let environment = try options.clientEnvironment(snapshot, session: session)
         session.warn(of: "every program", using: environment.proxy, asksForUsers: snapshot.proxy.users != nil)
         environment.warnIfBypassed()

@@ -61,7 +61,7 @@ struct Examination {
     private func call(_ script: String, for host: TestHost, takesPlainURL: Bool) throws -> ClientCall {
         let given = ProxyURL.given(to: snapshot.proxy, inherited: ListenFile(in: snapshot.stateDirectory))
         let session = ProxySession(
-            StateFiles(directory: snapshot.stateDirectory), given: given, explains: !takesPlainURL)
+            StateFiles(directory: snapshot.stateDirectory), given: given, needs: takesPlainURL ? [] : .refusals)
         let variables = try options.clientEnvironment(snapshot, session: session).variables
         var environment = own
         environment["SITE"] = "https://\(host.rawValue)"

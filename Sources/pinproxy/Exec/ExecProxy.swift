@@ -39,9 +39,15 @@ struct ExecProxy: ParsableCommand {
             throw CommandFailure(
                 "\(state.execLog): \(systemReason()); the proxy needs a state directory of its own: name one with --state-directory")
         }
-        let output = LogOutput(descriptor: log, format: .json)
+        let output: LogOutput
+        do {
+            output = try LogOutput(descriptor: log, format: .json)
+        } catch {
+            throw CommandFailure("the log can't be written: \(Run.message(of: error))")
+        }
         output.apply(snapshot.log)
         defer { output.finish() }
+        output.outliveCrashes()
         var notices = ProxyDaemon.Notices()
         notices.starter = Self.socket
         // From now on there is nobody who reads standard error.

@@ -95,7 +95,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = value == "close"
 
     def do_POST(self):
-        door(self.path.removeprefix("/go/")).set()
+        key = self.path.removeprefix("/go/")
+        tell(event="go", key=key)
+        door(key).set()
         self.answer(b"")
 
 
