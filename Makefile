@@ -9,6 +9,8 @@
 # make test-clients  every program of docs/clients.md against the proxy; writes that page's table (docs/testing.md)
 # make bench  processor time per request, beside nginx, HAProxy and Squid, and of the table of hosts
 #             (see Benchmarks/README.md)
+# make bench-check  instructions and allocations of the inner loop, against those that are expected; WRITE=yes expects
+#             what is counted now
 #
 # Each does its own set-up on Debian 12 with a Swift toolchain, as root or with sudo, says what it
 # installs, and does nothing twice.
@@ -28,6 +30,7 @@ TO_TEST := nginx lighttpd lighttpd-mod-openssl openssl curl wget python3 python3
 TO_TEST_CLIENTS := aria2 lftp git-lfs mercurial subversion composer python3-pip libio-socket-ssl-perl ruby php-cli php-curl \
 	openjdk-17-jdk-headless lynx w3m
 TO_PACKAGE := dpkg-dev debhelper lintian python3
+TO_COUNT := valgrind nginx openssl python3
 TO_BENCH := nginx openssl haproxy squid-openssl wrk proxychains4 python3
 
 # The rooms call each other for every request: without this, generic code isn't specialised across
@@ -71,7 +74,7 @@ TO_TEST += python3-seccomp systemd
 export PINPROXY_TEST_LAUNCHER := /usr/bin/python3 $(CURDIR)/Tests/System/confined.py $(CURDIR)/systemd/pinproxy.service
 endif
 
-.PHONY: run release install manual deb test test-clients test-system bench
+.PHONY: run release install manual deb test test-clients test-system bench bench-check
 
 run: release
 	@.ci/first-steps
@@ -143,6 +146,10 @@ bench: release
 	python3 Benchmarks/rules.py --pinproxy $(RELEASE)
 	swift run -c release $(STATIC) $(RELEASE_FLAGS) HostBenchmark
 	swift run -c release $(STATIC) $(RELEASE_FLAGS) JudgingBenchmark
+
+bench-check: release
+	@.ci/install-packages $(TO_COUNT)
+	python3 Benchmarks/check.py --pinproxy $(RELEASE) $(if $(WRITE),--write)
 
 # The package, installed on a Debian 12 that is booted for it. Where that can't be done, it says so and does nothing.
 test-system:
