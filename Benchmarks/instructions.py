@@ -61,7 +61,7 @@ def keep_alive(server, origin, count):
 
 
 def new_connections(server, origin, count):
-    _connect_many("connect", server.port, origin.port, count, "1k")
+    _connect_many("connect", server.port, origin.port, [HOST] * count, False)
 
 
 WORKS = {"keep-alive exchange": (keep_alive, 100, 600), "new connection, one GET": (new_connections, 20, 80)}
