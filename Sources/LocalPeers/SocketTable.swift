@@ -4,7 +4,7 @@ internal import Glibc
 
 /// The kernel's table of sockets (sock_diag(7)): whose the other end of a local connection is.
 ///
-/// The kernel answers a question within the call that asks it, from a hash of addresses: some microseconds, and no privilege is
+/// The kernel answers a question within the call that asks it, from a hash of addresses: some ten microseconds, and no privilege is
 /// needed. Belongs to one thread.
 package final class SocketTable {
     private let socket: OpaquePointer
