@@ -45,7 +45,7 @@ extension ClientConnection {
 
     /// The client is told inside its TLS, where a person in a browser can read it. Nothing that it sends goes anywhere.
     private func promiseRefusal(_ error: ProxyError, _ route: Route) {
-        worker.reportPage(error, of: route, client: place)
+        worker.reportPage(error, of: route, client: source)
         refused(error)
         refusalInside = error
         state = .promisedRefusal(route)

@@ -60,7 +60,7 @@ extension WorkerContext {
     }
 
     /// A client is shown a page in the place of a failed connection.
-    func reportPage(_ error: ProxyError, of route: Route, client: ClientPlace) {
+    func reportPage(_ error: ProxyError, of route: Route, client: Endpoint) {
         let effect = "the client's TLS is finished with a certificate of the local authority, to show a page with the reason"
         log(
             .warning, "refusal.page",

@@ -29,6 +29,8 @@ final class PeerInquiry: Sendable {
         var waiting: [Question] = []
         /// They will be looked at.
         var isScheduled = false
+        /// They will be, but for those with something to decide first, when ``urgent`` or the time says so.
+        var isResting = false
         var names: [UInt32: KnownName] = [:]
     }
 
@@ -49,6 +51,7 @@ final class PeerInquiry: Sendable {
     private let state = Mutex(State())
     private let memory = Mutex(Memory())
     private let queue = DispatchQueue(label: "pinproxy.peers")
+    private let urgent = DispatchSemaphore(value: 0)
 
     /// - Parameter sight: which processes this one may look into.
     init(sight: Sight = .current) { self.sight = sight }
@@ -72,6 +75,10 @@ final class PeerInquiry: Sendable {
         let (isTaken, isFirst): (Bool, Bool) = state.withLock { state in
             guard state.waiting.count < Self.capacity else { return (false, false) }
             state.waiting.append(question)
+            if isComplete, state.isResting {
+                state.isResting = false
+                urgent.signal()
+            }
             defer { state.isScheduled = true }
             return (true, !state.isScheduled)
         }
@@ -110,11 +117,18 @@ final class PeerInquiry: Sendable {
         guard rest > 0 else { return answer(questions, lookThrough(for: wanted), isComplete: true) }
         let isKnown = { (question: Question) in question.socket.inode.map { !wanted.contains($0) || found[$0] != nil } ?? true }
         answer(questions.filter(isKnown), found, isComplete: false)
-        state.withLock { state in
+        let isUrgent = state.withLock { state in
+            state.isResting = !state.waiting.contains(where: \.isComplete)
             state.waiting += questions.filter { !isKnown($0) }
             state.isScheduled = true
+            return !state.isResting
         }
-        queue.asyncAfter(deadline: .now() + .nanoseconds(Int(rest))) { [self] in work() }
+        // Not by a timer of Dispatch's: that takes three descriptors for good, and ends the process where there are none.
+        if !isUrgent { _ = urgent.wait(timeout: .now() + .nanoseconds(Int(rest))) }
+        queue.async { [self] in
+            state.withLock { $0.isResting = false }
+            work()
+        }
     }
 
     private func lookThrough(for wanted: Set<UInt64>) -> [UInt64: [LocalProcess]] {
