@@ -149,7 +149,7 @@ bench: release
 
 bench-check: release
 	@.ci/install-packages $(TO_COUNT)
-	python3 Benchmarks/check.py --pinproxy $(RELEASE) $(if $(WRITE),--write)
+	python3 Benchmarks/check.py --pinproxy $(RELEASE) $(if $(TOLERANCE),--tolerance $(TOLERANCE)) $(if $(WRITE),--write)
 
 # The package, installed on a Debian 12 that is booted for it. Where that can't be done, it says so and does nothing.
 test-system:

@@ -6,14 +6,29 @@ import subprocess
 
 
 class Profile:
-    """Names are the program's own, mangled. Needs --compress-strings=no --compress-pos=no."""
+    """Of some threads. Names are the program's own, mangled. Needs --compress-strings=no --compress-pos=no."""
 
-    def __init__(self, path):
+    def __init__(self):
         self.instructions = 0
         #: Of a function itself and of all that it calls.
         self.inclusive = collections.Counter()
         #: By caller and callee.
         self.calls = collections.Counter()
+
+    @classmethod
+    def of(cls, paths, but):
+        """Of the threads that wrote these files, but those in which a function with a certain part in its name ran."""
+        whole = cls()
+        for path in paths:
+            thread = cls()
+            thread.read(path)
+            if not any(but in function for function in thread.inclusive):
+                whole.instructions += thread.instructions
+                whole.inclusive += thread.inclusive
+                whole.calls += thread.calls
+        return whole
+
+    def read(self, path):
         function = callee = None
         awaits_cost = False
         with open(path, errors="replace") as lines:

@@ -21,13 +21,14 @@ class Counted(Pinproxy):
     def __init__(self, bench, origin, name):
         self.results = bench.path(f"{name}.callgrind")
         super().__init__(bench, origin, name=name, patience=120, wrapper=[
-            "valgrind", "--tool=callgrind", "--demangle=no", "--compress-strings=no", "--compress-pos=no",
+            "valgrind", "--tool=callgrind", "--separate-threads=yes", "--demangle=no", "--compress-strings=no", "--compress-pos=no",
             f"--callgrind-out-file={self.results}"])
 
     def count(self):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(timeout=120)
-        return Profile(self.results)
+        # Looking for the clients' processes is done as often as the clock lets it, on a thread of its own.
+        return Profile.of(self.results.parent.glob(self.results.name + "-*"), but="10LocalPeers12ProcessTable")
 
 
 class CountedWithLog(Counted):
