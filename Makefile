@@ -131,7 +131,10 @@ test: $(PYTHON)/installed
 ifeq ($(SANITIZE)$(CONFINED),)
 	$(MAKE) test-system
 endif
-	swift test --skip-build $(SANITIZED) --experimental-maximum-parallelization-width $(AT_ONCE)
+	@# What failed is said once more at the end, where a log that was cut short still has it, with the runner's closing line.
+	swift test --skip-build $(SANITIZED) --experimental-maximum-parallelization-width $(AT_ONCE) |& tee .build/tests.log || \
+		{ grep -a -A 2 '^✘ Test .* recorded an issue' .build/tests.log | grep -a '^✘\|^↳\|^  ' | cut -c 1-400 || true; \
+		grep -a '^✘ Test run with' .build/tests.log; exit 1; }
 
 test-clients: $(CLIENTS)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST) $(TO_TEST_CLIENTS)

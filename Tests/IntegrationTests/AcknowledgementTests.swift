@@ -5,7 +5,7 @@ import Testing
 /// acknowledged. A kernel that has nothing to send along does that 40 ms later, unless it is told not to wait.
 @Suite(
     .enabled(if: NetworkBed.isAvailable, "needs root, unshare(1) and ip(8) to make network namespaces"),
-    .timeLimit(.minutes(2)))
+    .timeLimit(.minutes(5)))
 struct AcknowledgementTests {
     private static let requests = 40
 

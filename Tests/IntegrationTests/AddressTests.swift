@@ -3,7 +3,7 @@ import Testing
 
 /// Which addresses the proxy connects to: entries of the pin file in every spelling, `block_addresses` and its
 /// exceptions, and the proxy's own listeners.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct AddressTests {
     private static func status(_ proxy: ProxyProcess, _ authority: String) async throws -> Int {
         try await proxy.connect(to: authority).status

@@ -18,7 +18,7 @@ enum AdminBed {
 }
 
 /// The admin port with real clients, for good and for bad ones.
-@Suite(.timeLimit(.minutes(2)), .sharedBed(AdminBed.prepare))
+@Suite(.timeLimit(.minutes(5)), .sharedBed(AdminBed.prepare))
 struct AdminPortTests {
     private func admin() async throws -> AdminClient { try await AdminClient(try sharedBed().proxy) }
 
@@ -66,7 +66,7 @@ struct AdminPortTests {
     @Test func tasksAreShownWithoutTheirPaths() async throws {
         let shared = try sharedBed()
         let admin = try await admin()
-        let held = Task { try await shared.curl("--max-time", "20", shared.url + "/silent?token=x") }
+        let held = Task { try await shared.curl("--max-time", "120", shared.url + "/silent?token=x") }
         defer { held.cancel() }
         var seen = ""
         try await eventually("the task to be shown") {

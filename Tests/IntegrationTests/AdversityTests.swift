@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// What a machine may lack: the proxy says in one line what is wrong, and goes on where it can.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct AdversityTests {
     private static func shell(_ script: String) -> [String] { ["/bin/sh", "-c", script + " && exec \"$@\"", "sh"] }
 

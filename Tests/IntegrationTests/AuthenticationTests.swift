@@ -3,7 +3,7 @@ import Testing
 
 /// `proxy.users`: 407 until the credentials are right, on a connection that stays, and no word of
 /// them to the origin.
-@Suite(.sharedBed(AuthenticationBed.prepare), .timeLimit(.minutes(1)))
+@Suite(.sharedBed(AuthenticationBed.prepare), .timeLimit(.minutes(5)))
 struct AuthenticationTests {
     let shared: SharedBed
 
@@ -58,7 +58,7 @@ struct AuthenticationTests {
 }
 
 /// More passwords than the proxy can compare at a time.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CrowdedAuthenticationTests {
     /// The password may be right: whoever can't be asked to wait is told so, and not that it is wrong.
     @Test func whoCannotBeComparedIsToldToComeAgain() async throws {

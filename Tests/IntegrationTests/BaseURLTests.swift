@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// `session.base_url`: plain requests to one name go below a URL of another.
-@Suite(.sharedBed(BaseURLBed.prepare), .timeLimit(.minutes(2)))
+@Suite(.sharedBed(BaseURLBed.prepare), .timeLimit(.minutes(5)))
 struct BaseURLTests {
     let shared: SharedBed
 

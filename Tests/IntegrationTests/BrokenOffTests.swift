@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Responses that break off: what came is delivered, however slowly the client reads, and the cut is seen.
-@Suite(.sharedBed(OriginBed.prepare), .timeLimit(.minutes(1)))
+@Suite(.sharedBed(OriginBed.prepare), .timeLimit(.minutes(5)))
 struct BrokenOffTests {
     let shared: SharedBed
 

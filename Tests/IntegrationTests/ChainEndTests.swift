@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// A verdict holds as long as its chain is valid: whatever was made under it, and rests since, goes with it.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ChainEndTests {
     /// Seconds from the minting of the chain; what comes before its end has to fit in.
     private static let lifetime: Int64 = 15

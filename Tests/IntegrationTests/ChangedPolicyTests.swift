@@ -95,7 +95,7 @@ struct PolicyBed {
 /// What was kept from before a reload (idle connections, TLS sessions, a CONNECT that was answered, a
 /// client's own connection) passes nothing that the policy in force would not: the next exchange is
 /// decided anew.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ChangedPolicyTests {
     static let changes: [(KeptSession, PolicyChange)] = KeptSession.allCases.flatMap { session in
         PolicyChange.allCases.compactMap { change in

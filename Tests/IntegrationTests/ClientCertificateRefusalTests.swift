@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// Origins that want a client certificate and don't like what they get: who is named as at fault.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ClientCertificateRefusalTests {
     /// What the proxy has to show.
     enum Shown: String, CaseIterable, Sendable {

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// The programs that people use, through the proxy, with nothing but the usual environment variables.
-@Suite(.sharedBed(ClientProgramsBed.prepare), .timeLimit(.minutes(3)))
+@Suite(.sharedBed(ClientProgramsBed.prepare), .timeLimit(.minutes(5)))
 struct ClientProgramsTests {
     let shared: SharedBed
     let url: String

@@ -11,7 +11,7 @@ private enum FakeTime {
 /// A clock that jumps, as after a suspension or the first word of a time server: certificates follow it, deadlines don't.
 @Suite(
     .enabled(if: !Sanitizer.isOn, "the sanitizer wants to be loaded before libfaketime"),
-    .enabled(if: FakeTime.library != nil, "needs libfaketime (package faketime)"), .timeLimit(.minutes(2)))
+    .enabled(if: FakeTime.library != nil, "needs libfaketime (package faketime)"), .timeLimit(.minutes(5)))
 struct ClockTests {
     private struct Machine {
         let bed: TestBed

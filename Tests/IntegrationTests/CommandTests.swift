@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// The command line with a real daemon beside it.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CommandTests {
     private func pinproxy(_ bed: TestBed, _ arguments: String...) async throws -> Run {
         try await bed.run([ProxyProcess.executable] + arguments, environment: ProxyProcess.environment(in: bed))

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// The control socket, for good and for bad clients.
-@Suite(.timeLimit(.minutes(2)), .sharedBed(OriginBed.prepare))
+@Suite(.timeLimit(.minutes(5)), .sharedBed(OriginBed.prepare))
 struct ControlSocketTests {
     private var tasks: TaskControl {
         get throws { try sharedBed().tasks }

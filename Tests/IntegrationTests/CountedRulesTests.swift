@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// What the daemon counts of the request and response rules, and keeps.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CountedRulesTests {
     private struct History: Decodable {
         struct Findings: Decodable {

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// What a fault that ends the proxy leaves in its log.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct CrashTests {
     private static let exchanges = 50
 

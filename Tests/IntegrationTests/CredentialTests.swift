@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Files that systemd hands to the service, which the configuration names `credential:NAME`.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CredentialTests {
     private static let sections = ["authority": ["private_key: credential:authority-key"]]
 

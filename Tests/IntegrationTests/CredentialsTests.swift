@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// `session.credentials`: clients that know no password get what servers give only to those who do.
-@Suite(.sharedBed(CredentialsBed.prepare), .timeLimit(.minutes(3)))
+@Suite(.sharedBed(CredentialsBed.prepare), .timeLimit(.minutes(5)))
 struct CredentialsTests {
     let shared: SharedBed
 

@@ -4,7 +4,7 @@ import Testing
 
 /// What the pin file asks of origins besides pins, in the running proxy: by `defaults` for a host that has
 /// no entry, and taken back by an entry.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct DefaultRequirementTests {
     struct Requirement: Sendable, CustomTestStringConvertible {
         let testDescription: String

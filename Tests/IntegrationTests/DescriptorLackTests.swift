@@ -3,7 +3,7 @@ import Testing
 
 /// With no descriptor left, a connection can't be made, and the client is told why: neither a name server nor the
 /// origin is to blame.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DescriptorLackTests {
     @Test func itIsToldAsSuch() async throws {
         try await withTestBed { bed in

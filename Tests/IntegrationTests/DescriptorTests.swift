@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Whatever a client or an origin does, the proxy has as many descriptors open afterwards as before.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct DescriptorTests {
     private static let sections: ProxyProcess.Sections = [
         "timeouts": ["idle_client: 2s", "idle_upstream: 1s"]

@@ -4,7 +4,7 @@ import Testing
 @testable import pinproxy
 
 /// `pinproxy doctor`, and the hosts for which the proxy answers itself.
-@Suite(.sharedBed(DoctorBed.prepare), .timeLimit(.minutes(3)))
+@Suite(.sharedBed(DoctorBed.prepare), .timeLimit(.minutes(5)))
 struct DoctorTests {
     let shared: SharedBed
     var bed: TestBed { shared.bed }

@@ -4,7 +4,7 @@ import Testing
 
 /// The commands that the documentation quotes, run as they stand there against a real host: a page that tells a person to type
 /// what doesn't work is broken.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct DocumentedCommandsTests {
     /// The page's commands in their order, with their exit codes and something that they print.
     private static let pinning: [(command: String, code: Int32, prints: String)] = [

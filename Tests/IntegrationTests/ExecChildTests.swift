@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// `pinproxy exec` stays between the command and whoever started it, and neither notices.
-@Suite(.sharedBed(ExecChildBed.prepare), .timeLimit(.minutes(3)))
+@Suite(.sharedBed(ExecChildBed.prepare), .timeLimit(.minutes(5)))
 struct ExecChildTests {
     let shared: SharedBed
     var bed: TestBed { shared.bed }

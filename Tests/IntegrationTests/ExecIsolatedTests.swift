@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// `pinproxy exec --isolated`: nothing but the proxy can be reached, and otherwise the command notices nothing.
-@Suite(.sharedBed(ExecRefusalBed.prepare), .enabled(if: IsolationBed.isAvailable), .timeLimit(.minutes(3)))
+@Suite(.sharedBed(ExecRefusalBed.prepare), .enabled(if: IsolationBed.isAvailable), .timeLimit(.minutes(5)))
 struct ExecIsolatedTests {
     let shared: SharedBed
     var bed: TestBed { shared.bed }

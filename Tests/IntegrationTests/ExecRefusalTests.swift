@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// `pinproxy exec` says why: what the proxy refused for the command, and nothing of anybody else's.
-@Suite(.sharedBed(ExecRefusalBed.prepare), .timeLimit(.minutes(3)))
+@Suite(.sharedBed(ExecRefusalBed.prepare), .timeLimit(.minutes(5)))
 struct ExecRefusalTests {
     let shared: SharedBed
     let url: String

@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// `pinproxy exec --start`: a proxy for the run, where none is running.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct ExecStartTests {
     /// A configuration, and an origin that it pins rightly and wrongly.
     private func prepare(_ bed: TestBed, pins: String? = nil) async throws -> PythonPeer {

@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// The token of a run: who gets one, what it opens, and where it must not come.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct ExecTokenTests {
     private static func credentials(_ pair: String) -> String {
         "Proxy-Authorization: Basic \(Data(pair.utf8).base64EncodedString())\r\n"

@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// `pinproxy exec --transparent`: programs that know nothing of a proxy are held to the pins.
-@Suite(.sharedBed(ExecTransparentBed.prepare), .enabled(if: IsolationBed.isTransparencyAvailable), .timeLimit(.minutes(4)))
+@Suite(.sharedBed(ExecTransparentBed.prepare), .enabled(if: IsolationBed.isTransparencyAvailable), .timeLimit(.minutes(5)))
 struct ExecTransparentTests {
     let shared: SharedBed
     var bed: TestBed { shared.bed }

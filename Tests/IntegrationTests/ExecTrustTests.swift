@@ -4,7 +4,7 @@ import Testing
 
 /// Programs that read no common variable trust the proxy's authority under `pinproxy exec`, and are held to the pins. Each
 /// where this machine has it.
-@Suite(.sharedBed(ExecRefusalBed.prepare), .timeLimit(.minutes(3)))
+@Suite(.sharedBed(ExecRefusalBed.prepare), .timeLimit(.minutes(5)))
 struct ExecTrustTests {
     let shared: SharedBed
 

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// An origin that refuses `Expect: 100-continue` (RFC 9110 section 10.1.1).
-@Suite(.sharedBed(OriginBed.prepare), .timeLimit(.minutes(1)))
+@Suite(.sharedBed(OriginBed.prepare), .timeLimit(.minutes(5)))
 struct ExpectationTests {
     let shared: SharedBed
 

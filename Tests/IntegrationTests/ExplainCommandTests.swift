@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// `pinproxy explain` beside the proxy that it explains, with one configuration.
-@Suite(.timeLimit(.minutes(1)), .sharedBed(ExplainBed.prepare))
+@Suite(.timeLimit(.minutes(5)), .sharedBed(ExplainBed.prepare))
 struct ExplainCommandTests {
     let shared: SharedBed
 

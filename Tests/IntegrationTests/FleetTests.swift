@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// Several proxies behind Debian's HAProxy, as docs/fleet.md has it: PROXY headers, checks by `/readyz`, one CA.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct FleetTests {
     /// The configuration of docs/fleet.md, with the addresses of this test.
     private static func configuration(_ bed: TestBed, at address: String, _ members: [String]) throws -> String {

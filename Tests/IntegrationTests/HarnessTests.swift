@@ -1,7 +1,7 @@
 import Testing
 
 /// The test bed itself: a fault here would make every other suite's result worthless.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct HarnessTests {
     @Test func aProgramRunsWithNothingInherited() async throws {
         try await withTestBed { bed in

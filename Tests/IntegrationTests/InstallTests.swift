@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// `make install`, of a build that is there already: the tree that a package would hold.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct InstallTests {
     private func install(_ bed: TestBed) async throws -> Run {
         try await bed.run([

@@ -4,7 +4,7 @@ import Testing
 
 /// The authority that programs trust for the proxy's sake is not one that the proxy trusts. Otherwise
 /// whoever gets hold of its key could speak for every origin, as with Superfish and eDellRoot.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct InterceptionAuthorityTests {
     /// A certificate for the host, signed with the key of the proxy's authority.
     private func forge(_ host: String, for proxy: ProxyProcess, in bed: TestBed) async throws -> ServedChain {

@@ -4,7 +4,7 @@ import Testing
 
 /// What the proxy offers to origins, as an origin records it: the same to every origin, and whatever
 /// the client in front of it can do.
-@Suite(.sharedBed(WeakOrigin.prepare), .timeLimit(.minutes(1)))
+@Suite(.sharedBed(WeakOrigin.prepare), .timeLimit(.minutes(5)))
 struct InterceptionOfferTests {
     let shared: SharedBed
 

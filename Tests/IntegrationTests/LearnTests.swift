@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// Learning with a real daemon, real hosts, and the real `patch`.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct LearnTests {
     private struct Bed {
         let bed: TestBed

@@ -3,7 +3,7 @@ import Testing
 
 /// `limits.clients` and the descriptors of the process: who comes too late waits, and the log says so once
 /// when it begins and once when it is over.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct LimitTests {
     private static let question = "GET / HTTP/1.1\r\nHost: proxy.test\r\n\r\n"
 

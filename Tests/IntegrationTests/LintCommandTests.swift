@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// `pinproxy lint` against the chains that real servers show.
-@Suite(.timeLimit(.minutes(1)), .sharedBed(LintBed.prepare))
+@Suite(.timeLimit(.minutes(5)), .sharedBed(LintBed.prepare))
 struct LintCommandTests {
     private struct Finding: Decodable {
         let rule: String

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// What a reload puts into force beside the policy: where clients are awaited, and the log.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ListenReloadTests {
     private func rewrite(_ bed: TestBed, _ sections: ProxyProcess.Sections) throws {
         try ProxyProcess.write(to: bed, folder: "proxy", pins: "hosts: []\n", trust: nil, sections: sections)

@@ -1,7 +1,7 @@
 import Testing
 
 /// The proxy port: plain and TLS, IPv4 and IPv6, who may connect, and what it says of itself.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ListenerTests {
     @Test func theProxyPortSpeaksTLSToo() async throws {
         try await withTestBed { bed in

@@ -3,7 +3,7 @@ import Testing
 
 /// Who a client is by the kernel's word, and `clients` of an entry, which decides by it. Programs of other users are started with
 /// setpriv(1), which takes root.
-@Suite(.enabled(if: geteuid() == 0, "programs of other users are started"), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: geteuid() == 0, "programs of other users are started"), .timeLimit(.minutes(5)))
 struct LocalClientTests {
     /// A user that every Debian has, and has nothing else here.
     private static let other = ["setpriv", "--reuid=1", "--regid=1", "--clear-groups"]

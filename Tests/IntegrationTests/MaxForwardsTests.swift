@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Max-Forwards of TRACE and OPTIONS (RFC 9110 section 7.6.2).
-@Suite(.sharedBed(OriginBed.prepare), .timeLimit(.minutes(1)))
+@Suite(.sharedBed(OriginBed.prepare), .timeLimit(.minutes(5)))
 struct MaxForwardsTests {
     let shared: SharedBed
 

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// `/metrics` of a proxy that has something to tell, read by Prometheus' own tools.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct MetricsTests {
     private static let wrong = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
@@ -38,7 +38,7 @@ struct MetricsTests {
             let shared = try await prepared(bed)
             let admin = try await AdminClient(shared.proxy)
             // Three requests over one connection, then each way to be refused.
-            _ = try await shared.curl("--max-time", "20", shared.url + "/a", shared.url + "/b", shared.url + "/c")
+            _ = try await shared.curl("--max-time", "120", shared.url + "/a", shared.url + "/b", shared.url + "/c")
             let port = shared.originPort
             #expect(try await shared.proxy.connect(to: "pinned.test:\(port)").status == 502)
             #expect(try await shared.proxy.connect(to: "reported.test:\(port)").status == 200)
@@ -76,7 +76,7 @@ struct MetricsTests {
         try await withTestBed { bed in
             let shared = try await prepared(bed)
             let admin = try await AdminClient(shared.proxy)
-            _ = try await shared.curl("--max-time", "20", shared.url + "/a")
+            _ = try await shared.curl("--max-time", "120", shared.url + "/a")
             _ = try await shared.proxy.connect(to: "pinned.test:\(shared.originPort)")
             let text = try await metrics(admin)
             let check = try await bed.run(["promtool", "check", "metrics"], input: Array(text.utf8))

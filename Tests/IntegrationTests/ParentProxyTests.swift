@@ -2,7 +2,7 @@ import Testing
 
 /// `upstream.parent`: CONNECT through another proxy, which here is a second pinproxy that tunnels and
 /// asks for credentials.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ParentProxyTests {
     @Test func everythingGoesThroughTheParent() async throws {
         try await withTestBed { bed in

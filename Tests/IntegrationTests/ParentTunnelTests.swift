@@ -2,7 +2,7 @@ import Testing
 
 /// What becomes of a tunnel through the parent proxy that nobody waits for any more, and of the bytes that come with
 /// its beginning.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ParentTunnelTests {
     enum Abandoned: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case afterItsEnd = "ends its side, and resets"

@@ -1,6 +1,6 @@
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct PeakMemoryTests {
     /// Clients that have sent 60 KiB of a head hold as much of the proxy's memory each. One that came last stays, so
     /// that what the others leave lies between what is in use, where the C library keeps it.

@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// Clients that do something else than the RFCs say, where nothing disagrees; and what is said to those that can't be served.
-@Suite(.sharedBed(OriginBed.prepare), .timeLimit(.minutes(2)))
+@Suite(.sharedBed(OriginBed.prepare), .timeLimit(.minutes(5)))
 struct PeculiarClientTests {
     let shared: SharedBed
 

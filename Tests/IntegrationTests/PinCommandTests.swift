@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// `pinproxy pin` with real servers, and what it prints in a real pin file.
-@Suite(.timeLimit(.minutes(1)), .sharedBed(OriginBed.prepare))
+@Suite(.timeLimit(.minutes(5)), .sharedBed(OriginBed.prepare))
 struct PinCommandTests {
     private func pin(_ arguments: String..., folder: String = "proxy") async throws -> Run {
         let bed = try sharedBed().bed

@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// What the log says of pins that end.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct PinExpiryTests {
     private func day(_ days: Int) -> String {
         Date(timeIntervalSinceNow: TimeInterval(days) * 86_400).formatted(.iso8601.year().month().day())

@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// What the daemon counts of the pins, and keeps.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct PinHistoryTests {
     private struct History: Decodable {
         struct Entry: Decodable {

@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// Reports of pins that don't match, to a collector.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct PinReportTests {
     /// One origin with several names, one of them unpinned, and a proxy that reports to a collector.
     private struct Bed {

@@ -174,7 +174,7 @@ extension PinCase {
     }
 }
 
-@Suite(.sharedBed(PinCase.prepare), .timeLimit(.minutes(2)))
+@Suite(.sharedBed(PinCase.prepare), .timeLimit(.minutes(5)))
 struct PinTests {
     @Test(arguments: PinCase.all)
     func aChainMeetsAnEntry(_ test: PinCase) async throws {

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// PROXY headers, version 1 and 2, on an address that says so.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ProxyProtocolTests {
     private struct Bed {
         let shared: SharedBed

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// `proxy.listen: unix:PATH`.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ProxySocketTests {
     private static func request(_ shared: SharedBed, _ path: String = "/echo") -> String {
         "GET \(shared.plainURL)\(path) HTTP/1.1\r\nHost: \(OriginBed.name):\(shared.secondOriginPort)\r\n\r\n"

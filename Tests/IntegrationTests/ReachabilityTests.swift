@@ -4,7 +4,7 @@ import Testing
 /// What the proxy does when the network goes and returns, in namespaces whose network the tests change.
 @Suite(
     .enabled(if: NetworkBed.isAvailable, "needs root, unshare(1) and ip(8) to make network namespaces"),
-    .timeLimit(.minutes(2)))
+    .timeLimit(.minutes(5)))
 struct ReachabilityTests {
     @Test func requestsAreRefusedAtOnceWithoutANetworkAndGoThroughWithOne() async throws {
         try await withTestBed { bed in

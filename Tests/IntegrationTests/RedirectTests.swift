@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// `session.redirects`: who goes where a redirect says, how far, and with what.
-@Suite(.sharedBed(RedirectBed.prepare), .timeLimit(.minutes(3)))
+@Suite(.sharedBed(RedirectBed.prepare), .timeLimit(.minutes(5)))
 struct RedirectTests {
     let shared: SharedBed
 

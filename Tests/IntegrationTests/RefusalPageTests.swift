@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// `on_refusal: page`: a person in a browser reads why, and no program is misled any further than it must be.
-@Suite(.sharedBed(RefusalPageBed.prepare), .timeLimit(.minutes(3)))
+@Suite(.sharedBed(RefusalPageBed.prepare), .timeLimit(.minutes(5)))
 struct RefusalPageTests {
     let shared: SharedBed
     var bed: TestBed { shared.bed }

@@ -3,7 +3,7 @@ import Testing
 
 /// What an exchange comes to when it cannot be had: an answer with a cause, in time, and the log's
 /// line beside it.
-@Suite(.sharedBed(RefusalBed.prepare), .timeLimit(.minutes(1)))
+@Suite(.sharedBed(RefusalBed.prepare), .timeLimit(.minutes(5)))
 struct RefusalTests {
     let shared: SharedBed
 

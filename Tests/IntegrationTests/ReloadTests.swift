@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// SIGHUP: a new snapshot decides from the next exchange on, and nothing under way notices.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ReloadTests {
     private static let wrong = """
         hosts:

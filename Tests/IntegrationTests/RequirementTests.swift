@@ -133,7 +133,7 @@ struct RequirementCase: Sendable, CustomTestStringConvertible {
     }
 }
 
-@Suite(.sharedBed(RequirementCase.prepare), .timeLimit(.minutes(2)))
+@Suite(.sharedBed(RequirementCase.prepare), .timeLimit(.minutes(5)))
 struct RequirementTests {
     @Test(arguments: RequirementCase.all)
     func isAskedFor(_ test: RequirementCase) async throws {
@@ -147,7 +147,7 @@ struct RequirementTests {
 }
 
 /// A host that wants a certificate of its clients.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ClientCertificateTests {
     private struct Bed {
         let proxy: ProxyProcess

@@ -3,7 +3,7 @@ import Testing
 
 /// TLS sessions taken up again: by clients with the proxy, and by the proxy with origins, there only
 /// under the policy that verified them.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ResumptionTests {
     @Test(arguments: ["-tls1_2", "-tls1_3"])
     func aClientResumesItsSession(version: String) async throws {

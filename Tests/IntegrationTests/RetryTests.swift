@@ -2,7 +2,7 @@ import Testing
 
 /// A request that finds its pooled connection closed is sent once more, on a new connection, and then no more:
 /// whatever is wrong with an origin, no request knocks at it without end.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct RetryTests {
     /// An origin to which the proxy's one worker holds that many idle connections.
     private func prepare(_ bed: TestBed, idle: Int) async throws -> (SharedBed, PythonPeer) {

@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// The files of `crl_files`: announced before they cut hosts off, and read again by themselves.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct RevocationListFileTests {
     private func list(_ issuer: HeldCertificate, from begin: Int64, to end: Int64) throws -> [UInt8] {
         try issuer.revocationList(

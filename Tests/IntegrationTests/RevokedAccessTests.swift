@@ -4,7 +4,7 @@ import Testing
 
 /// A reload that takes back what a connection was opened by, its user, its client or its host, ends the
 /// connection: what can still be judged at its next request, and what is carried unread at once.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct RevokedAccessTests {
     /// What a reload does to the users' file.
     enum UserChange: String, Sendable, CaseIterable, CustomTestStringConvertible {

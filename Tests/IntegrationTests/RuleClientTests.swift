@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Rules as programs meet them that aren't curl.
-@Suite(.sharedBed(RuleClientBed.prepare), .timeLimit(.minutes(2)))
+@Suite(.sharedBed(RuleClientBed.prepare), .timeLimit(.minutes(5)))
 struct RuleClientTests {
     let shared: SharedBed
 

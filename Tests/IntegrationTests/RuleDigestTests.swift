@@ -4,7 +4,7 @@ import Testing
 
 /// A client's own Digest (RFC 7616) goes through rules that leave its method and target alone: the challenge and the
 /// answer belong to client and origin, whatever is done to the fields and the body.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct RuleDigestTests {
     private func withOrigin(_ rules: String, _ body: (TestBed, ProxyProcess, String) async throws -> Void) async throws {
         try await withTestBed { bed in

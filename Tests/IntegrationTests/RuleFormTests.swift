@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Forms in parts, with files.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct RuleFormTests {
     private static let bytes = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 2) }
 

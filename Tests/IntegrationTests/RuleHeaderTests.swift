@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Header rules, as the origin sees them.
-@Suite(.sharedBed(RuleHeaderBed.prepare), .timeLimit(.minutes(2)))
+@Suite(.sharedBed(RuleHeaderBed.prepare), .timeLimit(.minutes(5)))
 struct RuleHeaderTests {
     let shared: SharedBed
 

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Responses that are held back, or looked at on their way: bounds, codings, ends before their end.
-@Suite(.sharedBed(RuleHeldBed.prepare), .timeLimit(.minutes(2)))
+@Suite(.sharedBed(RuleHeldBed.prepare), .timeLimit(.minutes(5)))
 struct RuleHeldTests {
     let shared: SharedBed
 

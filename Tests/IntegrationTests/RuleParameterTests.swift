@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Parameters and converted bodies, as the origin sees them.
-@Suite(.sharedBed(RuleParameterBed.prepare), .timeLimit(.minutes(2)))
+@Suite(.sharedBed(RuleParameterBed.prepare), .timeLimit(.minutes(5)))
 struct RuleParameterTests {
     let shared: SharedBed
 

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Servers read some spellings of a path in different ways: none of them gets round a rule.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct RulePathTests {
     private static let secret = "what the rule holds back"
 

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Rules that a reload changes under load.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct RuleReloadTests {
     /// Each request is shaped by the old or the new rules and its response judged by the same, none by neither.
     @Test func eachExchangeIsOfOneSetOfRules() async throws {

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Response rules: what is right goes on as it came, what is wrong doesn't reach the client.
-@Suite(.sharedBed(RuleResponseBed.prepare), .timeLimit(.minutes(2)))
+@Suite(.sharedBed(RuleResponseBed.prepare), .timeLimit(.minutes(5)))
 struct RuleResponseTests {
     let shared: SharedBed
 

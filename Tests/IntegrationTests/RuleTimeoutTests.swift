@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// `session.timeout`: how long nothing may move in either direction, where a rule says so.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct RuleTimeoutTests {
     /// A tunnel in which nobody speaks ends after the time of its rule; that of the daemon is longer than the test.
     @Test func aTunnelEndsAfterItsOwnTime() async throws {
@@ -11,7 +11,7 @@ struct RuleTimeoutTests {
             let shared = try await RuleBed.prepare(
                 bed, rules: [], extra: ["action: tunnel", "session: {timeout: 300ms}"],
                 sections: ["timeouts": ["idle_client: 5m", "first_byte: 5m"]])
-            let run = try await shared.curl("--cacert", bed.path("roots.pem"), "--max-time", "60", shared.url + "/silent")
+            let run = try await shared.curl("--cacert", bed.path("roots.pem"), "--max-time", "120", shared.url + "/silent")
             #expect(!run.succeeded && !run.errors.contains("timed out"), "\(run)")
             _ = try await shared.proxy.events.first("exchange") { $0["cause"]?.contains("(session.timeout)") == true }
         }
@@ -23,7 +23,7 @@ struct RuleTimeoutTests {
                 bed, rules: ["{path: /upgrade, session: {timeout: 300ms}}"],
                 sections: ["timeouts": ["idle_client: 5m", "first_byte: 5m"]])
             let run = try await shared.curl(
-                "-i", "--max-time", "60", "--http1.1", "-H", "Connection: Upgrade", "-H", "Upgrade: echo", shared.url + "/upgrade")
+                "-i", "--max-time", "120", "--http1.1", "-H", "Connection: Upgrade", "-H", "Upgrade: echo", shared.url + "/upgrade")
             #expect(!run.errors.contains("timed out"), "\(run)")
             _ = try await shared.proxy.events.first("exchange") { $0["cause"]?.contains("(session.timeout)") == true }
         }
@@ -35,9 +35,9 @@ struct RuleTimeoutTests {
             let shared = try await RuleBed.prepare(
                 bed, rules: [], extra: ["session: {timeout: 300ms}"],
                 sections: ["timeouts": ["idle_client: 5m", "first_byte: 5m"]])
-            let silent = try await shared.curl("-i", "--max-time", "60", shared.url + "/silent")
+            let silent = try await shared.curl("-i", "--max-time", "120", shared.url + "/silent")
             #expect(silent.output.hasPrefix("HTTP/1.1 504 "), "\(silent)")
-            let held = try await shared.curl("-i", "--max-time", "60", shared.url + "/hold/x")
+            let held = try await shared.curl("-i", "--max-time", "120", shared.url + "/hold/x")
             #expect(held.output.hasSuffix("first,") && !held.succeeded && !held.errors.contains("timed out"), "\(held)")
         }
     }
@@ -48,9 +48,9 @@ struct RuleTimeoutTests {
             let shared = try await RuleBed.prepare(
                 bed, rules: ["{path: /hold/*, session: {timeout: 5m}}"],
                 sections: ["timeouts": ["idle_client: 300ms", "first_byte: 300ms"]])
-            async let held = shared.curl("--max-time", "60", shared.url + "/hold/x")
+            async let held = shared.curl("--max-time", "120", shared.url + "/hold/x")
             // The daemon's own time has passed for another request meanwhile.
-            let silent = try await shared.curl("-i", "--max-time", "60", shared.url + "/silent")
+            let silent = try await shared.curl("-i", "--max-time", "120", shared.url + "/silent")
             #expect(silent.output.hasPrefix("HTTP/1.1 504 "), "\(silent)")
             _ = try await shared.curl(shared.url + "/release/x")
             #expect(try await held.output == "first,second")

@@ -3,7 +3,7 @@ import Testing
 
 /// What a peer sent in confidence is nobody else's: no line of the log, no answer of the proxy's own and nothing on
 /// standard error quotes user information or a query of a URL, or a header's value.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct SecretTests {
     private static let secret = "s3cr3t-0f-4-peer"
     private static var basic: String { Data("ada:\(secret)".utf8).base64EncodedString() }

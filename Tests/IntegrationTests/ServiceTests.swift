@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// The proxy as a service of systemd: what it says, what it is handed, and what outlives it.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ServiceTests {
     private func manager(
         _ bed: TestBed, listen: String = "127.0.0.1:0", socket: String = "proxy"

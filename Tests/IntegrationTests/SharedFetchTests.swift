@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// `session.coalesce`: identical requests in flight are made once, whoever of many clients and workers asks.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct SharedFetchTests {
     /// A plain origin that answers when the test says so.
     struct Bed {

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// SIGTERM: no more clients, and what is under way is finished, within bounds.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ShutdownTests {
     private func refusesClients(_ proxy: ProxyProcess) -> Bool {
         (try? RawConnection(to: proxy)) == nil

@@ -81,7 +81,7 @@ struct Smuggled: Sendable, CustomTestStringConvertible {
     ]
 }
 
-@Suite(.sharedBed(OriginBed.prepare), .timeLimit(.minutes(2)))
+@Suite(.sharedBed(OriginBed.prepare), .timeLimit(.minutes(5)))
 struct SmugglingTests {
     let shared: SharedBed
 

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Nobody reads the log, or not fast enough: the proxy goes on, and says afterwards what is missing.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct StalledLogTests {
     /// More lines than the pipe takes, and than its reader has seen.
     private static let many = 300

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// A start finds the state directory as an earlier one has left it, however that one ended.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct StartTests {
     private static let certificate = "authority.pem"
     private static let key = "authority.key"

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// `pinproxy status` of a proxy that has something to tell, and `--watch`.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct StatusCommandTests {
     private static let wrong = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 

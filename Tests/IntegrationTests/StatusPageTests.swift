@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// The status page in a real Chromium, and the events that it is fed with.
-@Suite(.timeLimit(.minutes(4)))
+@Suite(.timeLimit(.minutes(5)))
 struct StatusPageTests {
     private static let wrong = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 

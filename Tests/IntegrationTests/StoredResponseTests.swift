@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// `pinproxy explain --response` beside the proxy: what curl stores of an origin is judged as the proxy judges it.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct StoredResponseTests {
     private static let responses = [
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n{\n\"a\":\r\n3\r\n x}\r\n0\r\n\r\n",

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Messages of every framing, relayed as they come: nothing lost, nothing added, nothing held back.
-@Suite(.sharedBed(OriginBed.prepare), .timeLimit(.minutes(2)))
+@Suite(.sharedBed(OriginBed.prepare), .timeLimit(.minutes(5)))
 struct StreamingTests {
     let shared: SharedBed
 

@@ -82,7 +82,7 @@ struct WeakHello: Sendable, CustomTestStringConvertible {
 }
 
 /// The program is the weak one: the proxy agrees to nothing that a good server wouldn't.
-@Suite(.sharedBed(WeakHello.prepare), .timeLimit(.minutes(1)))
+@Suite(.sharedBed(WeakHello.prepare), .timeLimit(.minutes(5)))
 struct StrengthDownstreamTests {
     let shared: SharedBed
 

@@ -93,7 +93,7 @@ struct WeakOrigin: Sendable, CustomTestStringConvertible {
 
 /// The origin is the weak one: what a current browser would not talk to, the proxy doesn't either, and
 /// says so at CONNECT.
-@Suite(.sharedBed(WeakOrigin.prepare), .timeLimit(.minutes(1)))
+@Suite(.sharedBed(WeakOrigin.prepare), .timeLimit(.minutes(5)))
 struct StrengthUpstreamTests {
     let shared: SharedBed
 

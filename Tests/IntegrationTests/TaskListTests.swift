@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// What `pinproxy tasks` shows.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct TaskListTests {
     /// Opens as many connections as it is told, with a request on each; closes half of them, one after the other, when
     /// a byte comes.

@@ -3,7 +3,7 @@ import TestAuthority
 import Testing
 
 /// A task that somebody stops for a while: nothing moves, nothing is lost, and nobody notices but by the wait.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct TaskSuspensionTests {
     /// More than all buffers on the way take.
     private static let length = 32 << 20

@@ -2,7 +2,7 @@ import Testing
 
 /// Everything that waits has a deadline. Each proxy here has one that is short, only as short as a busy
 /// machine allows, and defaults beside it.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct TimeoutTests {
     private func prepare(_ bed: TestBed, _ timeout: String) async throws -> SharedBed {
         try await OriginBed.prepare(bed, sections: ["timeouts": [timeout]])

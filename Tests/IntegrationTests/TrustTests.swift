@@ -116,7 +116,7 @@ extension TrustCase {
     }
 }
 
-@Suite(.sharedBed(TrustCase.prepare), .timeLimit(.minutes(2)))
+@Suite(.sharedBed(TrustCase.prepare), .timeLimit(.minutes(5)))
 struct TrustTests {
     @Test(arguments: TrustCase.all)
     func aChainIsJudged(_ test: TrustCase) async throws {

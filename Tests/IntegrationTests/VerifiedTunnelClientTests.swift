@@ -2,7 +2,7 @@ import TestAuthority
 import Testing
 
 /// `action: verify-tunnel`: what a client may not send after 200, and clients that leave.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct VerifiedTunnelClientTests {
     /// With a port it is no host name, and a server may show another host's certificate to it.
     @Test(arguments: ["other.test", "origin.test.other.test", "127.0.0.1.origin.test", "origin.test:443"])

@@ -2,7 +2,7 @@ import TestAuthority
 import Testing
 
 /// `action: verify-tunnel`: what is refused at CONNECT, by what the probe finds.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct VerifiedTunnelConnectTests {
     @Test func aWrongPinIsRefusedAtConnect() async throws {
         try await withTestBed { bed in

@@ -2,7 +2,7 @@ import TestAuthority
 import Testing
 
 /// `action: verify-tunnel`: what an origin may not answer to the client's ClientHello, after 200.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct VerifiedTunnelOriginTests {
     /// A ServerHello of TLS 1.1 that goes on with a change of cipher, as if a session were resumed.
     private static let oldResumption =

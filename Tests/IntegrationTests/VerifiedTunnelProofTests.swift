@@ -3,7 +3,7 @@ import Testing
 
 /// `action: verify-tunnel` in TLS 1.2: the origin proves by its signature of the key exchange that it holds the key of the
 /// certificate that it shows, before the client gets a byte of its answer.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct VerifiedTunnelProofTests {
     /// The right chain, which is public, with a signature of somebody else's; or of the right key's, in another handshake.
     @Test(arguments: ["key=other", "key=pinned,random=old"])

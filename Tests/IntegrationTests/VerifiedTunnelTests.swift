@@ -4,7 +4,7 @@ import TestAuthority
 import Testing
 
 /// `action: verify-tunnel`: what real programs see of it, and which chains pass.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct VerifiedTunnelTests {
     // MARK: What passes
 

@@ -1,7 +1,7 @@
 import Testing
 
 /// `Upgrade`: from 101 on the bytes are the other protocol's, both ways, until each side ends.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct WebSocketTests {
     @Test func aWebSocketLibraryTalksThroughTheProxy() async throws {
         try await withTestBed { bed in

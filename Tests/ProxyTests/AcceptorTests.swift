@@ -5,7 +5,7 @@ import Testing
 @testable import Proxy
 
 /// The acceptor with real workers.
-@Suite(.timeLimit(.minutes(1))) struct AcceptorTests {
+@Suite(.timeLimit(.minutes(5))) struct AcceptorTests {
     /// A client that asks the proxy itself, and is told how to use it.
     private final class Client {
         private let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)

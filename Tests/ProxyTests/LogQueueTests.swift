@@ -63,7 +63,7 @@ import Testing
 }
 
 /// The writer's thread, with a pipe that is read or isn't.
-@Suite(.timeLimit(.minutes(1))) struct LogOutputTests {
+@Suite(.timeLimit(.minutes(5))) struct LogOutputTests {
     private static let linesOfAll = 2000
 
     private func line(_ number: Int, of thread: Int) -> [UInt8] { Array("\(thread) \(number)\n".utf8) }

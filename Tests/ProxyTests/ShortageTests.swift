@@ -6,7 +6,7 @@ import Testing
 @testable import Proxy
 
 /// What may strike thousands of times a second is told twice.
-@Suite(.timeLimit(.minutes(1))) struct ShortageTests {
+@Suite(.timeLimit(.minutes(5))) struct ShortageTests {
     private final class Waiting { var isGoingOn = true }
 
     @Test func itIsToldOnceWhenItBeginsAndOnceWhenItIsOver() throws {

@@ -7,7 +7,7 @@ import Testing
 @testable import Proxy
 
 /// Questions to real workers, one of which can be held up.
-@Suite(.timeLimit(.minutes(1))) struct TaskBoardTests {
+@Suite(.timeLimit(.minutes(5))) struct TaskBoardTests {
     /// Runs a loop until `ask` has been answered.
     private func answer<Answer>(_ ask: (TaskBoard, @escaping (Answer) -> Void) -> Void, of bench: WorkerBench) throws -> Answer {
         let loop = try EventLoop()

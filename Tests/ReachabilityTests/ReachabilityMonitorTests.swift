@@ -5,7 +5,7 @@ import Testing
 /// The library's face, as a program sees it.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, NetworkNamespace.why))
 struct ReachabilityMonitorTests {
-    @Test(.timeLimit(.minutes(2))) func tellsByClosureSequenceAndValue() async throws {
+    @Test(.timeLimit(.minutes(5))) func tellsByClosureSequenceAndValue() async throws {
         let namespace = try NetworkNamespace()
         let monitor = ReachabilityMonitor()
         #expect(monitor.status == .unknown)
@@ -28,7 +28,7 @@ struct ReachabilityMonitorTests {
         let statuses = Mutex<[ReachabilityStatus]>([])
     }
 
-    @Test(.timeLimit(.minutes(2))) func startsAndStopsAsOftenAsOneLikes() async throws {
+    @Test(.timeLimit(.minutes(5))) func startsAndStopsAsOftenAsOneLikes() async throws {
         let namespace = try NetworkNamespace()
         let monitor = ReachabilityMonitor(.host("127.0.0.1"))
         var changes = monitor.changes.makeAsyncIterator()
@@ -45,7 +45,7 @@ struct ReachabilityMonitorTests {
         }
     }
 
-    @Test(.timeLimit(.minutes(2))) func aSequenceEndsWithItsMonitor() async throws {
+    @Test(.timeLimit(.minutes(5))) func aSequenceEndsWithItsMonitor() async throws {
         var monitor: ReachabilityMonitor? = ReachabilityMonitor()
         let changes = try #require(monitor).changes
         monitor = nil

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Session
 
-@Suite(.timeLimit(.minutes(1))) struct ParsingQueueTests {
+@Suite(.timeLimit(.minutes(5))) struct ParsingQueueTests {
     /// What waits is bounded; a body larger than the bound has its turn when nothing else waits.
     @Test func moreThanTheCapacityIsRefused() throws {
         let bench = try Workbench()

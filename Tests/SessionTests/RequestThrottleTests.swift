@@ -5,7 +5,7 @@ import Transport
 
 @testable import Session
 
-@Suite(.timeLimit(.minutes(1))) struct RequestThrottleTests {
+@Suite(.timeLimit(.minutes(5))) struct RequestThrottleTests {
     /// What was written at one time, by a sink that takes some bytes of it.
     private final class Packets: ByteSink {
         private(set) var sizes: [Int] = []

@@ -48,7 +48,7 @@ final class LineLog: Sendable {
             state.watchers.append(watch)
         }
         do {
-            return try await found.value(within: .seconds(30), awaiting: what).get()
+            return try await found.value(within: .seconds(120), awaiting: what).get()
         } catch let error as TestBedError {
             throw TestBedError("\(error)\nwritten so far:\n\(lines.suffix(40).joined(separator: "\n"))")
         }

@@ -5,7 +5,7 @@ import Session
 import Testing
 
 /// Redirects and challenges of a Swift program's tasks: where they lead, what goes with them, and who decides.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct LibraryRedirectTests {
     @Test func aRedirectIsFollowedAndCredentialsStayBehind() async throws {
         try await withLibraryBed { bed in

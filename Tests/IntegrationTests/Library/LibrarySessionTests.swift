@@ -5,7 +5,7 @@ import Session
 import Testing
 
 /// Requests of a Swift program: what comes back, whom they go to, and what they are refused for.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct LibrarySessionTests {
     @Test func aResponseHasItsBodyItsFieldsAndItsMetrics() async throws {
         try await withLibraryBed { bed in

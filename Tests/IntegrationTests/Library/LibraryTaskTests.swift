@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// What a program does to its tasks while they are under way, and what it hears of them.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct LibraryTaskTests {
     @Test func aCancelledSwiftTaskCancelsItsRequest() async throws {
         try await withLibraryBed { bed in

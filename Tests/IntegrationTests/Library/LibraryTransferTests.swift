@@ -3,7 +3,7 @@ import Session
 import Testing
 
 /// Uploads and downloads of a Swift program's tasks, with what may go wrong with their files.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct LibraryTransferTests {
     @Test func aFileIsUploadedWithProgress() async throws {
         try await withLibraryBed { bed in

@@ -59,7 +59,7 @@ class Page:
     def run(self, script, *arguments):
         return call(self.base, "POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
-    def wait(self, script, *arguments, seconds=40):
+    def wait(self, script, *arguments, seconds=110):
         end = time.time() + seconds
         while True:
             value = self.run(script, *arguments)
