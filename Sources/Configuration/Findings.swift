@@ -4,9 +4,6 @@ final class Findings {
     /// More than anybody reads. What comes after is counted, not kept.
     static let limit = 200
 
-    /// Keys that may only have their defaults yet.
-    let unsupported: Set<String>
-
     private var problems: [Problem] = []
     private var known: Set<Problem> = []
     private var dropped = 0
@@ -14,8 +11,6 @@ final class Findings {
     /// What is found now is only counted, so its message need not be good.
     var isFull: Bool { known.count >= Self.limit }
     var hasErrors: Bool { errorCount > 0 }
-
-    init(unsupported: Set<String> = UnsupportedKeys.ofThisVersion) { self.unsupported = unsupported }
 
     func error(_ place: Place, _ message: String) {
         errorCount += 1

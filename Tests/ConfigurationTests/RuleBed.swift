@@ -15,16 +15,14 @@ final class RuleBed {
         chmod(bed.path("pins/open"), 0o644)
     }
 
-    /// - Parameter unsupported: keys that may only have their defaults.
-    func load(unsupported: Set<String> = []) throws(ConfigurationProblems) -> Snapshot {
-        try Snapshot.load(
-            bed.path("pinproxy.yaml"), stateDirectory: bed.path("state"), findings: Findings(unsupported: unsupported))
+    func load() throws(ConfigurationProblems) -> Snapshot {
+        try Snapshot.load(bed.path("pinproxy.yaml"), stateDirectory: bed.path("state"), findings: Findings())
     }
 
     /// One problem a line, `LINE:COLUMN: …` of the pin file.
-    func problems(unsupported: Set<String> = []) -> [String] {
+    func problems() -> [String] {
         let problems: [Problem]
-        do { problems = try load(unsupported: unsupported).warnings } catch { problems = error.problems }
+        do { problems = try load().warnings } catch { problems = error.problems }
         return problems.map {
             $0.description.replacingOccurrences(of: bed.path("pins/hosts.yaml") + ":", with: "")
                 .replacingOccurrences(of: bed.directory + "/", with: "")

@@ -302,7 +302,7 @@ import Testing
             try RuleBed("hosts: [{match: a.test, rules: [\(list)]}]\n").problems() == ["1:32: error: rules: there are more than 100"])
     }
 
-    // MARK: What has its own issue
+    // MARK: Every key
 
     /// Every key, with a value that is right and isn't the default.
     private static let written: [String: String] = [
@@ -323,8 +323,8 @@ import Testing
         SessionRules.Key.allCases.map { "session.\($0.rawValue)" } + RequestRules.Key.allCases.map { "request.\($0.rawValue)" }
         + ResponseRules.Key.allCases.map { "response.\($0.rawValue)" }
 
-    /// With a line of the list its key is refused, without it it works: nothing else knows.
-    @Test(arguments: allKeys) func aKeyIsSwitchedOnByOneLine(_ key: String) throws {
+    /// In every place where a table may stand.
+    @Test(arguments: allKeys) func everyKeyIsTaken(_ key: String) throws {
         let parts = key.split(separator: ".")
         let value = try #require(Self.written[key])
         // What the key needs to make sense.
@@ -335,16 +335,7 @@ import Testing
             let bed = try RuleBed(text)
             let warnings = key == "session.credentials" && place.hasPrefix("defaults") ? ["1:35: warning: \(UnsafeCredentials.everywhere)"] : []
             #expect(bed.problems() == warnings, "\(text)")
-            let start = try #require(text.range(of: "\(parts[0]): {\(parts[1]): ")).upperBound
-            let column = text.distance(from: text.startIndex, to: start) + 1
-            #expect(
-                bed.problems(unsupported: [key]).filter { !$0.contains("warning: ") } == ["1:\(column): error: \(key): not supported yet by this version; leave the line out"])
         }
-    }
-
-    @Test func theListNamesKeysThatExist() {
-        let others: Set = ["clients", "limits.inspected_body", "limits.replay_body"]
-        #expect(UnsupportedKeys.ofThisVersion.isSubset(of: others.union(Self.allKeys)))
     }
 
     /// Cut off anywhere, a file with rules is read or refused, and never crashes.
@@ -366,10 +357,10 @@ import Testing
         let bytes = Array(text.utf8)
         for length in stride(from: 0, through: bytes.count, by: 1) {
             try bed.write("pins/hosts.yaml", Array(bytes[..<length]))
-            let findings = Findings(unsupported: [])
+            let findings = Findings()
             let snapshot = try? Snapshot.load(bed.path("pinproxy.yaml"), stateDirectory: bed.path("state"), findings: findings)
             #expect((snapshot == nil) == findings.hasErrors)
         }
-        #expect(try Snapshot.load(bed.path("pinproxy.yaml"), stateDirectory: "/nowhere", findings: Findings(unsupported: [])).warnings == [])
+        #expect(try Snapshot.load(bed.path("pinproxy.yaml"), stateDirectory: "/nowhere", findings: Findings()).warnings == [])
     }
 }

@@ -187,7 +187,7 @@ enum ClientMatrixBed {
             in: bed, pins: pins, trust: roots.write(to: bed),
             hosts: ["right.test": "127.0.0.1", "wrong.test": "127.0.0.1"],
             sections: [
-                "proxy": ["listen: 127.0.0.1:\(ListeningSocket().port)"],
+                "proxy": ["listen: 127.0.0.1:\(bed.port())"],
                 // Many programs at a time, of which some take long to begin with.
                 "timeouts": ["tls_handshake: 60s"],
             ])

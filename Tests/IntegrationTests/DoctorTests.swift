@@ -73,7 +73,7 @@ struct DoctorTests {
         try await withTestBed { bed in
             _ = try await ProxyProcess(
                 in: bed, pins: "defaults: {action: deny}\nhosts:\n  - {match: '**.test', action: deny}\n", trust: nil,
-                sections: ["upstream": ["parent: http://127.0.0.1:1"], "proxy": ["listen: 127.0.0.1:\(ListeningSocket().port)"]])
+                sections: ["upstream": ["parent: http://127.0.0.1:1"], "proxy": ["listen: 127.0.0.1:\(bed.port())"]])
             let right = try await bed.exec("curl", "-sS", "https://pinproxy.test/")
             #expect(right.succeeded, "\(right)")
         }
@@ -218,7 +218,7 @@ enum DoctorBed {
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
         let proxy = try await ProxyProcess(
             in: bed, trust: nil,
-            sections: ["proxy": ["listen: 127.0.0.1:\(ListeningSocket().port)"], "timeouts": ["tls_handshake: 60s"]])
+            sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"], "timeouts": ["tls_handshake: 60s"]])
         return SharedBed(bed: bed, proxy: proxy, originPort: 0)
     }
 }

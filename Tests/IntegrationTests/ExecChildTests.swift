@@ -157,7 +157,7 @@ enum ExecChildBed {
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
         SharedBed(
             bed: bed,
-            proxy: try await ProxyProcess(in: bed, trust: nil, sections: ["proxy": ["listen: 127.0.0.1:\(ListeningSocket().port)"]]),
+            proxy: try await ProxyProcess(in: bed, trust: nil, sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"]]),
             originPort: 0)
     }
 }

@@ -127,7 +127,7 @@ struct ExecIsolatedTests {
 
     @Test func aProxyThatComesBackIsReached() async throws {
         try await withTestBed { bed in
-            let sections = ["proxy": ["listen: 127.0.0.1:\(try ListeningSocket().port)"]]
+            let sections = ["proxy": ["listen: 127.0.0.1:\(try bed.port())"]]
             let proxy = try await ProxyProcess(in: bed, trust: nil, sections: sections)
             let script = "echo ready; until [ -e back ]; do sleep 0.02; done; curl -s https://nowhere.test/"
             let process = try await bed.start(

@@ -109,7 +109,7 @@ enum ExecRefusalBed {
                 action: deny
             """
         return try await OriginBed.prepare(
-            bed, pins: pins, sections: ["proxy": ["listen: 127.0.0.1:\(ListeningSocket().port)"]],
+            bed, pins: pins, sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"]],
             hosts: ["right.test": "127.0.0.1", "wrong.test": "127.0.0.1"], roots: roots)
     }
 }

@@ -87,7 +87,7 @@ struct ExecTokenTests {
     @Test(.enabled(if: getuid() == 0)) func anotherUserNeedsAPassword() async throws {
         try await withTestBed { bed in
             try await AuthenticationBed.usersFile(in: bed, folder: "proxy")
-            let port = try ListeningSocket().port
+            let port = try bed.port()
             let shared = try await OriginBed.prepare(bed, sections: ["proxy": ["users: users", "listen: 127.0.0.1:\(port)"]])
             try Self.openToStrangers(bed)
             let state = bed.path("proxy/state/pinproxy")
@@ -137,7 +137,7 @@ struct ExecTokenTests {
     /// The proxy may be another one by the time that something is refused.
     @Test func aProxyThatIsRestartedIsToldOfTheRun() async throws {
         try await withTestBed { bed in
-            let port = try ListeningSocket().port
+            let port = try bed.port()
             let pins = "hosts: [{match: denied.test, action: deny}]\n"
             let sections = ["proxy": ["listen: 127.0.0.1:\(port)"]]
             let first = try await ProxyProcess(in: bed, pins: pins, trust: nil, sections: sections)
@@ -202,7 +202,7 @@ struct ExecTokenTests {
     /// More runs than can be told apart: the command runs all the same, and it is said.
     @Test func tooManyRunsAreSaid() async throws {
         try await withTestBed { bed in
-            let port = try ListeningSocket().port
+            let port = try bed.port()
             let proxy = try await ProxyProcess(in: bed, trust: nil, sections: ["proxy": ["listen: 127.0.0.1:\(port)"]])
             var held: [RawConnection] = []
             for number in 0..<256 {

@@ -269,7 +269,7 @@ struct ExecTransparentTests {
 
     @Test func aProxyThatGoesAndComesBack() async throws {
         try await withTestBed { bed in
-            let port = try ListeningSocket().port
+            let port = try bed.port()
             func proxy() async throws -> ProxyProcess {
                 try await ProxyProcess(
                     in: bed, pins: "hosts: [{match: denied.test, action: deny}]\n", trust: nil, hosts: ["denied.test": "192.0.2.7"],
@@ -338,7 +338,7 @@ enum ExecTransparentBed {
         let hosts = Dictionary(uniqueKeysWithValues: (names + ["denied.test", "plain.test"]).map { ($0, IsolationBed.address) })
         let proxy = try await ProxyProcess(
             in: bed, pins: pins, trust: roots.write(to: bed), hosts: hosts.merging(["six.test": "2001:db8::6"]) { $1 },
-            sections: ["proxy": ["listen: 127.0.0.1:\(ListeningSocket().port)"]])
+            sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"]])
         return SharedBed(
             bed: bed, proxy: proxy, originPort: origin.port, secondOriginPort: plain.port, origin: origin, plainOrigin: plain)
     }

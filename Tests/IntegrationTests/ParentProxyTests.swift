@@ -73,7 +73,7 @@ struct ParentProxyTests {
 
     @Test func aParentThatIsNotThereIsABadGateway() async throws {
         try await withTestBed { bed in
-            let port = try ListeningSocket().port
+            let port = try bed.port()
             let proxy = try await ProxyProcess(
                 in: bed, trust: nil, sections: ["upstream": ["parent: http://127.0.0.1:\(port)"]])
             let answer = try await proxy.connect(to: "origin.test:443")

@@ -194,7 +194,7 @@ enum RefusalPageBed {
         let proxy = try await ProxyProcess(
             in: bed, pins: pins, trust: roots.write(to: bed),
             hosts: ["page.test": "127.0.0.1", "plain.test": "127.0.0.1", "stranger.test": "127.0.0.1"],
-            sections: ["proxy": ["listen: 127.0.0.1:\(ListeningSocket().port)"]])
+            sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"]])
         return SharedBed(bed: bed, proxy: proxy, originPort: origin.port, origin: origin)
     }
 }

@@ -17,7 +17,7 @@ struct RefusalTests {
     }
 
     @Test func aPortThatNobodyListensOn() async throws {
-        let port = try ListeningSocket().port
+        let port = try shared.bed.port()
         let answer = try await shared.proxy.connect(to: "origin.test:\(port)")
         Expected.refused(502, "connection_refused").check(answer, host: "origin.test")
     }

@@ -117,7 +117,7 @@ struct SecretTests {
         try await withTestBed { bed in
             let roots = try TestRoots()
             let origin = try await PythonPeer.origin(in: bed, chain: roots.chain(OriginBed.name))
-            let port = try ListeningSocket().port
+            let port = try bed.port()
             let pins = """
                 hosts:
                   - match: \(OriginBed.name)

@@ -97,10 +97,8 @@ struct DaemonFileReader {
         limits.responseHead = section.read("response_head", .size(heads)) ?? limits.responseHead
         limits.clients = section.read("clients", .integer(1...1_000_000)) ?? limits.clients
         let bodies = 0...1 << 30
-        limits.inspectedBody = section.read(
-            "inspected_body", .size(bodies), named: "limits.inspected_body", default: limits.inspectedBody)
-        limits.replayBody = section.read(
-            "replay_body", .size(bodies), named: "limits.replay_body", default: limits.replayBody)
+        limits.inspectedBody = section.read("inspected_body", .size(bodies)) ?? limits.inspectedBody
+        limits.replayBody = section.read("replay_body", .size(bodies)) ?? limits.replayBody
         section.finish()
         return limits
     }

@@ -1,5 +1,4 @@
-/// Reads one of the tables `session`, `request` and `response`, key by key: a wrong value is an error, and so
-/// is a right one that nothing would be done about yet.
+/// Reads one of the tables `session`, `request` and `response`, key by key: a wrong value is an error.
 final class TableReader<Rules: RuleTable> {
     /// The table.
     let section: Section
@@ -14,7 +13,6 @@ final class TableReader<Rules: RuleTable> {
     func key<Value>(_ key: Rules.Key, _ field: WritableKeyPath<Rules, Value>, _ read: (YAMLValue) -> Value?) {
         guard let value = section.value(key.rawValue), let right = read(value) else { return }
         table.write(key, field, right, at: section.place(of: value))
-        if !table.isDefault(key) { section.refuseUnsupported("\(Rules.name).\(key.rawValue)", value) }
     }
 
     /// A scalar.

@@ -129,20 +129,6 @@ final class Section {
 
     func place(of pair: YAMLPair) -> Place { Place(file: file, line: pair.line, column: pair.column) }
 
-    /// To be said of a value that is right and isn't the default: an error, as long as nothing is done
-    /// about the key (``UnsupportedKeys``).
-    func refuseUnsupported(_ key: String, _ value: YAMLValue) {
-        guard findings.unsupported.contains(key) else { return }
-        error(value, "\(key): not supported yet by this version; leave the line out")
-    }
-
-    /// A scalar whose key may not be supported yet; the default where it isn't written, or is wrong.
-    func read<Value: Equatable>(_ key: String, _ form: Form<Value>, named name: String, default: Value) -> Value {
-        guard let value = value(key), let read = scalar(value, key, form) else { return `default` }
-        if read != `default` { refuseUnsupported(name, value) }
-        return read
-    }
-
     /// True if keys are written that nobody has asked for yet.
     var hasUnreadKeys: Bool { isKnown.contains(false) }
 

@@ -41,13 +41,13 @@ package final class ProxyDaemon {
     private let output: LogOutput
     private let notices: Notices
     private let inherited: [InheritedSocket]
+    private let listening: ProxyListening
 
     let loop: EventLoop
     private(set) var snapshot: Snapshot
     private var authority: LocalAuthority?
     private(set) var workers: [WorkerThread] = []
     private var acceptor: LoopThread<Acceptor>?
-    private var listening: [ListeningSocket] = []
     private let listeners = OwnListeners()
     private var heartbeat: Heartbeat?
     private var upkeep: PinUpkeep?
@@ -67,13 +67,9 @@ package final class ProxyDaemon {
     let startedAt = WallClock.milliseconds() / 1000
     package static let version = "0.1.0"
     /// Where clients are accepted.
-    var listeningAddresses: [SocketAddress] { listening.compactMap(\.address) }
-    var addresses: [String] { listening.map(\.place.description) }
+    var addresses: [String] { listening.sockets.map(\.place.description) }
     /// The same without those where a load balancer speaks for its clients.
-    var directAddresses: [SocketAddress] {
-        let senders = snapshot.proxy.listen.senders
-        return listening.filter { senders[$0.wanted] == nil }.compactMap(\.address)
-    }
+    var directAddresses: [SocketAddress] { listening.directAddresses(snapshot.proxy) }
     /// How many configurations have been in force, and when the last was read.
     private(set) var generation = 1
     private(set) var readAt = WallClock.milliseconds() / 1000
@@ -103,6 +99,7 @@ package final class ProxyDaemon {
         self.notices = notices
         self.inherited = inherited
         self.load = load
+        listening = ProxyListening(inherited: inherited, notices: notices, logger: logger)
         loop = try EventLoop()
     }
 
@@ -140,7 +137,7 @@ package final class ProxyDaemon {
             listeners: listeners, logger: logger, logOutput: output, freeMemory: freeMemory,
             idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount),
             sessionCount: workerCount + 1, unixTime: unixTime)
-        listening = try openFirst(on: snapshot.proxy, namedIn: snapshot.files.first ?? "")
+        try listening.open(as: snapshot)
         if snapshot.admin.takesInherited, ListeningSocket.named(for: .admin, among: inherited).isEmpty {
             throw MissingSocket(port: .admin, file: snapshot.files.first ?? "")
         }
@@ -154,9 +151,7 @@ package final class ProxyDaemon {
         }
         admin.replace(with: snapshot.admin, try admin.open(snapshot.admin, namedIn: snapshot.files.first ?? "", inherited: inherited))
         self.admin = admin
-        refuse(inherited.filter { socket in !listening.contains { $0.raw == socket.raw } && !admin.holds(socket) })
-        for socket in listening where socket.isKept { notices.listening(socket.raw, socket.name) }
-        sayWhere()
+        listening.settle(snapshot, isHeld: admin.holds)
         let vacancy = Vacancy()
         for number in 0..<workerCount {
             workers.append(
@@ -178,57 +173,8 @@ package final class ProxyDaemon {
         }
         network.start()
         self.network = network
-        try accept(from: listening, vacancy)
+        try accept(vacancy)
         startHeartbeat()
-    }
-
-    private func openFirst(on proxy: ProxySettings, namedIn file: String) throws -> [ListeningSocket] {
-        let listen = proxy.listen
-        let named = listen.takesInherited ? ListeningSocket.named(for: .proxy, among: inherited) : []
-        if listen.takesInherited, named.isEmpty { throw MissingSocket(port: .proxy, file: file) }
-        let addresses = listen.addresses.compactMap(SocketAddress.init).filter { address in
-            !named.contains { $0.serves(address) }
-        }
-        let sockets = named + (try ListeningSocket.open(.proxy, on: addresses, namedIn: file, inherited: inherited))
-        return sockets + (try ListeningSocket.open(.proxy, at: listen.paths, proxy.socket, namedIn: file))
-    }
-
-    /// A client that came to one of these would wait for ever.
-    private func refuse(_ unwanted: [InheritedSocket]) {
-        for socket in unwanted {
-            defer { close(socket.raw) }
-            // Both from pinproxy.socket and as the process before has left it: it is one socket.
-            if let address = socket.address, let own = listening.first(where: { $0.serves(address) }) {
-                if own.isNamed, own.name == socket.name { notices.notListening(socket.name) }
-                continue
-            }
-            let kind = socket.address.map { "that listens on \($0)" } ?? "that is not a TCP socket which listens"
-            logger.warning(
-                "config.warning",
-                metadata: [
-                    "cause": """
-                        systemd hands over a socket named \"\(socket.name)\" \(kind), and no listen in \
-                        \(snapshot.files.first ?? "") asks for it: it is closed
-                        """
-                ])
-            notices.notListening(socket.name)
-        }
-    }
-
-    /// For users who can't ask this process.
-    private func sayWhere() {
-        guard listening.contains(where: \.isNamed) else { return }
-        let file = ListenFile(in: snapshot.stateDirectory)
-        do throws(AuthorityError) {
-            try file.write(directAddresses)
-        } catch {
-            logger.warning(
-                "state.unwritable",
-                metadata: [
-                    "file": "\(file.path)", "cause": "\(error)",
-                    "effect": "pinproxy env and exec don't know where this proxy listens",
-                ])
-        }
     }
 
     private func startHeartbeat() {
@@ -251,7 +197,7 @@ package final class ProxyDaemon {
     private var summary: String {
         let clients = workers.reduce(0) { $0 + $1.load.count }
         let requests = workers.reduce(0) { $0 + $1.load.requests }
-        let state = isStopping ? "Stopping" : "Listening on \(addresses.joined(separator: ", "))"
+        let state = isStopping ? "Stopping" : "Listening on \(listening.description)"
         let network = network?.targets.first.map { "; network: \($0.status)" } ?? ""
         return "\(state); clients: \(clients); requests: \(requests)\(network)"
     }
@@ -276,62 +222,20 @@ package final class ProxyDaemon {
     /// Processors that this process may run on.
     private static var availableProcessors: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 
-    /// Opens what another configuration adds, before anything of it is put into force.
-    private func openAdded(by fresh: Snapshot) throws(ConfigurationProblems) -> [ListeningSocket] {
-        guard !needsRestart(fresh.proxy.listen) else { return [] }
-        let added = fresh.proxy.listen.addresses.compactMap(SocketAddress.init).filter { address in
-            !listening.contains { $0.serves(address) }
-        }
-        let paths = fresh.proxy.listen.paths.filter { path in !listening.contains { $0.serves(.unix(path)) } }
-        let file = fresh.files.first ?? ""
-        func refused(_ cause: String) -> ConfigurationProblems {
-            ConfigurationProblems([Problem(.error, at: Place(file: file), cause)])
-        }
-        let sockets: [ListeningSocket]
-        do throws(ListenError) {
-            sockets = try ListeningSocket.open(.proxy, on: added, namedIn: file)
-        } catch {
-            let own = listening.first { $0.address?.port == error.address.port }
-            guard error.cause.code == EADDRINUSE, let own else { throw refused("\(error)") }
-            throw refused("proxy.listen: \(error.address) can't be opened while the proxy listens on \(own.place): restart it")
-        }
-        do throws(SocketFileError) {
-            return sockets + (try ListeningSocket.open(.proxy, at: paths, fresh.proxy.socket, namedIn: file))
-        } catch {
-            for socket in sockets { socket.discard() }
-            throw refused("\(error)")
-        }
-    }
-
-    /// systemd hands its sockets over at a start alone.
-    private func needsRestart(_ listen: ListenSettings) -> Bool {
-        listen.takesInherited != listening.contains(where: \.isNamed)
-    }
-
     /// What clients must not be led to.
-    private func listenersChanged() { listeners.replace(with: listeningAddresses + (admin?.addresses ?? [])) }
+    private func listenersChanged() { listeners.replace(with: listening.addresses + (admin?.addresses ?? [])) }
 
-    private func listen(on added: [ListeningSocket]) {
-        guard !needsRestart(snapshot.proxy.listen) else { return }
-        let wanted = snapshot.proxy.listen.places
-        func stays(_ socket: ListeningSocket) -> Bool { socket.isNamed || wanted.contains(where: socket.serves) }
-        let removed = listening.filter { !stays($0) }
-        listening = listening.filter(stays)
-        for socket in listening { socket.apply(snapshot.proxy.socket) }
-        listening += added
-        if !added.isEmpty || !removed.isEmpty {
-            sayWhere()
-            listenersChanged()
-        }
-        for socket in removed where socket.isKept { notices.notListening(socket.name) }
-        for socket in added where socket.isKept { notices.listening(socket.raw, socket.name) }
+    private func follow(_ snapshot: Snapshot, adding added: [ListeningSocket]) {
+        defer { listenersChanged() }
+        guard !listening.needsRestart(snapshot.proxy.listen) else { return }
+        let removed = listening.follow(snapshot, adding: added)
         let senders = snapshot.proxy.listen.senders
         acceptor?.perform { $0.replace(removed, with: added, senders: senders) }
     }
 
-    private func accept(from sockets: [ListeningSocket], _ vacancy: Vacancy) throws {
+    private func accept(_ vacancy: Vacancy) throws {
         let maximum = snapshot.limits.clients
-        let (workers, logger, senders) = (workers, logger, snapshot.proxy.listen.senders)
+        let (sockets, workers, logger, senders) = (listening.sockets, workers, logger, snapshot.proxy.listen.senders)
         let acceptor = try LoopThread.start("acceptor", stackSize: 128 << 10) { loop in
             Acceptor(
                 loop: loop, sockets: sockets, workers: workers, vacancy: vacancy, maximumClients: maximum,
@@ -343,7 +247,7 @@ package final class ProxyDaemon {
         logger.notice(
             "proxy.ready",
             metadata: [
-                "listen": "\(addresses.joined(separator: ", "))", "workers": "\(workers.count)", "pid": "\(getpid())",
+                "listen": "\(listening.description)", "workers": "\(workers.count)", "pid": "\(getpid())",
             ].merging(adminField) { $1 })
         if let descriptor = notices.starter {
             starter = StarterWatch(loop: loop, descriptor: descriptor, listen: addresses) { [unowned self] in stopWhenUnused() }
@@ -381,7 +285,7 @@ package final class ProxyDaemon {
             let addedToAdmin = try admin?.open(fresh.admin, namedIn: fresh.files.first ?? "")
             let added: [ListeningSocket]
             do throws(ConfigurationProblems) {
-                added = try openAdded(by: fresh)
+                added = try listening.openAdded(by: fresh)
             } catch {
                 addedToAdmin?.close()
                 throw error
@@ -390,8 +294,7 @@ package final class ProxyDaemon {
             output.apply(fresh.log)
             putIntoForce(configuration)
             if let addedToAdmin { admin?.replace(with: fresh.admin, addedToAdmin) }
-            listen(on: added)
-            listenersChanged()
+            follow(fresh, adding: added)
             generation += 1
             readAt = WallClock.milliseconds() / 1000
             let clients = fresh.limits.clients
@@ -400,7 +303,7 @@ package final class ProxyDaemon {
                 "config.reload",
                 metadata: [
                     "files": "\(fresh.files.joined(separator: ", "))",
-                    "listen": "\(addresses.joined(separator: ", "))",
+                    "listen": "\(listening.description)",
                 ].merging(adminField) { $1 })
             warn(of: fresh)
             afterReload = Timer(loop: loop, afterNanoseconds: Self.afterReloadNanoseconds) { [freeMemory] in
@@ -457,7 +360,7 @@ package final class ProxyDaemon {
         var changed: [String] = []
         if fresh.proxy.workers != snapshot.proxy.workers { changed.append("proxy.workers") }
         if fresh.authority != snapshot.authority { changed.append("authority") }
-        if needsRestart(fresh.proxy.listen) { changed.append("proxy.listen (systemd)") }
+        if listening.needsRestart(fresh.proxy.listen) { changed.append("proxy.listen (systemd)") }
         for key in changed {
             logger.warning("config.warning", metadata: ["cause": "\(key) has changed: it takes effect at the next start"])
         }

@@ -8,6 +8,7 @@ import Testing
 /// the configuration and all that the programs wrote, to be looked at.
 final class TestBed: Sendable {
     let directory: String
+    private let ports = Mutex<[ReservedPort]>([])
     private let children = Mutex<[(name: String, process: ChildProcess)]>([])
 
     /// The bed of the suite, where the suite has the `sharedBed` trait.
@@ -44,6 +45,13 @@ final class TestBed: Sendable {
 
     func contents(_ name: String) throws -> String {
         try String(contentsOfFile: path(name), encoding: .utf8)
+    }
+
+    /// A port of the loopback that nobody listens on, and nobody else gets until the bed ends (``ReservedPort``).
+    func port() throws -> UInt16 {
+        let port = try ReservedPort()
+        ports.withLock { $0.append(port) }
+        return port.number
     }
 
     /// The environment of every program: the variables that carry proxies and authorities are set

@@ -163,9 +163,8 @@ struct LibrarySessionTests {
 
     @Test func whatCannotBeReachedSaysWhy() async throws {
         let session = try SessionManager()
-        // Closed at once.
-        let port = try ListeningSocket().port
-        let refused = await failure { _ = try await session.data(for: HTTPRequest("http://127.0.0.1:\(port)/")) }
+        let port = try ReservedPort()
+        let refused = await failure { _ = try await session.data(for: HTTPRequest("http://127.0.0.1:\(port.number)/")) }
         guard case .cannotConnect? = refused else { return note("\(String(describing: refused))") }
         let metadata = await failure { _ = try await session.data(for: HTTPRequest("http://169.254.169.254/")) }
         guard case .cannotConnect? = metadata else { return note("\(String(describing: metadata))") }

@@ -9,84 +9,14 @@ presses the buttons of the one task that is under way, and tells what it saw of 
 """
 
 import argparse
-import base64
 import json
 import os
 import re
-import subprocess
 import sys
 import time
-import urllib.request
 
-
-def call(base, method, path, body=None):
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(base + path, data, {"Content-Type": "application/json"}, method=method)
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        return json.load(opener.open(request, timeout=60))["value"]
-    except urllib.error.HTTPError as error:
-        raise SystemExit(f"{method} {path}: {error.read().decode()[:500]}")
-
-
-class Page:
-    def __init__(self, profile, dark=False, size=(1280, 1000)):
-        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        port = None
-        for line in self.driver.stdout:
-            found = re.search(r"started successfully on port (\d+)", line)
-            if found:
-                port = found.group(1)
-                break
-        self.base = f"http://127.0.0.1:{port}"
-        arguments = [
-            "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", f"--user-data-dir={profile}",
-            "--no-proxy-server", "--disable-background-networking", "--hide-scrollbars", f"--window-size={size[0]},{size[1]}",
-        ] + (["--force-dark-mode"] if dark else [])
-        options = {"args": arguments, "perfLoggingPrefs": {"enableNetwork": True}}
-        capabilities = {
-            "alwaysMatch": {
-                "browserName": "chrome", "goog:chromeOptions": options,
-                "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
-            }
-        }
-        self.session = call(self.base, "POST", "/session", {"capabilities": capabilities})["sessionId"]
-        self.base += f"/session/{self.session}"
-
-    def open(self, url):
-        call(self.base, "POST", "/url", {"url": url})
-
-    def run(self, script, *arguments):
-        return call(self.base, "POST", "/execute/sync", {"script": script, "args": list(arguments)})
-
-    def wait(self, script, *arguments, seconds=110):
-        end = time.time() + seconds
-        while True:
-            value = self.run(script, *arguments)
-            if value:
-                return value
-            if time.time() > end:
-                text = self.run("return document.body.innerText")
-                raise SystemExit(f"waited in vain for {script}\n{text[:3000]}\n{self.log('browser')}")
-            time.sleep(0.1)
-
-    def log(self, kind):
-        return call(self.base, "POST", "/se/log", {"type": kind})
-
-    def command(self, name, parameters):
-        return call(self.base, "POST", "/goog/cdp/execute", {"cmd": name, "params": parameters})
-
-    def screenshot(self, path, whole=False):
-        shot = self.command("Page.captureScreenshot", {"format": "png", "captureBeyondViewport": whole})
-        with open(path, "wb") as file:
-            file.write(base64.b64decode(shot["data"]))
-
-    def quit(self):
-        try:
-            call(self.base, "DELETE", "")
-        finally:
-            self.driver.terminate()
-            self.driver.wait()
+sys.dont_write_bytecode = True
+from chromium import Page
 
 
 def press_buttons(page):
@@ -123,7 +53,7 @@ def main():
     parser.add_argument("--wait-for")
     parser.add_argument("--orders", action="store_true")
     options = parser.parse_args()
-    page = Page(options.profile)
+    page = Page(options.profile, "--no-proxy-server", "--hide-scrollbars", "--window-size=1280,1000")
     try:
         page.open(options.url)
         if options.token:
@@ -164,8 +94,7 @@ def main():
             result["violations"] = json.loads(found["result"].get("value", "[[\"axe did not run\"]]"))
         result["console"] = [entry["message"] for entry in page.log("browser")]
         hosts = set()
-        for entry in page.log("performance"):
-            message = json.loads(entry["message"])["message"]
+        for message in page.network():
             if message["method"] == "Network.requestWillBeSent":
                 # Not those of the browser's own first tab.
                 asked = re.match(r"^(https?|wss?|ftp)://[^/]*", message["params"]["request"]["url"])

@@ -1,0 +1,30 @@
+import Foundation
+
+/// A port of the loopback that nobody listens on, and that the system gives to nobody else as long as this lives: bound, and not
+/// listening. A program that asks for this very port with SO_REUSEADDR, as servers do, gets it.
+///
+/// A port that was only free a moment ago may be anybody's by the time it is used: the system takes its ports for connections from
+/// the same range.
+final class ReservedPort: Sendable {
+    let number: UInt16
+    private let descriptor: CInt
+
+    init() throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var (address, length) = (sockaddr_in(), socklen_t(MemoryLayout<sockaddr_in>.size))
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        var isOn: CInt = 1
+        let descriptor = descriptor
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
+                setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isOn, socklen_t(MemoryLayout<CInt>.size)) == 0
+                    && bind(descriptor, generic, length) == 0 && getsockname(descriptor, generic, &length) == 0
+            }
+        }
+        guard isBound else { throw TestBedError("cannot reserve a port of the loopback: \(errno)") }
+        number = UInt16(bigEndian: address.sin_port)
+    }
+
+    deinit { close(descriptor) }
+}

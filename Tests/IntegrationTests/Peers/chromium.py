@@ -1,0 +1,85 @@
+"""A real Chromium without a screen, driven over WebDriver (chromedriver)."""
+
+import base64
+import json
+import re
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+
+class Refused(Exception):
+    """What the browser couldn't do, in its own words."""
+
+
+def call(base, method, path, body=None):
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(base + path, data, {"Content-Type": "application/json"}, method=method)
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        return json.load(opener.open(request, timeout=120))["value"]
+    except urllib.error.HTTPError as error:
+        raise Refused(f"{method} {path}: {json.load(error)['value']['message']}") from error
+
+
+class Page:
+    """A browser with one page, which the caller ends with quit()."""
+
+    def __init__(self, profile, *arguments):
+        """With arguments of Chromium's command line, e.g. for its proxy."""
+        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        port = next(m.group(1) for m in (re.search(r"successfully on port (\d+)", line) for line in self.driver.stdout) if m)
+        self.base = f"http://127.0.0.1:{port}"
+        usual = [
+            "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", f"--user-data-dir={profile}",
+            "--disable-background-networking",
+        ]
+        chrome = {
+            "browserName": "chrome",
+            "goog:chromeOptions": {"args": usual + list(arguments), "perfLoggingPrefs": {"enableNetwork": True}},
+            "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
+        }
+        self.base += "/session/" + call(self.base, "POST", "/session", {"capabilities": {"alwaysMatch": chrome}})["sessionId"]
+
+    def open(self, url):
+        call(self.base, "POST", "/url", {"url": url})
+
+    def run(self, script, *arguments):
+        return call(self.base, "POST", "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def wait(self, script, *arguments, seconds=110):
+        end = time.time() + seconds
+        while True:
+            value = self.run(script, *arguments)
+            if value:
+                return value
+            if time.time() > end:
+                text = self.run("return document.body.innerText")
+                raise SystemExit(f"waited in vain for {script}\n{text[:3000]}\n{self.log('browser')}")
+            time.sleep(0.1)
+
+    def log(self, kind):
+        return call(self.base, "POST", "/se/log", {"type": kind})
+
+    def network(self):
+        """What the page did on the network, as the events of the DevTools protocol."""
+        return [json.loads(entry["message"])["message"] for entry in self.log("performance")]
+
+    def cookies(self):
+        return call(self.base, "GET", "/cookie")
+
+    def command(self, name, parameters):
+        return call(self.base, "POST", "/goog/cdp/execute", {"cmd": name, "params": parameters})
+
+    def screenshot(self, path, whole=False):
+        shot = self.command("Page.captureScreenshot", {"format": "png", "captureBeyondViewport": whole})
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(shot["data"]))
+
+    def quit(self):
+        try:
+            call(self.base, "DELETE", "")
+        finally:
+            self.driver.terminate()
+            self.driver.wait()
