@@ -95,8 +95,8 @@ struct Run: ParsableCommand {
         return "\(error): raise TasksMax= in pinproxy.service, ulimit -u, or the container's limit of processes"
     }
 
-    private static var notices: ProxyDaemon.Notices {
-        var notices = ProxyDaemon.Notices()
+    private static var notices: DaemonNotices {
+        var notices = DaemonNotices()
         notices.ready = ServiceNotifier.ready
         notices.reloading = ServiceNotifier.reloading
         notices.stopping = ServiceNotifier.stopping

@@ -104,21 +104,6 @@ extension ControlConnection: AnsweringOwner {
         watched.add(self, showsPaths: showsPaths)
     }
 
-    /// Sends a whole event.
-    /// - Returns: false if one before it is still on its way: it is left out.
-    func send(_ event: [UInt8]) -> Bool {
-        guard !server.isClosed else { return false }
-        guard outgoing.isEmpty else {
-            leftOut += 1
-            if leftOut > Self.patienceInEvents { stop() }
-            return false
-        }
-        leftOut = 0
-        event.withUnsafeBytes { outgoing.append(copying: $0) }
-        write()
-        return true
-    }
-
     private func write() {
         switch server.stream.write(outgoing.count, from: &outgoing) {
         case .blocked: return
@@ -142,6 +127,21 @@ extension ControlConnection: AnsweringOwner {
         // Garbage, or a client that doesn't trust the certificate: it knows why.
         case .failure: server.abort()
         }
+    }
+}
+
+extension ControlConnection: LiveFeedReader {
+    func send(_ event: [UInt8]) -> Bool {
+        guard !server.isClosed else { return false }
+        guard outgoing.isEmpty else {
+            leftOut += 1
+            if leftOut > Self.patienceInEvents { stop() }
+            return false
+        }
+        leftOut = 0
+        event.withUnsafeBytes { outgoing.append(copying: $0) }
+        write()
+        return true
     }
 }
 

@@ -1,6 +1,13 @@
 import EventLoop
 import Session
 
+/// Whoever is told of events.
+protocol LiveFeedReader: AnyObject {
+    /// Sends a whole event.
+    /// - Returns: false if one before it is still on its way: it is left out.
+    func send(_ event: [UInt8]) -> Bool
+}
+
 /// `GET /events`: what the proxy does, once a second, for those who watch (server-sent events). On the main loop. While
 /// nobody watches nothing is asked of anybody.
 ///
@@ -63,13 +70,13 @@ final class LiveFeed {
     private var counted: [[UInt64]] = []
 
     private final class Watcher {
-        let connection: ControlConnection
+        let reader: any LiveFeedReader
         let showsPaths: Bool
         var isNew = true
         var dropped = 0
 
-        init(_ connection: ControlConnection, showsPaths: Bool) {
-            self.connection = connection
+        init(_ reader: any LiveFeedReader, showsPaths: Bool) {
+            self.reader = reader
             self.showsPaths = showsPaths
         }
     }
@@ -87,16 +94,16 @@ final class LiveFeed {
 
     var hasRoom: Bool { watchers.count < Self.limit }
 
-    func add(_ connection: ControlConnection, showsPaths: Bool) {
-        watchers.append(Watcher(connection, showsPaths: showsPaths))
+    func add(_ reader: any LiveFeedReader, showsPaths: Bool) {
+        watchers.append(Watcher(reader, showsPaths: showsPaths))
         if timer == nil {
             timer = RepeatingTimer(loop: loop, everyNanoseconds: Self.intervalNanoseconds) { [unowned self] in ask() }
         }
         ask()
     }
 
-    func remove(_ connection: ControlConnection) {
-        watchers.removeAll { $0.connection === connection }
+    func remove(_ reader: any LiveFeedReader) {
+        watchers.removeAll { $0.reader === reader }
         if watchers.isEmpty { timer = nil }
     }
 
@@ -157,7 +164,7 @@ final class LiveFeed {
             tick.counts = watcher.isNew || watcher.dropped > 0 ? all.map(\.count) : changed.map(\.element.count)
             if !watcher.showsPaths { for index in tick.tasks.indices { tick.tasks[index].path = "" } }
             let data = ControlResponse(tick).body
-            if watcher.connection.send(Array("event: tick\ndata: ".utf8) + data + Array("\n\n".utf8)) {
+            if watcher.reader.send(Array("event: tick\ndata: ".utf8) + data + Array("\n\n".utf8)) {
                 watcher.isNew = false
                 watcher.dropped = 0
             } else {

@@ -14,32 +14,10 @@ import Transport
 /// SIGHUP reads the configuration again. SIGTERM and SIGINT let what is under way finish, and a second one of these
 /// ends at once. All else is asked for over the control socket.
 package final class ProxyDaemon {
-    /// What a supervisor is told, on the daemon's main thread.
-    package struct Notices {
-        /// Clients are accepted.
-        package var ready: () -> Void = {}
-        /// A reload has begun; ``ready`` follows when it is over, however it went.
-        package var reloading: () -> Void = {}
-        /// No more clients are accepted.
-        package var stopping: () -> Void = {}
-        /// Every thread's loop turns; called as often as ``aliveNanoseconds`` says, with one line for people.
-        package var alive: (String) -> Void = { _ in }
-        package var aliveNanoseconds: UInt64 = 10_000_000_000
-        /// A socket listens that may be kept for the next process, under this name.
-        package var listening: (CInt, String) -> Void = { _, _ in }
-        /// It does not any more.
-        package var notListening: (String) -> Void = { _ in }
-
-        /// A socket to whoever has started the proxy for its own run (`pinproxy exec --start`), and ends it.
-        package var starter: CInt?
-
-        package init() {}
-    }
-
     private let load: () throws(ConfigurationProblems) -> Snapshot
     let logger: Logger
     private let output: LogOutput
-    private let notices: Notices
+    private let notices: DaemonNotices
     private let inherited: [InheritedSocket]
     private let listening: ProxyListening
 
@@ -90,7 +68,7 @@ package final class ProxyDaemon {
     ///   - inherited: listening sockets that a supervisor hands over. Those that no `proxy.listen` asks for are closed.
     ///   - load: reads it again.
     package init(
-        snapshot: Snapshot, logger: Logger, output: LogOutput, notices: Notices, inherited: [InheritedSocket] = [],
+        snapshot: Snapshot, logger: Logger, output: LogOutput, notices: DaemonNotices, inherited: [InheritedSocket] = [],
         load: @escaping () throws(ConfigurationProblems) -> Snapshot
     ) throws {
         self.snapshot = snapshot

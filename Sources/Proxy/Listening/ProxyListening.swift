@@ -8,12 +8,12 @@ import Security
 /// the daemon's main thread.
 final class ProxyListening {
     private let inherited: [InheritedSocket]
-    private let notices: ProxyDaemon.Notices
+    private let notices: DaemonNotices
     private let logger: Logger
     private(set) var sockets: [ListeningSocket] = []
 
     /// - Parameter inherited: listening sockets that a supervisor hands over.
-    init(inherited: [InheritedSocket], notices: ProxyDaemon.Notices, logger: Logger) {
+    init(inherited: [InheritedSocket], notices: DaemonNotices, logger: Logger) {
         self.inherited = inherited
         self.notices = notices
         self.logger = logger

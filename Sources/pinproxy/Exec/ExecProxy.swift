@@ -48,7 +48,7 @@ struct ExecProxy: ParsableCommand {
         output.apply(snapshot.log)
         defer { output.finish() }
         output.outliveCrashes()
-        var notices = ProxyDaemon.Notices()
+        var notices = DaemonNotices()
         notices.starter = Self.socket
         // From now on there is nobody who reads standard error.
         notices.ready = { dup2(log, STDERR_FILENO) }
