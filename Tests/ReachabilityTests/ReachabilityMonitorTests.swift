@@ -16,7 +16,8 @@ struct ReachabilityMonitorTests {
         try namespace.addUplink()
         try namespace.ip(batch: ["address add 192.0.2.7/24 dev up0", "route add default via 192.0.2.1"])
         let change = try #require(await changes.next())
-        #expect(change.from == .notReachable(.noAddress) || change.from == .notReachable(.noLink))
+        // The reason changes as the uplink comes, and is no change of its own.
+        #expect({ if case .notReachable = change.from { true } else { false } }(), "\(change.from)")
         #expect(change.to.path?.link.kind == .wired)
         #expect(monitor.status == change.to)
         monitor.stop()

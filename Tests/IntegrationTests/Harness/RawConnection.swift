@@ -140,16 +140,27 @@ final class RawConnection: Sendable {
         }
     }
 
-    /// The next response: its head, and as much of its body as Content-Length says.
+    /// The next response: its head, and as much of its body as Content-Length says. What follows is left to be received.
     func response() async throws -> RawResponse {
-        var bytes: [UInt8] = []
-        while true {
-            if let response = RawResponse(bytes) { return response }
-            let some = try await receive(atMost: 1)
-            guard !some.isEmpty else {
-                throw TestBedError("closed within a response: \(String(decoding: bytes, as: UTF8.self))")
+        try await perform { descriptor in
+            var bytes: [UInt8] = []
+            func receive(_ count: Int) throws {
+                var some = [UInt8](repeating: 0, count: count)
+                let received = recv(descriptor, &some, count, 0)
+                guard received >= 0 else { throw TestBedError("receive: errno \(errno)") }
+                guard received > 0 else {
+                    throw TestBedError("closed within a response: \(String(decoding: bytes, as: UTF8.self))")
+                }
+                bytes += some[..<received]
             }
-            bytes += some
+            while !bytes.suffix(4).elementsEqual("\r\n\r\n".utf8) { try receive(1) }
+            let length = RawResponse(head: bytes)?.contentLength ?? 0
+            let whole = bytes.count + length
+            while bytes.count < whole { try receive(whole - bytes.count) }
+            guard let response = RawResponse(bytes) else {
+                throw TestBedError("not a response: \(String(decoding: bytes, as: UTF8.self))")
+            }
+            return response
         }
     }
 
@@ -189,27 +200,31 @@ struct RawResponse: Sendable, CustomStringConvertible {
 
     /// Nil while it is incomplete.
     init?(_ bytes: [UInt8]) {
+        self.init(head: bytes)
+        guard body.utf8.count >= contentLength else { return nil }
+    }
+
+    /// With as much of the body as there is. Nil while the head is incomplete.
+    fileprivate init?(head bytes: [UInt8]) {
         let text = String(decoding: bytes, as: UTF8.self)
         guard let end = text.range(of: "\r\n\r\n") else { return nil }
         let lines = text[..<end.lowerBound].components(separatedBy: "\r\n")
         let start = lines[0].split(separator: " ", maxSplits: 2).map(String.init)
         guard start.count >= 2, let status = Int(start[1]) else { return nil }
-        let fields = lines.dropFirst().map { line in
+        self.status = status
+        reason = start.count > 2 ? start[2] : ""
+        fields = lines.dropFirst().map { line in
             let parts = line.split(separator: ":", maxSplits: 1)
             return (
                 name: parts[0].lowercased(),
                 value: (parts.dropFirst().first ?? "").trimmingCharacters(in: .whitespaces)
             )
         }
-        let body = text[end.upperBound...]
-        let length = fields.first { $0.name == "content-length" }.flatMap { Int($0.value) } ?? 0
-        guard body.utf8.count >= length else { return nil }
-        self.status = status
-        reason = start.count > 2 ? start[2] : ""
-        self.fields = fields
-        self.body = String(body)
+        body = String(text[end.upperBound...])
         description = text
     }
+
+    fileprivate var contentLength: Int { self["content-length"].flatMap { Int($0) } ?? 0 }
 
     subscript(field: String) -> String? {
         fields.first { $0.name == field.lowercased() }?.value
