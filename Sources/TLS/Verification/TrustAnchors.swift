@@ -9,6 +9,8 @@ package final class TrustAnchors: @unchecked Sendable {
     let store: OpaquePointer
     /// The place of each among the certificates.
     private let places: [SHA256Digest: Int]
+    /// Chains that were found to hold with these anchors.
+    let proven = ProvenChains()
 
     /// The anchors in the order given, each once.
     package let certificates: [Certificate]

@@ -50,11 +50,22 @@ extension TrustAnchors {
     /// preferred to them, and from the first anchor on, every certificate of the chain is one.
     ///
     /// Where several ways lead up, the first that holds is taken, within a bound of work.
+    /// What was verified before isn't verified again (``ProvenChains``).
     /// - Parameter isWanted: asked of each chain that holds, until one is wanted. If none is, the answer is
     ///   the first of them.
     package func verify(
         _ presented: PresentedChain, options: VerificationOptions,
         preferring isWanted: (VerifiedChain) -> Bool = { _ in true }
+    ) -> Result<VerifiedChain, VerificationFailure> {
+        let question = ProvenChains.Question(presented, options)
+        if let question, let chain = proven.chain(for: question, at: options.time), isWanted(chain) { return .success(chain) }
+        let result = search(presented, options: options, preferring: isWanted)
+        if let question, case .success(let chain) = result { proven.keep(chain, for: question) }
+        return result
+    }
+
+    private func search(
+        _ presented: PresentedChain, options: VerificationOptions, preferring isWanted: (VerifiedChain) -> Bool
     ) -> Result<VerifiedChain, VerificationFailure> {
         if let text = CertificateRules.unreadable(presented.leaf) {
             return .failure(VerificationFailure(.malformed(text), depth: 0, certificate: presented.leaf))

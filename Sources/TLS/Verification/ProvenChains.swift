@@ -1,0 +1,49 @@
+import Synchronization
+
+/// Chains that were verified up to one set of anchors. An origin that shows the same certificates again, byte for byte, is asked
+/// about in the same way, and within the validity of the whole chain, gets the same answer: nothing else goes into it. That spares the
+/// signature of each issuer and the search for a way up, a seventh of a new connection to an origin.
+///
+/// Only what holds is kept. With revocation lists nothing is kept: they are another input, and change.
+final class ProvenChains: Sendable {
+    /// What a verdict depends on, besides the anchors and the time.
+    struct Question: Hashable {
+        let presented: [SHA256Digest]
+        let name: ServerName?
+        let wildcards: WildcardRule
+        let allowsPartialChain: Bool
+        let maximumLeafLifetime: Int64?
+
+        /// Nil if there are revocation lists.
+        init?(_ presented: PresentedChain, _ options: VerificationOptions) {
+            guard options.revocationLists?.isEmpty ?? true else { return nil }
+            self.presented = presented.certificates.map(\.sha256)
+            name = options.name
+            wildcards = options.wildcards
+            allowsPartialChain = options.allowsPartialChain
+            maximumLeafLifetime = options.maximumLeafLifetime
+        }
+    }
+
+    /// More names than most machines ask for between two restarts of their programs; a chain takes some 10 KiB.
+    static let limit = 256
+
+    private let chains = Mutex<[Question: VerifiedChain]>([:])
+
+    var count: Int { chains.withLock { $0.count } }
+
+    /// A chain that holds at the time, if one is known.
+    func chain(for question: Question, at time: UnixTime) -> VerifiedChain? {
+        let chain = chains.withLock { $0[question] }
+        guard let chain, chain.certificates.allSatisfy({ $0.isValid(at: time) }) else { return nil }
+        return chain
+    }
+
+    func keep(_ chain: VerifiedChain, for question: Question) {
+        chains.withLock { chains in
+            // Whichever goes: one that is asked for again is verified again.
+            if chains.count >= Self.limit, chains[question] == nil, let some = chains.keys.first { chains[some] = nil }
+            chains[question] = chain
+        }
+    }
+}
