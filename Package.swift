@@ -68,7 +68,7 @@ let package = Package(
         room("HTTPWire", []),
         room("Security", ["TLS", "CIDN2", "CPSL"]),
         room("Reachability", ["EventLoop", "CMNL"]),
-        room("LocalPeers", ["EventLoop", "CMNL"]),
+        room("LocalPeers", ["EventLoop", "CMNL", "CShims"]),
         room(
             "Serialization",
             [
@@ -92,7 +92,8 @@ let package = Package(
         .executableTarget(
             name: "pinproxy",
             dependencies: [
-                "Proxy", "Isolation", "Configuration", "Session", "Serialization", "Security", "HTTPWire", "EventLoop", "TLS", "CSystemd",
+                "Proxy", "Isolation", "LocalPeers", "Configuration", "Session", "Serialization", "Security", "HTTPWire", "EventLoop", "TLS",
+                "CSystemd",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],

@@ -1,1 +1,5 @@
 #include "CShims.h"
+
+#include <sys/prctl.h>
+
+void shim_adopt_orphans(void) { prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }

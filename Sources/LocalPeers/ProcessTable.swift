@@ -14,21 +14,10 @@ package enum ProcessTable {
     ///   - candidates: where to look; nil: everywhere.
     package static func holders(of inodes: Set<UInt64>, among candidates: [Int32]? = nil) -> [UInt64: [LocalProcess]] {
         var found: [UInt64: [LocalProcess]] = [:]
-        for id in candidates ?? all {
+        for id in candidates ?? ProcFile.numbers(in: "/proc") {
             for (inode, process) in sockets(of: id, among: inodes) { found[inode, default: []].append(process) }
         }
         return found.mapValues { $0.sorted { ($0.started, $0.id) < ($1.started, $1.id) } }
-    }
-
-    /// The numbers of all processes, ascending as the kernel lists them.
-    private static var all: [Int32] {
-        guard let directory = opendir("/proc") else { return [] }
-        defer { closedir(directory) }
-        var ids: [Int32] = []
-        while let entry = readdir(directory) {
-            if let id = Int32(entry.name), id > 0 { ids.append(id) }
-        }
-        return ids
     }
 
     private static func sockets(of id: Int32, among inodes: Set<UInt64>) -> [(UInt64, LocalProcess)] {
@@ -61,17 +50,10 @@ package enum ProcessTable {
     }
 
     private static func describe(_ id: Int32, _ process: CInt) -> LocalProcess? {
-        guard let started = ProcFile.read("stat", in: process).flatMap(startTime) else { return nil }
+        guard let started = ProcFile.read("stat", in: process).flatMap(Lineage.birth)?.started else { return nil }
         return LocalProcess(
             id: id, started: started, executable: executable(process),
             unit: ProcFile.read("cgroup", in: process).flatMap(ControlGroup.unit))
-    }
-
-    /// Field 22 of `/proc/PID/stat`. The second is the program's name in parentheses, which may hold anything.
-    static func startTime(_ stat: String) -> UInt64? {
-        guard let end = stat.lastIndex(of: ")") else { return nil }
-        let fields = stat[stat.index(after: end)...].split(separator: " ")
-        return fields.count > 19 ? UInt64(fields[19]) : nil
     }
 
     /// The path of the program's file, if that is the same file here. Anybody can make a file system of his own (unshare(1))
@@ -82,11 +64,5 @@ package enum ProcessTable {
             stat(path, &named) == 0, own.st_dev == named.st_dev, own.st_ino == named.st_ino
         else { return nil }
         return path
-    }
-}
-
-extension UnsafeMutablePointer<dirent> {
-    fileprivate var name: String {
-        withUnsafeBytes(of: pointee.d_name) { bytes in String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self) }
     }
 }

@@ -55,39 +55,3 @@ package enum UserNamespace {
     /// Whether that number says who it is.
     static func knows(_ user: UInt32) -> Bool { isInitial || user != overflow }
 }
-
-/// Small files of procfs(5).
-enum ProcFile {
-    private static let longest = 16 << 10
-
-    static func read(_ path: String) -> String? { read(open(path, O_RDONLY | O_CLOEXEC)) }
-
-    /// - Parameter directory: of the process, open.
-    static func read(_ name: String, in directory: CInt) -> String? { read(openat(directory, name, O_RDONLY | O_CLOEXEC)) }
-
-    /// - Parameter raw: taken over.
-    private static func read(_ raw: CInt) -> String? {
-        guard raw >= 0 else { return nil }
-        defer { close(raw) }
-        var bytes: [UInt8] = []
-        var isWhole = false
-        while !isWhole, bytes.count < longest {
-            let piece = [UInt8](unsafeUninitializedCapacity: 4096) { buffer, count in
-                count = max(0, Glibc.read(raw, buffer.baseAddress, buffer.count))
-            }
-            bytes += piece
-            isWhole = piece.isEmpty
-        }
-        return isWhole ? String(decoding: bytes, as: UTF8.self) : nil
-    }
-
-    /// What a symbolic link says; nil also if it is longer than any path that may be asked for.
-    static func link(_ name: String, in directory: CInt) -> String? {
-        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { room -> String? in
-            guard let base = room.baseAddress else { return nil }
-            let count = readlinkat(directory, name, base, room.count)
-            guard count >= 0, count < room.count else { return nil }
-            return String(validating: room.prefix(count).lazy.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        }
-    }
-}

@@ -26,7 +26,7 @@ import Testing
 
     @Test func readsTheTimeOfAStart() {
         let stat = "77 (a (b) 1 2) S 1 77 77 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 123456 9 10\n"
-        #expect(ProcessTable.startTime(stat) == 123456)
-        for length in 0..<60 { #expect(ProcessTable.startTime(String(stat.prefix(length))) == nil, "\(length)") }
+        #expect(Lineage.birth(stat)?.started == 123456)
+        for length in 0..<60 { #expect(Lineage.birth(String(stat.prefix(length))) == nil, "\(length)") }
     }
 }

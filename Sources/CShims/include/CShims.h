@@ -12,4 +12,5 @@
 #include <openssl/x509.h>
 
 #include "IsolationShims.h"
+#include "ProcessShims.h"
 #include "TLSShims.h"

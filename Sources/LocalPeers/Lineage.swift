@@ -1,0 +1,73 @@
+internal import CShims
+internal import Glibc
+
+/// The processes that descend from this one.
+package enum Lineage {
+    /// From now on a process whose parent has ended belongs to the nearest one above it that has called this, and not to the
+    /// system's first process: what runs in the background still descends from this one (prctl(2), PR_SET_CHILD_SUBREAPER).
+    package static func adoptOrphans() { shim_adopt_orphans() }
+
+    /// Which of these sockets this process holds, or one that descends from it. Processes of other users, and those that have
+    /// taken other rights, aren't looked into.
+    package static func sockets(among inodes: Set<UInt64>) -> Set<UInt64> {
+        let own = getpid()
+        var found: Set<UInt64> = []
+        // The kernel may leave one out while others end.
+        for _ in 0..<2 where found.count < inodes.count {
+            // Where it lists no children (CONFIG_PROC_CHILDREN), all processes are looked at.
+            let holders = ProcessTable.holders(of: inodes.subtracting(found), among: descendants(of: own).map { [own] + $0 })
+            // A number may be another process's by now.
+            found.formUnion(holders.filter { $0.value.contains { descends($0.id, from: own) } }.keys)
+        }
+        return found
+    }
+
+    /// - Returns: nil: the kernel doesn't say.
+    static func descendants(of ancestor: Int32) -> [Int32]? {
+        guard let children = children(of: ancestor) else { return nil }
+        var family = children
+        var seen = Set(family)
+        var next = 0
+        while next < family.count {
+            // What is read while processes come and go may lead round in a circle.
+            for child in self.children(of: family[next]) ?? [] where seen.insert(child).inserted { family.append(child) }
+            next += 1
+        }
+        return family
+    }
+
+    private static func children(of id: Int32) -> [Int32]? {
+        var children: [Int32]?
+        // Each belongs to the thread that has made it.
+        for thread in ProcFile.numbers(in: "/proc/\(id)/task") {
+            guard let list = ProcFile.read("/proc/\(id)/task/\(thread)/children") else { continue }
+            children = (children ?? []) + list.split(separator: " ").compactMap { Int32($0) }
+        }
+        return children
+    }
+
+    private static func descends(_ id: Int32, from ancestor: Int32) -> Bool {
+        var id = id
+        // A circle as above.
+        for _ in 0..<1000 where id > 1 {
+            if id == ancestor { return true }
+            guard let birth = ProcFile.read("/proc/\(id)/stat").flatMap(birth) else { return false }
+            id = birth.parent
+        }
+        return false
+    }
+
+    struct Birth: Equatable {
+        let parent: Int32
+        /// In clock ticks since the system did.
+        let started: UInt64
+    }
+
+    /// Fields 4 and 22 of `/proc/PID/stat`. The second is the program's name in parentheses, which may hold anything.
+    static func birth(_ stat: String) -> Birth? {
+        guard let end = stat.lastIndex(of: ")") else { return nil }
+        let fields = stat[stat.index(after: end)...].split(separator: " ")
+        guard fields.count > 19, let parent = Int32(fields[1]), let started = UInt64(fields[19]) else { return nil }
+        return Birth(parent: parent, started: started)
+    }
+}
