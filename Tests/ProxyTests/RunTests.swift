@@ -56,6 +56,83 @@ import Testing
         #expect(told.load(ordering: .relaxed) == RunRefusals.limit)
     }
 
+    // MARK: Questions
+
+    private final class Answers: Sendable {
+        private let heard = Mutex<[Bool]>([])
+        var all: [Bool] { heard.withLock { $0 } }
+        func add(_ answer: Bool) { heard.withLock { $0.append(answer) } }
+    }
+
+    @Test func aQuestionIsAnsweredOnceAndOnlyOnceItWasAsked() throws {
+        let (questions, answers) = (RunQuestions(), Answers())
+        func received(_ number: UInt64, _ isHeld: Bool) -> Bool { questions.received(RunAnswer(number: number, isHeld: isHeld)) }
+        #expect(!received(0, true) && !received(1, true))
+        let first = try #require(questions.ask(about: 7) { answers.add($0) })
+        // It can be guessed, and hasn't been sent.
+        #expect(!received(first, true) && answers.all == [])
+        #expect(questions.takeUnsent() == [RunQuestion(number: first, socket: 7)])
+        #expect(questions.takeUnsent() == [])
+        #expect(!received(first + 1, true) && received(first, true) && !received(first, false))
+        #expect(answers.all == [true])
+    }
+
+    /// Nobody waits twice for a run that is stopped, or doesn't want to answer.
+    @Test func aRunThatOwesAnAnswerIsNotAsked() throws {
+        let (questions, answers) = (RunQuestions(), Answers())
+        let first = try #require(questions.ask(about: 1) { answers.add($0) })
+        _ = questions.takeUnsent()
+        let second = try #require(questions.ask(about: 2) { answers.add($0) })
+        // It was never sent: that is not the run's fault.
+        questions.giveUp(second)
+        #expect(questions.takeUnsent() == [])
+        #expect(questions.ask(about: 3) { answers.add($0) } != nil)
+        questions.giveUp(first)
+        #expect(questions.ask(about: 4) { answers.add($0) } == nil)
+        #expect(questions.received(RunAnswer(number: first, isHeld: true)) && answers.all == [])
+        #expect(questions.ask(about: 5) { answers.add($0) } != nil)
+        questions.end()
+        #expect(answers.all == [false, false])
+        #expect(questions.ask(about: 6) { answers.add($0) } == nil)
+    }
+
+    @Test func questionsAreBounded() {
+        let (questions, answers) = (RunQuestions(), Answers())
+        var asked = 0
+        while questions.ask(about: 1, { answers.add($0) }) != nil { asked += 1 }
+        #expect(asked == RunQuestions.limit)
+    }
+
+    @Test func anAnswerIsReadWhole() {
+        let line = Array("{\"is_held\":true,\"number\":18446744073709551615}".utf8)
+        #expect(RunAnswer(line) == RunAnswer(number: .max, isHeld: true))
+        for length in 0..<line.count { #expect(RunAnswer(line.prefix(length)) == nil, "\(length)") }
+    }
+
+    @Test func runsAreAskedByTheirUser() throws {
+        let register = RunRegister()
+        let runs = try [1000, 1001, 1000].map { try begin(register, owner: $0) }
+        #expect(register.runs(of: 1000).map(\.number) == [runs[0].number, runs[2].number])
+        #expect(register.runs(of: 0).isEmpty)
+    }
+
+    /// A program that sends the token once it is asked for it was not refused.
+    @Test func whatIsAskedForAPasswordIsToldAtTheEnd() throws {
+        let run = try begin(RunRegister())
+        let (one, other) = (try Authority.parse("one.test", defaultPort: 443).get(), try Authority.parse("other.test:80", defaultPort: nil).get())
+        for authority in [one, other, other] { run.challenged(asking: authority) }
+        #expect(run.hasChallenges && run.refusals(from: 0).isEmpty)
+        run.answeredChallenge(asking: one)
+        run.settleChallenges()
+        #expect(run.refusals(from: 0).map(\.host) == ["other.test:80"] && run.summary.counts == [2])
+        for number in 0..<1000 { run.challenged(asking: try Authority.parse("\(number).test", defaultPort: 443).get()) }
+        #expect(run.refusals(from: 0).count == RunRefusals.limit)
+        run.settleChallenges()
+        #expect(run.summary.unlisted + run.summary.counts.count == 1001)
+    }
+
+    // MARK: What is told
+
     /// What a client sent reaches a terminal in the end.
     @Test func aRefusalIsOneLineOfPrintableASCII() throws {
         let run = try begin(RunRegister())

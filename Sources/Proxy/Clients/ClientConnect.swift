@@ -145,7 +145,7 @@ extension ClientConnection {
         case .failure(let error):
             worker.counters.countClientHandshake(isResumed: nil)
             let cause = "the client's TLS handshake failed: \(error)\(advice(on: error))"
-            identity.run?.refused(cause, asking: record.authority)
+            run?.refused(cause, asking: record.authority)
             fail(cause)
         }
     }
@@ -184,7 +184,7 @@ extension ClientConnection {
                 received: verification.takeFromClient(), answered: verification.takeFromServer())
         case .refused(let bytes, let refusal):
             server.stream.owner = server
-            identity.run?.refused(refusal.cause, asking: record.authority)
+            run?.refused(refusal.cause, asking: record.authority)
             record.failed(refusal.cause, errorType: refusal.errorType)
             worker.session.complete(&record)
             server.answer(bytes, then: .linger)

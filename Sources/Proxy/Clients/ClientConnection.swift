@@ -55,6 +55,8 @@ final class ClientConnection {
     var identity: ClientIdentity
     /// Who is at the other end is being asked, for a decision.
     var isPeerAsked = false
+    /// Whether the runs of its user were asked if it is theirs.
+    var runInquiry = RunInquiryState.notBegun
     /// Its run waits to hear how the TLS handshake goes.
     private var isAwaited = false
     /// An upstream connection for the next request: made for CONNECT, or bound to this client.
@@ -127,8 +129,13 @@ final class ClientConnection {
         if users == nil, runs.isEmpty { return performRequest() }
         let credentials = server.readRequest { Credentials(in: $0.head, $0.bytes) }
         if let credentials, let token = RunToken(credentials) { return requestOfRun(runs.run(with: token), users) }
+        if !runs.isEmpty, awaitsRuns({ [unowned self] in received(by: server) }) { return }
+        run?.requested()
         guard let users else { return performRequest() }
-        guard let credentials else { return server.refuseRequest(.credentialsMissing) }
+        guard let credentials else {
+            run?.challenged(asking: askedAuthority)
+            return server.refuseRequest(.credentialsMissing)
+        }
         state = .authenticating
         server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
         users.verify(credentials, on: worker.loop) { [weak self] ruling in
@@ -140,6 +147,7 @@ final class ClientConnection {
     private func requestOfRun(_ run: Run?, _ users: UserVerifier?) {
         identity.run = run
         run?.requested()
+        if let run, run.hasChallenges { run.answeredChallenge(asking: askedAuthority) }
         guard let users, !identity.isLetIn(by: users) else { return performRequest() }
         server.refuseRequest(run == nil ? .runUnknown : .runWithoutUser)
     }
@@ -231,7 +239,7 @@ final class ClientConnection {
             route = fresh
             state = .inside(fresh)
         }
-        identity.run?.requestedInside()
+        run?.requestedInside()
         let connected = asked ?? route.authority
         if let misdirectedName {
             return server.refuseRequest(
@@ -396,6 +404,15 @@ extension ClientConnection: HTTP1ServerOwner {
         if case .inside(let route) = state { requestInside(route) } else { requestToProxy() }
     }
 
+    func receivedUnreadable(_ error: ProxyError, by server: HTTP1Server) {
+        if case .open = state, !worker.shared.runs.isEmpty {
+            identity = ClientIdentity(peer: identity.peer)
+            if awaitsRuns({ [unowned self] in receivedUnreadable(error, by: server) }) { return }
+            run?.requested()
+        }
+        server.refuseUnreadable(error)
+    }
+
     func switched(to upstream: UpstreamConnection, by server: HTTP1Server) {
         guard let exchangeRoute else { return server.abort() }
         record.kind = .upgrade
@@ -409,20 +426,22 @@ extension ClientConnection: HTTP1ServerOwner {
     func keep(_ upstream: UpstreamConnection) { hold(upstream) }
 
     func handshakeBegan() {
-        guard let run = identity.run else { return }
+        guard let run else { return }
         isAwaited = true
-        run.handshakeBegan()
+        run.stepBegan()
     }
 
     func handshakeEnded() {
-        if isAwaited { identity.run?.handshakeEnded() }
+        if isAwaited { run?.stepEnded() }
         isAwaited = false
     }
 
     func refused(_ error: ProxyError) {
         // Of a refusal that is shown inside it has been told.
         if refusalInside != nil { return }
-        identity.run?.refused(error.report, asking: record.authority)
+        // Its program may have just not sent yet what it is asked for.
+        if case .credentialsMissing = error { return }
+        run?.refused(error.report, asking: record.authority)
     }
 
     func attemptReport() -> AttemptReport {

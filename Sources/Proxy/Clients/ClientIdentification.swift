@@ -36,7 +36,7 @@ extension ClientConnection {
         record.traits = peer.traits
         guard !peer.needsProcesses else { return }
         switch state {
-        case .identifying: identified()
+        case .identifying where !isAwaitingRuns: identified()
         case .relaying: reviewRelay()
         default: break
         }

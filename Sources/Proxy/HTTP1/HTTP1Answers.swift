@@ -24,10 +24,17 @@ extension HTTP1Server {
         refuse(error, method: head.method, keepsConnection: false)
     }
 
-    /// Answers what can't be understood, or isn't whole, with an error.
+    /// What has come can't be understood, or isn't whole.
     func refuse(_ error: ProxyError) {
         prefersHTML = false
         exchange.record.began(number: session.takeNumber(), at: session.loop.now)
+        deadline.clear()
+        phase = .held
+        owner.receivedUnreadable(error, by: self)
+    }
+
+    /// Answers that with an error, and ends the connection.
+    func refuseUnreadable(_ error: ProxyError) {
         complete(with: error)
         refuse(error, method: .get, keepsConnection: false)
     }

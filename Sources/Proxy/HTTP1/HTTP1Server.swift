@@ -9,6 +9,8 @@ protocol HTTP1ServerOwner: AnyObject {
     /// ``HTTP1Server/refuseRequest(_:)``, ``HTTP1Server/answer(_:then:)`` and ``HTTP1Server/begin(to:over:)``,
     /// at once or later.
     func received(by server: HTTP1Server)
+    /// What has come is no request. To be answered by ``HTTP1Server/refuseUnreadable(_:)``, at once or later.
+    func receivedUnreadable(_ error: ProxyError, by server: HTTP1Server)
     /// The answer before ``HTTP1Server/AfterAnswer/handOver`` has been written: the stream is the owner's.
     func handedOver(by server: HTTP1Server)
     /// The stream, which is the owner's, can be read, and has been given no other owner of its events. Called until it
@@ -41,6 +43,7 @@ protocol HTTP1ServerOwner: AnyObject {
 protocol AnsweringOwner: HTTP1ServerOwner {}
 
 extension AnsweringOwner {
+    func receivedUnreadable(_ error: ProxyError, by server: HTTP1Server) { server.refuseUnreadable(error) }
     func refused(_ error: ProxyError) {}
     func lentStreamIsReadable(_ server: HTTP1Server) { server.abort() }
     func switched(to upstream: UpstreamConnection, by server: HTTP1Server) { upstream.close() }

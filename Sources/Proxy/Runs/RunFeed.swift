@@ -1,9 +1,11 @@
 import EventLoop
+import FoundationEssentials
 import Session
 import Transport
 
-/// The connection over which a run was begun: the proxy tells what it refuses as it does so, one ``RunUpdate`` a line. The run is
-/// over when the other side ends it, and its last line follows.
+/// The connection over which a run was begun: the proxy tells what it refuses as it does so, and asks whose connections are, one
+/// ``RunUpdate`` a line; the other side answers with a ``RunAnswer`` a line. The run is over when the other side ends it, and its last line
+/// follows.
 final class RunFeed: ByteStreamOwner {
     private let stream: ByteStream
     private let run: Run
@@ -13,7 +15,7 @@ final class RunFeed: ByteStreamOwner {
     /// How many refusals were told.
     private var told = 0
     private var isFinishing = false
-    private var awaitingHandshakes: Timer?
+    private var awaitingSteps: Timer?
     private var patience = 25
     /// What the clients of a run that is over have sent before they ended is still with the workers, for a moment.
     private static let stepNanoseconds: UInt64 = 20_000_000
@@ -46,6 +48,7 @@ final class RunFeed: ByteStreamOwner {
             let fresh = run.refusals(from: told)
             told += fresh.count
             for refusal in fresh { append(RunUpdate(refusal: refusal)) }
+            for question in run.questions.takeUnsent() { append(RunUpdate(question: question)) }
         }
         write()
     }
@@ -54,6 +57,7 @@ final class RunFeed: ByteStreamOwner {
     func finish() {
         guard !isFinishing else { return }
         isFinishing = true
+        run.settleChallenges()
         for refusal in run.refusals(from: told) { append(RunUpdate(refusal: refusal)) }
         append(RunUpdate(summary: run.summary))
         write()
@@ -70,27 +74,50 @@ final class RunFeed: ByteStreamOwner {
         switch stream.write(lines.count, from: &lines) {
         case .done:
             lines.releaseIfEmpty()
-            if !isFinishing, run.refusals(from: told).count > 0 { tell() }
+            if !isFinishing, run.hasNews(after: told) { tell() }
         case .blocked: break
         case .failed: end()
         }
     }
 
     func streamIsReadable(_ stream: ByteStream) {
-        // There is nothing to be said after the request: whatever comes is the end. Read away, it doesn't make a reset of it.
-        _ = stream.read(into: &received)
-        stream.wantsRead = false
-        awaitHandshakes()
+        // No answer needs more room than there is from the beginning.
+        guard received.makeRoom(limit: 0) else { return leave() }
+        switch stream.read(into: &received) {
+        case .received: takeAnswers()
+        case .blocked: received.releaseIfEmpty()
+        case .ended, .failed: leave()
+        }
     }
 
-    private func awaitHandshakes() {
-        guard run.hasHandshakes, patience > 0 else {
-            awaitingHandshakes = nil
+    /// Whoever says anything but what it was asked isn't listened to any more.
+    private func takeAnswers() {
+        while let line = received.unread.firstIndex(of: UInt8(ascii: "\n")) {
+            let answer = line > Self.longestAnswer ? nil : RunAnswer(received.unread[..<line])
+            guard let answer, run.questions.received(answer) else { return leave() }
+            received.consume(line + 1)
+        }
+        if received.count > Self.longestAnswer { leave() }
+        received.releaseIfEmpty()
+    }
+
+    private static let longestAnswer = 128
+
+    /// The other side has ended, or is to.
+    private func leave() {
+        stream.wantsRead = false
+        run.questions.end()
+        awaitSteps()
+    }
+
+    private func awaitSteps() {
+        guard run.hasSteps, patience > 0 else {
+            awaitingSteps = nil
             finish()
             return end()
         }
         patience -= 1
-        awaitingHandshakes = Timer(loop: loop, afterNanoseconds: Self.stepNanoseconds) { [unowned self] in awaitHandshakes() }
+        awaitingSteps = Timer(loop: loop, afterNanoseconds: Self.stepNanoseconds) { [unowned self] in awaitSteps() }
     }
 
     private func end() {
@@ -101,4 +128,14 @@ final class RunFeed: ByteStreamOwner {
 
     func streamIsWritable(_ stream: ByteStream) { tell() }
     func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
+}
+
+extension RunAnswer {
+    /// - Parameter line: anything.
+    init?(_ line: some Collection<UInt8>) {
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        guard let answer = try? decoder.decode(RunAnswer.self, from: Data(line)) else { return nil }
+        self = answer
+    }
 }

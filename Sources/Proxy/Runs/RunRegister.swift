@@ -18,6 +18,7 @@ final class RunRegister: Sendable {
 
     private let digests = KeyedDigest()
     private let runs = Mutex<[SHA256Digest: Run]>([:])
+    private let begun = Atomic<UInt64>(0)
     private let count = Atomic(0)
 
     /// Whether no run is under way: then no request has to be asked for its token.
@@ -34,7 +35,8 @@ final class RunRegister: Sendable {
             if !isOwn, runs.values.count(where: { $0.owner == owner }) >= Self.limitOfOne {
                 return .failure(.tooMany(Self.limitOfOne))
             }
-            let run = Run(grant: grant, owner: owner, changed: changed)
+            let number = begun.add(1, ordering: .relaxed).newValue
+            let run = Run(grant: grant, owner: owner, number: number, changed: changed)
             runs[digest] = run
             count.store(runs.count, ordering: .relaxed)
             return .success(run)
@@ -55,6 +57,11 @@ final class RunRegister: Sendable {
     func run(with token: RunToken) -> Run? {
         let digest = digest(of: token)
         return runs.withLock { $0[digest] }
+    }
+
+    /// Those that this user has under way, the one that began first as the first.
+    func runs(of user: UInt32) -> [Run] {
+        runs.withLock { runs in runs.values.filter { $0.owner == user } }.sorted { $0.number < $1.number }
     }
 
     private func digest(of token: RunToken) -> SHA256Digest { digests.of(Array(token.text.utf8)) }

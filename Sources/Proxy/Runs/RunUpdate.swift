@@ -4,11 +4,14 @@ package struct RunUpdate: Codable, Sendable, Equatable {
     package var begun: RunBegun?
     /// Something was refused for the first time in this run.
     package var refusal: RunRefusal?
+    /// The proxy asks something, which a ``RunAnswer`` is due for.
+    package var question: RunQuestion?
     /// The last line, once the run is over or the proxy ends.
     package var summary: RunSummary?
 
     package init(begun: RunBegun) { self.begun = begun }
     package init(refusal: RunRefusal) { self.refusal = refusal }
+    package init(question: RunQuestion) { self.question = question }
     package init(summary: RunSummary) { self.summary = summary }
 }
 
@@ -19,6 +22,25 @@ package struct RunBegun: Codable, Sendable, Equatable {
     package let isLetIn: Bool
     /// Whether the proxy can be asked for addresses of names (``RunNames``); nil: it is older.
     package var resolvesNames: Bool?
+}
+
+/// Whether a process of the run holds a connection to the proxy that shows no token.
+package struct RunQuestion: Codable, Sendable, Equatable {
+    package let number: UInt64
+    /// The client's end: the number that `/proc/PID/fd` shows (`socket:[…]`).
+    package let socket: UInt64
+}
+
+/// One line of what `pinproxy exec` tells the proxy.
+package struct RunAnswer: Codable, Sendable, Equatable {
+    /// The question's.
+    package let number: UInt64
+    package let isHeld: Bool
+
+    package init(number: UInt64, isHeld: Bool) {
+        self.number = number
+        self.isHeld = isHeld
+    }
 }
 
 /// What the proxy's resolver says of a name that a run asks for.

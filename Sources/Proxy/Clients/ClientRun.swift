@@ -1,0 +1,61 @@
+import HTTPWire
+import LocalPeers
+import Session
+
+/// Whether the runs of a client's user were asked if its connection is theirs. It is the connection's, and is asked once.
+enum RunInquiryState {
+    case notBegun
+    case underWay
+    /// Nil: it is none's.
+    case over(Run?)
+}
+
+/// The run of `pinproxy exec` that a client belongs to: by its token; or where it shows none (many programs take no name and password
+/// from the proxy's URL, or send them only when they are asked) by what is said in answer by the process that began the run.
+extension ClientConnection {
+    /// The one that is told what is refused. What it may do is decided by ``ClientIdentity/run`` alone.
+    var run: Run? {
+        if let run = identity.run { return run }
+        if case .over(let run) = runInquiry { return run }
+        return nil
+    }
+
+    var isAwaitingRuns: Bool { if case .underWay = runInquiry { true } else { false } }
+
+    /// Asks the runs of the client's user, if there are any, before the request in hand is looked at any closer: once it is refused its
+    /// client may be gone before anybody has seen whose it was.
+    /// - Parameter work: begins anew once they have answered.
+    /// - Returns: whether that is awaited.
+    func awaitsRuns(_ work: @escaping () -> Void) -> Bool {
+        guard case .notBegun = runInquiry, let socket = peer.socket, let number = socket.inode else { return false }
+        let isBegun = RunInquiry.begin(about: number, worker.shared.runs.runs(of: socket.user), on: worker.loop) { [weak self] run in
+            self?.found(run)
+        }
+        guard isBegun else { return false }
+        runInquiry = .underWay
+        state = .identifying(state, work)
+        server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
+        return true
+    }
+
+    /// What the request in hand asks for, before anything of it is decided.
+    var askedAuthority: Authority? {
+        switch server.readRequest({ RequestDestination.of($0.head, $0.bytes) }) {
+        case .tunnel(let authority), .url(let authority, _): authority.canonical
+        case .proxyItself, .unsupportedScheme, .malformed, .malformedTunnel: nil
+        }
+    }
+
+    private func found(_ run: Run?) {
+        runInquiry = .over(run)
+        resume()
+    }
+
+    private func resume() {
+        guard case .identifying(let before, let work) = state else { return }
+        if holdsBack({ [unowned self] in resume() }) { return }
+        state = before
+        server.clearDeadline()
+        work()
+    }
+}

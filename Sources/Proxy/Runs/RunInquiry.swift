@@ -1,0 +1,59 @@
+import EventLoop
+
+/// Finds the run that a connection belongs to which shows no token: asks each run of the client's user (``RunQuestions``). What no run
+/// has said yes to in time belongs to none. Belongs to one loop.
+final class RunInquiry {
+    /// For a machine that is busy. A run that doesn't answer is waited for once.
+    private static let patienceNanoseconds: UInt64 = 1_000_000_000
+
+    /// The one that began first as the first.
+    private let runs: [Run]
+    /// Of the questions that are open, by the place of the run.
+    private var numbers: [Int: UInt64] = [:]
+    private var holder: Int?
+    private var timer: Timer?
+    private var completion: ((Run?) -> Void)?
+
+    /// - Parameters:
+    ///   - socket: the client's number of it.
+    ///   - completion: called once, on the loop, after this has returned; never if it returns false.
+    /// - Returns: false: there is nobody to be asked.
+    static func begin(about socket: UInt64, _ runs: [Run], on loop: EventLoop, _ completion: @escaping (Run?) -> Void) -> Bool {
+        let inquiry = RunInquiry(runs)
+        let (bound, handle) = (LoopBound(inquiry, on: loop), loop.handle)
+        for (place, run) in runs.enumerated() {
+            let number = run.ask(about: socket) { isHeld in
+                handle.post { bound.value(on: $0).answered(place, isHeld) }
+            }
+            if let number { inquiry.numbers[place] = number }
+        }
+        guard !inquiry.numbers.isEmpty else { return false }
+        inquiry.completion = completion
+        inquiry.timer = Timer(loop: loop, afterNanoseconds: patienceNanoseconds) { [unowned inquiry] in inquiry.giveUp() }
+        return true
+    }
+
+    private init(_ runs: [Run]) { self.runs = runs }
+
+    private func answered(_ place: Int, _ isHeld: Bool) {
+        // What is told by the completion is told before the run can end.
+        defer { if isHeld { runs[place].stepEnded() } }
+        guard numbers.removeValue(forKey: place) != nil else { return }
+        // A run within a run is the one that began later.
+        if isHeld { holder = max(holder ?? place, place) }
+        if numbers.isEmpty { end() }
+    }
+
+    private func giveUp() {
+        for (place, number) in numbers { runs[place].questions.giveUp(number) }
+        numbers = [:]
+        end()
+    }
+
+    private func end() {
+        timer = nil
+        let completion = completion
+        self.completion = nil
+        completion?(holder.map { runs[$0] })
+    }
+}
