@@ -43,20 +43,21 @@ struct ClientMatrixTests {
 
     @Test(arguments: InstalledClients.programs) func rightPinsWorkAndWrongOnesDont(program: ClientProgram) async throws {
         guard try await isInstalled(program) else { return }
-        let wrong = try await run(program.call, "wrong.test")
+        // The shell is what is run here, and not the program.
+        let options = ProxyURL.mustBePlain(for: program.name) ? ["--plain-url"] : []
+        let wrong = try await run(program.call, "wrong.test", options: options)
         #expect(!wrong.succeeded, "\(wrong)")
-        let right = try await run(program.call, "right.test")
+        let right = try await run(program.call, "right.test", options: options)
         if right.succeeded {
-            #expect(!program.sendsToken || wrong.tells(of: "wrong.test:\(shared.originPort)"), "\(wrong)")
+            #expect(wrong.tells(of: "wrong.test:\(shared.originPort)"), "\(wrong)")
             return
         }
         let remedy = try #require(program.remedy, "it doesn't work, and nothing is known to help: \(right)")
         guard let call = remedy.call else { return }
-        let options = remedy.takesPlainURL ? ["--explain-refusals=off"] : []
         let helped = try await run(call, "right.test", options: options)
         #expect(helped.succeeded, "\(remedy.text): \(helped)")
         let refused = try await run(call, "wrong.test", options: options)
-        #expect(!refused.succeeded, "\(remedy.text): \(refused)")
+        #expect(!refused.succeeded && refused.tells(of: "wrong.test:\(shared.originPort)"), "\(remedy.text): \(refused)")
     }
 
     /// A browser has a store of its own.
@@ -74,6 +75,7 @@ struct ClientMatrixTests {
         #expect(right.succeeded, "\(right)")
         let wrong = try await run(program.call, "wrong.test", home: home)
         #expect(!wrong.succeeded && wrong.output.contains("ERR_TUNNEL_CONNECTION_FAILED"), "\(wrong)")
+        #expect(wrong.tells(of: "wrong.test:\(shared.originPort)"), "\(wrong)")
     }
 
     // MARK: docs/clients.md

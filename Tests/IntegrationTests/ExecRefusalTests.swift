@@ -38,7 +38,9 @@ struct ExecRefusalTests {
 
     /// Another run's refusals, and those of programs without a run, are not this one's.
     @Test func onlyTheRunsOwnAreTold() async throws {
-        let script = "curl -s -x \(shared.proxy.url) \(wrongURL); curl -sS -o /dev/null \(url)"
+        let token = String(repeating: "0", count: 64)
+        let proxy = "http://pinproxy-run:\(token)@127.0.0.1:\(shared.proxy.port)"
+        let script = "curl -s -x \(proxy) \(wrongURL); curl -sS -o /dev/null \(url)"
         let run = try await shared.bed.exec("sh", "-c", script)
         #expect(run.succeeded && run.errors.isEmpty, "\(run)")
     }

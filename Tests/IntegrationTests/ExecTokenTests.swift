@@ -180,8 +180,8 @@ struct ExecTokenTests {
             try await first.send(begin)
             #expect(try await first.response().status == 200)
             #expect(try await ask(begin).status == 409)
-            // Anything more that it says is its end.
-            try await first.send("x")
+            // Anything more that it says without being asked is its end.
+            try await first.send("x\n")
             let rest = String(decoding: try await first.receiveAll(), as: UTF8.self)
             #expect(rest.contains("\"summary\""), "\(rest)")
             try await eventually("the token to be free") { try await ask(begin).status == 200 }

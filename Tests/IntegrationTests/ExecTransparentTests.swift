@@ -265,6 +265,17 @@ struct ExecTransparentTests {
         #expect(try await ask(question.replacingOccurrences(of: "right.", with: "nowhere.")).description.contains("\"exists\":false"))
     }
 
+    /// The hosts that the proxy answers for itself are known to no name server.
+    @Test func theProxysOwnTestHosts() async throws {
+        let right = try await curl("https://PinProxy.test/")
+        #expect(right.output == "pinproxy answers for this host itself." && right.errors.isEmpty, "\(right)")
+        let wrong = try await curl("https://wrong.pinproxy.test/")
+        #expect(wrong.ending == .exited(35) && wrong.told.count == 1, "\(wrong)")
+        #expect(wrong.told.first?.hasPrefix("pinproxy: wrong.pinproxy.test: Certificate pinning failure") == true, "\(wrong)")
+        let other = try await curl("https://other.pinproxy.test/")
+        #expect(other.ending == .exited(6), "\(other)")
+    }
+
     // MARK: The proxy comes and goes
 
     @Test func aProxyThatGoesAndComesBack() async throws {

@@ -25,9 +25,11 @@ struct BoundedProcess {
         var succeeded: Bool { status == 0 }
     }
 
-    /// - Parameter limit: how long it may run.
+    /// - Parameters:
+    ///   - limit: how long it may run.
+    ///   - session: what the proxy tells and asks of it meanwhile is heard and answered.
     /// - Throws: ``Interrupted``, or that it can't be started.
-    func run(for limit: Duration) throws -> Ending {
+    func run(for limit: Duration, as session: ProxySession? = nil) throws -> Ending {
         var ends: [CInt] = [-1, -1]
         guard pipe(&ends) == 0 else { throw SystemError(code: errno, call: "pipe") }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
@@ -35,21 +37,23 @@ struct BoundedProcess {
         _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
         let process = Result { () throws(SystemError) in try start(writingTo: ends[1]) }
         close(ends[1])
-        return try follow(try process.get(), ends[0], until: ContinuousClock.now + limit)
+        return try follow(try process.get(), ends[0], session, until: ContinuousClock.now + limit)
     }
 
     private func follow(
-        _ process: pid_t, _ descriptor: CInt, until deadline: ContinuousClock.Instant
+        _ process: pid_t, _ descriptor: CInt, _ session: ProxySession?, until deadline: ContinuousClock.Instant
     ) throws -> Ending {
         var output: [UInt8] = []
+        var isWriting = true
         var status: CInt = 0
         var hasEnded = false
         var signal: CInt?
         while !hasEnded, signal == nil, ContinuousClock.now < deadline {
-            var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            poll(&wanted, 1, Self.stepMilliseconds)
             // An end of its output is no end of the program.
-            if !Self.read(descriptor, into: &output) { usleep(UInt32(Self.stepMilliseconds) * 1000) }
+            var wanted = [isWriting ? descriptor : -1, session?.descriptor ?? -1].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+            poll(&wanted, 2, Self.stepMilliseconds)
+            if wanted[1].revents != 0 { session?.receive { _ in } }
+            isWriting = isWriting && Self.read(descriptor, into: &output)
             hasEnded = waitpid(process, &status, WNOHANG) == process
             signal = interrupts.arrived()
         }

@@ -11,8 +11,6 @@ struct ClientProgram: Sendable {
     let version: String
     /// Asks for something by https; succeeds if the answer came.
     let call: String
-    /// It sends the name and the password in the proxy's URL, by which the requests of a run are known.
-    var sendsToken = true
     /// What helps where that fails under `pinproxy exec`; nil: nothing should have to.
     var remedy: Remedy?
 
@@ -21,8 +19,6 @@ struct ClientProgram: Sendable {
         let text: String
         /// The call with it; nil: it can't be tried without changing what is the user's.
         var call: String?
-        /// The proxy's URL has no name and password in it (`pinproxy exec --explain-refusals off`).
-        var takesPlainURL = false
     }
 
     /// What every call gets besides the variables of `pinproxy exec`: nothing is kept, asked or coloured.

@@ -13,8 +13,8 @@ struct ClientReport: Codable, Equatable {
 
     let client: String
     let version: String
-    /// Nil: it can't be told, as it sends no name and password to the proxy and no request came through.
-    let takesProxy: Bool?
+    let takesProxy: Bool
+    /// Nil: it can't be told, as no request came through.
     let trustsAuthority: Bool?
     /// The right pin's host was reached, and the wrong pin's wasn't.
     let works: Bool
@@ -39,12 +39,6 @@ struct ClientCall {
     let inside: Int
     /// The proxy told of a refusal.
     let isRefused: Bool
-
-    /// The name of the host was looked up.
-    var lookedUp: Bool {
-        let signs = ["Name or service not known", "not resolve", "ENOTFOUND", "getaddrinfo", "NAME_NOT_RESOLVED"]
-        return signs.contains(where: output.contains)
-    }
 
     var shown: ClientReport.Shown {
         if output.contains("pinning failure") { return .reason }
@@ -73,9 +67,8 @@ extension ClientReport {
         self.version = version
         works = right.succeeded && !wrong.succeeded
         let isSeen = right.succeeded || right.requests + wrong.requests > 0
-        // Nobody but the proxy knows the host: a program that looks it up goes round the proxy.
-        takesProxy = isSeen ? true : program.sendsToken || right.lookedUp ? false : nil
-        trustsAuthority = right.succeeded || right.inside > 0 ? true : takesProxy == true ? false : nil
+        takesProxy = isSeen
+        trustsAuthority = right.succeeded || right.inside > 0 ? true : isSeen ? false : nil
         shows = wrong.shown
         execTells = wrong.isRefused
         set = works ? nil : program.remedy?.text

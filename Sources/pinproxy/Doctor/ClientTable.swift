@@ -15,7 +15,7 @@ extension ClientProgram {
                 call: #"aria2c --max-tries=1 --ca-certificate="$SSL_CERT_FILE" -o fetched "$SITE/""#)),
         ClientProgram(
             name: "lftp", package: "lftp", version: "lftp --version",
-            call: #"lftp -c "set net:max-retries 1; cat $SITE/""#, sendsToken: false,
+            call: #"lftp -c "set net:max-retries 1; cat $SITE/""#,
             remedy: Remedy(
                 text: "`set ssl:ca-file /path/of/$SSL_CERT_FILE` in `~/.lftprc`, or `sudo pinproxy ca install`",
                 call: #"lftp -c "set ssl:ca-file $SSL_CERT_FILE; set net:max-retries 1; cat $SITE/""#)),
@@ -23,11 +23,10 @@ extension ClientProgram {
             name: "openssl", package: "openssl", version: "openssl version",
             call: #"openssl s_client -connect "$HOST:$PORT" -servername "$HOST" -verify_return_error </dev/null"#,
             remedy: Remedy(
-                text: "`s_client -proxy HOST:PORT`, with `-proxy_user` and `-proxy_pass`",
+                text: "`s_client -proxy HOST:PORT`",
                 call: """
-                    \(proxyParts)
-                    openssl s_client -proxy "$proxy" -proxy_user "${credentials%%:*}" -proxy_pass "pass:${credentials#*:}" \
-                    -connect "$HOST:$PORT" -servername "$HOST" -verify_return_error </dev/null
+                    \(proxyAddress)
+                    openssl s_client -proxy "$proxy" -connect "$HOST:$PORT" -servername "$HOST" -verify_return_error </dev/null
                     """)),
         ClientProgram(
             name: "apt", package: "apt", version: "apt-get --version",
@@ -37,8 +36,8 @@ extension ClientProgram {
             call: #"aws s3api list-objects --no-sign-request --region us-east-1 --bucket aws --endpoint-url "$SITE""#),
     ]
 
-    /// `$proxy` and `$credentials` are the parts of the proxy's URL.
-    private static let proxyParts = #"proxy=${HTTPS_PROXY#*://}; credentials=${proxy%@*}; proxy=${proxy#*@}"#
+    /// `$proxy` is the part of the proxy's URL that says where it is.
+    private static let proxyAddress = #"proxy=${HTTPS_PROXY#*://}; proxy=${proxy#*@}"#
 
     private static let sources = [
         ClientProgram(
@@ -54,11 +53,10 @@ extension ClientProgram {
             call: reaching(
                 "does not support the HTTP/DAV",
                 #"cp "$HOME/.subversion/servers" . 2>/dev/null; svn info --non-interactive --config-dir . "$SITE/svn""#),
-            sendsToken: false,
             remedy: Remedy(
                 text: "`http-proxy-host`, `http-proxy-port` and `ssl-authority-files` in `~/.subversion/servers`",
                 call: """
-                    \(proxyParts)
+                    \(proxyAddress)
                     \(reaching(
                         "does not support the HTTP/DAV",
                         """
@@ -234,7 +232,7 @@ extension ClientProgram {
                 }
                 END
                 java Fetch.java "$SITE/"
-                """, sendsToken: false),
+                """),
     ]
 
     private static func node(_ name: String, _ package: String) -> ClientProgram {
@@ -257,21 +255,17 @@ extension ClientProgram {
 
     private static let browsers = [
         ClientProgram(
-            name: "lynx", package: "lynx", version: "lynx -version", call: #"lynx -dump "$SITE/""#, sendsToken: false,
-            remedy: Remedy(
-                text: "`pinproxy exec --explain-refusals off`: it can't have a name and a password in the proxy's URL",
-                call: #"lynx -dump "$SITE/""#, takesPlainURL: true)),
+            name: "lynx", package: "lynx", version: "lynx -version", call: #"lynx -dump "$SITE/""#),
         ClientProgram(
             name: "w3m", package: "w3m", version: "w3m -version",
-            call: #"said=$(w3m -dump "$SITE/" 2>&1); echo "$said"; case $said in *"Can't load"*) exit 1 ;; esac"#,
-            sendsToken: false),
+            call: #"said=$(w3m -dump "$SITE/" 2>&1); echo "$said"; case $said in *"Can't load"*) exit 1 ;; esac"#),
         ClientProgram(
             name: "chromium", package: "chromium", version: "chromium --version",
             call: """
                 sandbox=; [ "$(id -u)" != 0 ] || sandbox=--no-sandbox
                 said=$(chromium --headless $sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$PWD/profile" \
                 --dump-dom "$SITE/" 2>&1); echo "$said"; case $said in *"answers for this host"*) ;; *) exit 1 ;; esac
-                """, sendsToken: false,
+                """,
             remedy: Remedy(text: "`pinproxy ca install --nss`")),
     ]
 }

@@ -42,33 +42,31 @@ struct Examination {
     }
 
     func report(on program: ClientProgram, version: String) throws -> ClientReport {
-        let (right, wrong) = try both(program.call, takesPlainURL: false)
+        let (right, wrong) = try both(program.call, of: program)
         var helped: Bool?
-        if !right.succeeded, let remedy = program.remedy, let call = remedy.call {
-            let (right, wrong) = try both(call, takesPlainURL: remedy.takesPlainURL)
+        if !right.succeeded, let call = program.remedy?.call {
+            let (right, wrong) = try both(call, of: program)
             helped = right.succeeded && !wrong.succeeded
         }
         return ClientReport(program, version: version, right: right, wrong: wrong, helped: helped)
     }
 
-    private func both(_ call: String, takesPlainURL: Bool) throws -> (right: ClientCall, wrong: ClientCall) {
-        (
-            try self.call(call, for: .right, takesPlainURL: takesPlainURL),
-            try self.call(call, for: .wrong, takesPlainURL: takesPlainURL)
-        )
+    private func both(_ call: String, of program: ClientProgram) throws -> (right: ClientCall, wrong: ClientCall) {
+        (try self.call(call, of: program, for: .right), try self.call(call, of: program, for: .wrong))
     }
 
-    private func call(_ script: String, for host: TestHost, takesPlainURL: Bool) throws -> ClientCall {
+    private func call(_ script: String, of program: ClientProgram, for host: TestHost) throws -> ClientCall {
         let given = ProxyURL.given(to: snapshot.proxy, inherited: ListenFile(in: snapshot.stateDirectory))
-        let session = ProxySession(
-            StateFiles(directory: snapshot.stateDirectory), given: given, needs: takesPlainURL ? [] : .refusals)
-        let variables = try options.clientEnvironment(snapshot, session: session).variables
+        let session = ProxySession(StateFiles(directory: snapshot.stateDirectory), given: given, needs: .refusals)
+        let variables = try options.clientEnvironment(
+            snapshot, session: session, isPlain: ProxyURL.mustBePlain(for: program.name)
+        ).variables
         var environment = own
         environment["SITE"] = "https://\(host.rawValue)"
         environment["HOST"] = host.rawValue
         environment["PORT"] = "443"
         for (name, value) in variables { environment[name] = value }
-        let ending = try self.script(script, environment, for: patience)
+        let ending = try self.script(script, environment, for: patience, as: session)
         session.finish { _ in }
         let account = session.account
         let late = ending.status == nil ? "it hadn't ended after \(patience)\n" : ""
@@ -78,8 +76,9 @@ struct Examination {
     }
 
     /// Runs it in a directory of its own.
+    /// - Parameter session: the run that it is.
     private func script(
-        _ text: String, _ variables: [String: String], for limit: Duration
+        _ text: String, _ variables: [String: String], for limit: Duration, as session: ProxySession? = nil
     ) throws -> BoundedProcess.Ending {
         let place = "\(directory)/call"
         guard mkdir(place, 0o700) == 0 else { throw CommandFailure("\(place): \(systemReason())") }
@@ -90,7 +89,7 @@ struct Examination {
             arguments: ["/bin/sh", "-ec", "cd \"$0\"; \(text)", place], environment: environment,
             interrupts: interrupts)
         do {
-            return try shell.run(for: limit)
+            return try shell.run(for: limit, as: session)
         } catch let error as SystemError {
             throw CommandFailure("/bin/sh can't be run: \(error)")
         }

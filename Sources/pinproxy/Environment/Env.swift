@@ -50,8 +50,12 @@ struct Env: ParsableCommand {
 }
 
 extension ConfigurationOptions {
-    /// - Parameter session: the run that the variables are for; nil: they are for any program.
-    func clientEnvironment(_ snapshot: Snapshot, session: ProxySession? = nil) throws -> ClientEnvironment {
+    /// - Parameters:
+    ///   - session: the run that the variables are for; nil: they are for any program.
+    ///   - isPlain: the proxy's URL holds no name and no password.
+    func clientEnvironment(
+        _ snapshot: Snapshot, session: ProxySession? = nil, isPlain: Bool = false
+    ) throws -> ClientEnvironment {
         let environment = ProcessInfo.processInfo.environment
         var directories = [StateFiles(directory: absolute(snapshot.stateDirectory))]
         // A service's directory is read-only for its users.
@@ -63,7 +67,7 @@ extension ConfigurationOptions {
         let inherited = ListenFile(in: snapshot.stateDirectory)
         var proxy = try ProxyURL(snapshot.proxy, inherited: inherited, running: session?.listen ?? [])
         // What is printed may be kept in a file, and holds no password.
-        if let session {
+        if let session, !isPlain {
             proxy.credentials =
                 session.token.map { "\(RunToken.user):\($0.text)" } ?? ProxyURL.given(to: snapshot.proxy, inherited: inherited)
         }

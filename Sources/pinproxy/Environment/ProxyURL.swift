@@ -52,6 +52,9 @@ struct ProxyURL: CustomStringConvertible {
             + (settings.listen.takesInherited ? inherited.read().compactMap { ListenAddress($0) } : [])
     }
 
+    /// Programs that take a URL with a name and a password in it for another one: lynx forgets the port.
+    static func mustBePlain(for command: String) -> Bool { command.split(separator: "/").last == "lynx" }
+
     /// What the variables of this process say to the proxy already: a name and a password.
     static func given(to settings: ProxySettings, inherited: ListenFile) -> String? {
         let known = known(settings, inherited)

@@ -1,5 +1,5 @@
 internal import EventLoop
-@preconcurrency internal import Glibc
+internal import Glibc
 internal import Isolation
 internal import Proxy
 

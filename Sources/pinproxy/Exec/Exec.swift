@@ -4,6 +4,7 @@ internal import EventLoop
 internal import FoundationEssentials
 internal import Glibc
 internal import Isolation
+internal import LocalPeers
 internal import Proxy
 
 struct Exec: ParsableCommand {
@@ -12,7 +13,8 @@ struct Exec: ParsableCommand {
         discussion: """
             What the proxy refuses for the command is printed on standard error when the command ends, since most \
             programs print no more than "502". So is it when nothing came through the proxy at all. To know the command's \
-            requests, the URL of the proxy that it gets has a name and a password of this one run.
+            requests, the URL of the proxy that it gets has a name and a password of this one run; where a program doesn't send \
+            them, the proxy asks whether the connection belongs to a process of the command.
 
             Signals, the terminal's keys (Ctrl-C, Ctrl-Z) and the exit code are passed on. If the command \
             isn't found the exit code is 127, if it can't be run 126, as with a shell.
@@ -42,9 +44,15 @@ struct Exec: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "When to say what the proxy refused: once the command has ended, as it happens, or not at all.",
-            discussion: "With off the proxy's URL is the plain one, for programs that can't have a name and a password in it.",
+            discussion: "With off the proxy's URL has no name and no password of the run in it.",
             valueName: "when"))
     var explainRefusals = Explanations.end
+
+    @Flag(
+        help: ArgumentHelp(
+            "Give it the proxy's URL without a name and a password, for programs that can't bear them.",
+            discussion: "What is refused is told all the same. For lynx this is done unasked."))
+    var plainURL = false
 
     @Flag(help: "Run it in a network of its own, in which only the proxy can be reached: nothing goes round it.")
     var isolated = false
@@ -84,11 +92,13 @@ struct Exec: ParsableCommand {
                 files, given: ProxyURL.given(to: snapshot.proxy, inherited: ListenFile(in: snapshot.stateDirectory)), needs: needs)
         }
         let (session, started) = start ? try starting(files) { session(for: needs) } : (session(for: needs), nil)
-        let environment = try options.clientEnvironment(snapshot, session: session)
+        let environment = try options.clientEnvironment(
+            snapshot, session: session, isPlain: plainURL || ProxyURL.mustBePlain(for: command[0]))
         if transparent { try session.requireNames() }
         session.warn(of: command[0], using: environment.proxy, asksForUsers: snapshot.proxy.users != nil)
         if reach == .everything { environment.warnIfBypassed() }
         for (name, value) in environment.variables { setenv(name, value, 1) }
+        if explainRefusals != .off { Lineage.adoptOrphans() }
         let (child, door) = try startCommand(for: session, environment.proxy, files)
         func told(_ refusal: RunRefusal) {
             if explainRefusals == .live { explain(refusal) }

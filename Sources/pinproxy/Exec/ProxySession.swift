@@ -1,6 +1,7 @@
 internal import EventLoop
 internal import FoundationEssentials
 internal import Glibc
+internal import LocalPeers
 internal import Proxy
 
 /// The run that `pinproxy exec` has begun with the running proxy, if there is one that takes it. A proxy that ends in between is
@@ -151,7 +152,15 @@ final class ProxySession {
             self.client = nil
             return
         }
+        answer(updates.compactMap(\.question), client)
         for update in updates { if let refusal = account.received(update) { told(refusal) } }
+    }
+
+    /// Says which of the connections without a token are this run's: those of this process and of all that descend from it.
+    private func answer(_ questions: [RunQuestion], _ client: RunClient) {
+        guard !questions.isEmpty else { return }
+        let own = needs.contains(.refusals) ? Lineage.sockets(among: Set(questions.map(\.socket))) : []
+        client.answer(questions.map { RunAnswer(number: $0.number, isHeld: own.contains($0.socket)) })
     }
 
     /// Hears what the door has refused.

@@ -38,8 +38,7 @@ struct RefusalWords {
                 "pinproxy: the proxy ended, or was cut off, during the run: there may have been more refusals; its log has them")
         } else if account.isKnown, account.requests == 0, account.refused.isEmpty {
             lines.append(
-                "pinproxy: \(command.printable) sent nothing through the proxy as this run: it made no request, or \(otherwise), "
-                    + "or takes no name and password from HTTPS_PROXY (Java, Chromium)")
+                "pinproxy: \(command.printable) sent nothing through the proxy as this run: it made no request, or \(otherwise)")
         }
         return lines
     }
