@@ -38,7 +38,8 @@ struct RefusalWords {
                 "pinproxy: the proxy ended, or was cut off, during the run: there may have been more refusals; its log has them")
         } else if account.isKnown, account.requests == 0, account.refused.isEmpty {
             lines.append(
-                "pinproxy: \(command.printable) sent nothing through the proxy as this run: it made no request, or \(otherwise)")
+                "pinproxy: \(command.printable) sent nothing through the proxy as this run: it made no request, or \(otherwise), "
+                    + "or asked as another user")
         }
         return lines
     }
