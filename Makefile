@@ -31,7 +31,7 @@ TO_TEST_CLIENTS := aria2 lftp git-lfs mercurial subversion composer python3-pip 
 	openjdk-17-jdk-headless lynx w3m
 TO_PACKAGE := dpkg-dev debhelper lintian python3
 TO_COUNT := valgrind nginx openssl python3
-TO_BENCH := nginx openssl haproxy squid-openssl wrk proxychains4 python3
+TO_BENCH := nginx openssl haproxy squid-openssl wrk nghttp2-client proxychains4 python3
 
 # The rooms call each other for every request: without this, generic code isn't specialised across
 # them, which costs 6 % more processor time a request (measured, keep-alive).

@@ -12,23 +12,30 @@ from peers import Bench, HAProxy, Nginx, Origin, Pinproxy, Shipped, Squid
 #: "shipped" is pinproxy with its access log.
 KINDS = {"shipped": Shipped, "pinproxy": Pinproxy, "nginx": Nginx, "haproxy": HAProxy, "squid": Squid}
 
+#: Each returns how much was done; or the processor time that counts, and how much was done in it.
 WORKS = {
     "keep-alive 1 KiB, 32 connections (µs/request)":
-        lambda o, b, s, g: load.keep_alive(b, s, g, 32, "1k", o.seconds) / 1e6,
+        lambda o, b, s, g: load.keep_alive(b, s, g, 32, "1k", o.seconds),
     "keep-alive 16 KiB, 32 connections (µs/request)":
-        lambda o, b, s, g: load.keep_alive(b, s, g, 32, "16k", o.seconds) / 1e6,
+        lambda o, b, s, g: load.keep_alive(b, s, g, 32, "16k", o.seconds),
     "keep-alive 1 KiB, 1 connection (µs/request)":
-        lambda o, b, s, g: load.keep_alive(b, s, g, 1, "1k", o.seconds) / 1e6,
+        lambda o, b, s, g: load.keep_alive(b, s, g, 1, "1k", o.seconds),
     "keep-alive 1 KiB, 256 connections (µs/request)":
-        lambda o, b, s, g: load.keep_alive(b, s, g, 256, "1k", o.seconds + 2) / 1e6,
+        lambda o, b, s, g: load.keep_alive(b, s, g, 256, "1k", o.seconds),
     "keep-alive 1 KiB, 1,000 connections (µs/request)":
-        lambda o, b, s, g: load.keep_alive(b, s, g, 1000, "1k", o.seconds + 6) / 1e6,
+        lambda o, b, s, g: load.keep_alive(b, s, g, 1000, "1k", o.seconds),
+    "keep-alive 1 KiB, 5,000 connections (µs/request)":
+        lambda o, b, s, g: load.keep_alive(b, s, g, 5000, "1k", o.seconds),
+    "new upstream connection for each request, resumed (µs/request)":
+        lambda o, b, s, g: load.keep_alive(b, s, g, 8, "once/1k", o.seconds),
+    "new upstream connection for each request, whole handshake (µs/request)":
+        lambda o, b, s, g: load.keep_alive(b, s, g, 8, "forgetful/1k", o.seconds),
     "new connection, one GET, warm leaf (µs/connection)":
-        lambda o, b, s, g: load.new_connections(b, s, g, o.connections) / 1e6,
+        lambda o, b, s, g: load.new_connections(b, s, g, o.connections),
     "new connection, resumed session (µs/connection)":
-        lambda o, b, s, g: load.new_connections(b, s, g, o.connections, resumes=True) / 1e6,
+        lambda o, b, s, g: load.new_connections(b, s, g, o.connections, resumes=True),
     "new connection, new name (µs/connection)":
-        lambda o, b, s, g: load.new_connections(b, s, g, o.connections // 4, new_names=True) / 1e6,
+        lambda o, b, s, g: load.new_connections(b, s, g, o.connections // 4, new_names=True),
     "bulk 100 MB down (s/GB)":
         lambda o, b, s, g: load.bulk(b, s, g, 3),
     "bulk 100 MB up (s/GB)":
@@ -53,10 +60,30 @@ def measure(options, bench, origin, servers):
                 if any(lack in work for lack in servers[name].lacks):
                     continue
                 before = servers[name].processor_seconds()
-                units = perform(options, bench, servers[name], origin)
-                figures[work][name].append((servers[name].processor_seconds() - before) / units)
+                done = perform(options, bench, servers[name], origin)
+                spent, units = done if isinstance(done, tuple) else (servers[name].processor_seconds() - before, done)
+                figures[work][name].append(spent / units * (1e6 if "µs" in work else 1))
         print(f"round {round_number + 1} of {options.rounds} done", flush=True)
     return figures
+
+
+def latencies(options, bench, origin, servers):
+    """What a proxy adds to the time of a request, at half of what nginx's worker can do at most on this machine."""
+    timed = {"origin": origin, **{name: servers[name] for name in ("shipped", "pinproxy", "nginx", "haproxy") if name in servers}}
+    busiest = servers.get("nginx") or next(iter(servers.values()))
+    spent, answered = load.keep_alive(bench, busiest, origin, 32, "1k", options.seconds)
+    rate = answered / options.seconds / 2
+    figures = {name: [] for name in timed}
+    names = list(timed)
+    for round_number in range(options.rounds):
+        for name in names[round_number % len(names):] + names[:round_number % len(names)]:
+            times = load.latency(bench, timed[name], origin, rate, options.seconds + 1)
+            figures[name].append((times[len(times) // 2], times[len(times) * 99 // 100]))
+    median = {name: [statistics.median(each[place] for each in rounds) for place in (0, 1)] for name, rounds in figures.items()}
+    print(f"\n{rate:.0f} requests a second over 32 connections, beyond what the origin takes without a proxy "
+          f"(p50 {median['origin'][0]:.0f} µs, p99 {median['origin'][1]:.0f}):")
+    for name in names[1:]:
+        print(f"  {name}: p50 +{median[name][0] - median['origin'][0]:.0f} µs, p99 +{median[name][1] - median['origin'][1]:.0f}")
 
 
 def table(figures, names):
@@ -104,6 +131,8 @@ def main():
             # First: what was allocated under load would serve them.
             idle = {name: load.idle(server, origin, options.idle) for name, server in servers.items()} if options.idle else {}
             figures = measure(options, bench, origin, servers)
+            if not options.only or options.only in "latency":
+                latencies(options, bench, origin, servers)
             memory = {name: server.resident_kib() for name, server in servers.items()}
         finally:
             for server in [*servers.values(), origin]:

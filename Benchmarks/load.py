@@ -3,35 +3,81 @@
 import itertools
 import multiprocessing
 import re
+import signal
 import socket
 import ssl
 import subprocess
+import time
 
 from peers import HOST, NEW_NAMES, TUNNELLED
 
 
-def keep_alive(bench, server, origin, connections, document, seconds):
-    """wrk; through CONNECT under proxychains4, where the server is a forward proxy."""
-    if server.way == "connect":
-        configuration = bench.write(
-            "proxychains.conf",
-            f"strict_chain\nproxy_dns\nquiet_mode\n[ProxyList]\nhttp 127.0.0.1 {server.port}\n")
-        prefix = ["proxychains4", "-q", "-f", str(configuration)]
-        url = f"https://{HOST}:{origin.port}/{document}"
+def forward(bench, server, origin, document):
+    """How a program that knows no proxy is led through CONNECT where the server is a forward proxy: a prefix, URL and Host."""
+    if server.way == "direct":
+        return [], f"https://127.0.0.1:{server.port}/{document}", HOST
+    configuration = bench.write(
+        "proxychains.conf",
+        f"strict_chain\nproxy_dns\nquiet_mode\n[ProxyList]\nhttp 127.0.0.1 {server.port}\n")
+    if document.startswith("forgetful/"):
+        host, document = f"{HOST}:{origin.forgetful}", document.partition("/")[2]
     else:
-        prefix, url = [], f"https://127.0.0.1:{server.port}/{document}"
-    output = subprocess.run(
-        [*prefix, "wrk", "-t", "1", "-c", str(connections), "-d", f"{seconds}s", "-H",
-         f"Host: {HOST}:{origin.port}" if server.way == "connect" else f"Host: {HOST}", url],
-        check=True, capture_output=True, text=True).stdout
-    answered = int(re.search(r"(\d+) requests in", output)[1])
+        host = f"{HOST}:{origin.port}"
+    return ["proxychains4", "-q", "-f", str(configuration)], f"https://{host}/{document}", host
+
+
+def keep_alive(bench, server, origin, connections, document, seconds):
+    """wrk; through CONNECT under proxychains4, where the server is a forward proxy. Returns the server's processor time and the
+    requests that were answered in it, once all connections have come and served: what they cost to begin isn't counted."""
+    prefix, url, host = forward(bench, server, origin, document)
+    command = [*prefix, "wrk", "-t", "1", "-c", str(connections), "-d", "600s", "--timeout", "60s", "-H", f"Host: {host}", url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as wrk:
+        try:
+            await_connections(server, connections, wrk)
+            served = origin.answered() + 2 * connections
+            while origin.answered() < served and wrk.poll() is None:
+                time.sleep(0.05)
+            before, begun = server.processor_seconds(), origin.answered()
+            time.sleep(seconds)
+            spent, answered = server.processor_seconds() - before, origin.answered() - begun - 1
+        finally:
+            wrk.send_signal(signal.SIGINT)
+        output = wrk.communicate(timeout=60)[0]
     # A connection that ends as wrk stops is an error to it; more than that is a fault of the set-up. What it calls a
     # time-out was answered late, as hundreds of connections on a busy machine are.
     errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+)", output)
     broken = sum(map(int, errors.groups())) if errors else 0
-    if "Non-2xx" in output or broken * 1000 > answered or answered == 0:
+    if "Non-2xx" in output or broken * 1000 > answered or answered <= 0:
         raise SystemExit(f"{type(server).__name__}, {document}:\n{output}")
-    return answered
+    return spent, answered
+
+
+def await_connections(server, count, client):
+    """Returns when so many clients are connected to the server."""
+    # remote address and state, as proc(5) has them: 127.0.0.1, ESTABLISHED
+    wanted = f" 0100007F:{server.port:04X} 01 "
+    while client.poll() is None:
+        with open("/proc/net/tcp") as sockets:
+            if sockets.read().count(wanted) >= count:
+                return
+        time.sleep(0.1)
+
+
+def latency(bench, server, origin, rate, seconds, connections=32):
+    """h2load over connections that stay, each with requests at fixed times, whatever became of those before: returns how long
+    each took, in microseconds, ascending. A request waits for the one before it on its connection, which at these rates is over."""
+    prefix, url, host = forward(bench, server, origin, "1k")
+    log = bench.path("latency.log")
+    log.unlink(missing_ok=True)
+    output = subprocess.run(
+        [*prefix, "h2load", "--h1", "-t", "1", "-c", str(connections), "-D", str(seconds), "--warm-up-time", "1",
+         "--rps", f"{rate / connections:.3f}", "--log-file", str(log), "-H", f"Host: {host}", url],
+        capture_output=True, text=True, check=True).stdout
+    rows = [line.split("\t") for line in log.read_text().splitlines()]
+    times = sorted(int(row[2]) for row in rows if row[1] == "200")
+    if len(times) < 0.9 * len(rows) or len(times) < 0.8 * rate * seconds:
+        raise SystemExit(f"{type(server).__name__}: {len(times)} of {rate * seconds:.0f} requests were answered:\n{output}")
+    return times
 
 
 def new_connections(bench, server, origin, count, resumes=False, new_names=False):

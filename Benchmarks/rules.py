@@ -69,9 +69,8 @@ def headers(plain, ruled, bench, origin, options):
     for number in range(options.rounds):
         turns = list(zip(rows, (plain, ruled)))
         for name, server in turns if number % 2 else reversed(turns):
-            before = server.processor_seconds()
-            requests = load.keep_alive(bench, server, origin, 32, "1k", options.seconds)
-            rows[name].append((server.processor_seconds() - before) / requests * 1e6)
+            spent, requests = load.keep_alive(bench, server, origin, 32, "1k", options.seconds)
+            rows[name].append(spent / requests * 1e6)
     for name, values in rows.items():
         print(f"{name}: {statistics.median(values):.1f} µs a request")
     difference = [b - a for a, b in zip(*rows.values())]

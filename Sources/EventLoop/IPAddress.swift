@@ -60,9 +60,36 @@ package struct IPAddress: Hashable, Sendable, CustomStringConvertible {
 
     /// 4 or 16 bytes in network order.
     package var bytes: [UInt8] {
-        let words = isIPv6 ? [high, low] : [low << 32]
-        return Array(words.flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> (56 - 8 * $0)) } }
-            .prefix(isIPv6 ? 16 : 4))
+        let count = isIPv6 ? 16 : 4
+        return Array(unsafeUninitializedCapacity: count) { bytes, initialized in
+            for place in 0..<count {
+                let word = place + 8 < count ? high : low
+                bytes.initializeElement(at: place, to: UInt8(truncatingIfNeeded: word >> UInt64(8 * ((count - 1 - place) % 8))))
+            }
+            initialized = count
+        }
+    }
+
+    /// 127.0.0.0/8 and ::1; not IPv4-mapped ones.
+    package var isLoopback: Bool { isIPv6 ? high == 0 && low == 1 : low >> 24 == 127 }
+
+    /// The IPv4 address that an IPv4-mapped IPv6 address stands for (RFC 4291 section 2.5.5.2); any other is itself.
+    package var unmapped: IPAddress {
+        isIPv6 && high == 0 && low >> 32 == 0xFFFF ? IPAddress(in_addr(s_addr: UInt32(truncatingIfNeeded: low).bigEndian)) : self
+    }
+
+    /// The address in the form of `struct in_addr` or `struct in6_addr`, in the first 4 or all of 16 bytes.
+    package var words: (UInt32, UInt32, UInt32, UInt32) {
+        func word(_ value: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: value).bigEndian }
+        return isIPv6 ? (word(high >> 32), word(high), word(low >> 32), word(low)) : (word(low), 0, 0, 0)
+    }
+
+    /// The reverse of ``words``.
+    package init(words: (UInt32, UInt32, UInt32, UInt32), isIPv6: Bool) {
+        func value(_ first: UInt32, _ second: UInt32) -> UInt64 { UInt64(UInt32(bigEndian: first)) << 32 | UInt64(UInt32(bigEndian: second)) }
+        high = isIPv6 ? value(words.0, words.1) : 0
+        low = isIPv6 ? value(words.2, words.3) : UInt64(UInt32(bigEndian: words.0))
+        self.isIPv6 = isIPv6
     }
 
     var v4: in_addr {

@@ -195,6 +195,7 @@ extension Authority {
     /// Whether a name of SNI is this authority's host. An address is not one by RFC 6066 section 3, and real clients
     /// send it all the same, without brackets.
     package func isNamed(_ name: String) -> Bool {
+        if name == host, !isIPv6 { return true }
         // A server looks the name up as it is: with a port it may well show another host's certificate.
         let text = isIPv6 ? (name.hasSuffix("]") ? name : "[\(name)]") : name
         guard isIPv6 || !name.contains(":"), case .success(let other) = Self.parse(text, defaultPort: port) else {

@@ -24,7 +24,13 @@ package final class SocketTable {
 
     deinit { mnl_socket_close(socket) }
 
-    /// Whose the other end is of an accepted TCP connection over loopback.
+    /// Whether connections that `listener` accepts can be known. A socket that a supervisor hands over may belong to another network,
+    /// whose loopback is not ours; what it accepts belongs where it does.
+    package func knowsConnections(to listener: CInt) -> Bool {
+        Self.namespace(of: listener) == Self.namespace(of: mnl_socket_get_fd(socket))
+    }
+
+    /// Whose the other end is of an accepted TCP connection over loopback, of a listener that ``knowsConnections(to:)`` is true of.
     ///
     /// The answer is right even if the client ends at once and another takes its port: as long as our own socket is connected,
     /// nobody else can have the four numbers that it is found by, and that is looked at after the answer has come. A socket that
@@ -32,9 +38,8 @@ package final class SocketTable {
     /// - Parameter accepted: the proxy's end.
     /// - Returns: nil: it isn't known, or not of this machine.
     package func peer(of accepted: CInt, from client: SocketAddress) -> LocalSocket? {
-        guard let own = Socket.localAddress(accepted)?.unmapped, isOfThisNamespace(accepted) else { return nil }
         let client = client.unmapped
-        guard client.ip.isLoopback, client.ip.isIPv6 == own.ip.isIPv6 else { return nil }
+        guard client.ip.isLoopback, let own = Socket.localAddress(accepted)?.unmapped, client.ip.isIPv6 == own.ip.isIPv6 else { return nil }
         guard let found = owner(of: client, connectedTo: own), Self.isConnected(accepted) else { return nil }
         return found
     }
@@ -43,11 +48,6 @@ package final class SocketTable {
     package func peer(ofUnix accepted: CInt) -> LocalSocket? {
         guard let peer = UnixSocket.peer(of: accepted), UserNamespace.knows(peer.user) else { return nil }
         return LocalSocket(user: peer.user, inode: inode(atOtherEndOf: accepted))
-    }
-
-    /// A socket that a supervisor hands over may belong to another network, whose loopback is not ours.
-    private func isOfThisNamespace(_ descriptor: CInt) -> Bool {
-        Self.namespace(of: descriptor) == Self.namespace(of: mnl_socket_get_fd(socket))
     }
 
     /// SO_NETNS_COOKIE; nil before Linux 5.14.
@@ -75,15 +75,15 @@ package final class SocketTable {
         request.idiag_states = .max
         request.id.idiag_sport = client.port.bigEndian
         request.id.idiag_dport = server.port.bigEndian
-        withUnsafeMutableBytes(of: &request.id.idiag_src) { $0.copyBytes(from: client.ip.bytes) }
-        withUnsafeMutableBytes(of: &request.id.idiag_dst) { $0.copyBytes(from: server.ip.bytes) }
+        request.id.idiag_src = client.ip.words
+        request.id.idiag_dst = server.ip.words
         // INET_DIAG_NOCOOKIE
         request.id.idiag_cookie = (.max, .max)
         return ask(request) { answer in
             guard let found = answer.load(inet_diag_msg.self) else { return nil }
             // Where there is no such connection the kernel tells of the socket that listens there.
-            guard found.id.address(\.idiag_src, found.id.idiag_sport, found.idiag_family) == client,
-                found.id.address(\.idiag_dst, found.id.idiag_dport, found.idiag_family) == server
+            guard SocketAddress(found.id.idiag_src, found.id.idiag_sport, found.idiag_family) == client,
+                SocketAddress(found.id.idiag_dst, found.id.idiag_dport, found.idiag_family) == server
             else { return nil }
             // Of a closed socket the kernel says that it is root's.
             guard found.idiag_inode != 0, UserNamespace.knows(found.idiag_uid) else { return nil }
@@ -168,26 +168,12 @@ package final class SocketTable {
     }
 }
 
-extension inet_diag_sockid {
-    fileprivate func address(
-        _ words: KeyPath<inet_diag_sockid, (UInt32, UInt32, UInt32, UInt32)>, _ port: UInt16, _ family: UInt8
-    ) -> SocketAddress? {
-        let bytes = withUnsafeBytes(of: self[keyPath: words]) { Array($0.prefix(CInt(family) == AF_INET6 ? 16 : 4)) }
-        return IPAddress(bytes: bytes).map { SocketAddress(ip: $0, port: UInt16(bigEndian: port)).unmapped }
-    }
-}
-
 extension SocketAddress {
-    /// An IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) is the IPv4 address.
-    fileprivate var unmapped: SocketAddress {
-        let bytes = ip.bytes
-        guard bytes.count == 16, bytes[..<10].allSatisfy({ $0 == 0 }), bytes[10] == 0xFF, bytes[11] == 0xFF else { return self }
-        return IPAddress(bytes: Array(bytes[12...])).map { SocketAddress(ip: $0, port: port) } ?? self
+    /// As a message of the kernel has it, an IPv4-mapped address as the IPv4 address that it is.
+    fileprivate init(_ words: (UInt32, UInt32, UInt32, UInt32), _ port: UInt16, _ family: UInt8) {
+        let ip = IPAddress(words: words, isIPv6: CInt(family) == AF_INET6)
+        self.init(ip: ip.unmapped, port: UInt16(bigEndian: port))
     }
-}
 
-extension IPAddress {
-    fileprivate var isLoopback: Bool {
-        isIPv6 ? bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1 : octets?.0 == 127
-    }
+    fileprivate var unmapped: SocketAddress { SocketAddress(ip: ip.unmapped, port: port) }
 }

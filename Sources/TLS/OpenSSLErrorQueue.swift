@@ -2,8 +2,11 @@ import COpenSSL
 
 /// The calling thread's queue of OpenSSL errors.
 enum OpenSSLErrorQueue {
-    /// Empties the queue, so that what an operation leaves there is its own.
-    static func clear() { ERR_clear_error() }
+    /// Empties the queue, so that what an operation leaves there is its own. Mostly it is empty, and to see that costs a sixth of
+    /// going through its sixteen places.
+    static func clear() {
+        if ERR_peek_error() != 0 { ERR_clear_error() }
+    }
 
     /// Takes the oldest error, the cause of those that follow it, and empties the queue. 0: none.
     static func take() -> UInt {

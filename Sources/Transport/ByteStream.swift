@@ -71,7 +71,8 @@ package final class ByteStream: SocketHandler, ByteSink {
     private let loop: EventLoop
     private var source: SocketSource?
     @exclusivity(unchecked) private var layer = Layer.plain
-    private var tls: TLSConnection?
+    // Nothing that OpenSSL calls within an operation of its connection reaches this stream.
+    @exclusivity(unchecked) private var tls: TLSConnection?
     private let raw: CInt
 
     /// Whether the owner wants to hear of bytes. Back-pressure is to set it to false.

@@ -8,9 +8,10 @@ package final class SlabPool {
     /// How many free slabs are kept; those beyond go back to the allocator.
     private static let keptFree = 64
 
-    private var free: [UnsafeMutableRawPointer] = []
+    // Changed here alone, by code that calls nobody.
+    @exclusivity(unchecked) private var free: [UnsafeMutableRawPointer] = []
     /// Slabs that exist, handed out or free.
-    private var made = 0
+    @exclusivity(unchecked) private var made = 0
     /// Slabs handed out and not yet given back.
     package var inUse: Int { made - free.count }
 

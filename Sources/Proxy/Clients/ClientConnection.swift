@@ -57,6 +57,8 @@ final class ClientConnection {
     var isPeerAsked = false
     /// Whether the runs of its user were asked if it is theirs.
     var runInquiry = RunInquiryState.notBegun
+    /// The same, for the log or the list of tasks.
+    var isPeerLookedFor = false
     /// Its run waits to hear how the TLS handshake goes.
     private var isAwaited = false
     /// An upstream connection for the next request: made for CONNECT, or bound to this client.
@@ -90,7 +92,7 @@ final class ClientConnection {
     func start() {
         server.exchange.record.client = source
         server.exchange.record.traits = peer.traits
-        askPeer()
+        if worker.snapshot.log.access { askPeer() }
         server.serve()
     }
 

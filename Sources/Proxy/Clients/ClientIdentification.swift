@@ -3,7 +3,8 @@ import HTTPWire
 import Session
 
 /// Who is at the other end of a client's connection. Its user is known from the beginning. The processes are looked for when the
-/// connection begins, for the log; and for a decision, which waits for them, if the entry of the host asks for them (`clients`).
+/// connection begins, if there is a log of its requests, or somebody looks at its tasks; and for a decision, which waits for them, if
+/// the entry of the host asks for them (`clients`).
 extension ClientConnection {
     /// As far as it is known.
     var peer: ClientPeer { identity.peer }
@@ -16,9 +17,10 @@ extension ClientConnection {
         return snapshot.entry(for: authority.host, port: authority.port)?.clients?.asksForProcesses == true
     }
 
-    /// Asks for the log: nobody waits.
+    /// Asks for those who only want to know: nobody waits.
     func askPeer() {
-        guard peer.needsProcesses else { return }
+        guard !isPeerLookedFor, peer.needsProcesses else { return }
+        isPeerLookedFor = true
         worker.shared.peers.ask(peer, isComplete: false, on: worker.loop) { [weak self] peer in self?.found(peer) }
     }
 

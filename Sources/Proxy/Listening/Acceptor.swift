@@ -37,6 +37,7 @@ final class Acceptor {
     /// To be resumed once it is started.
     private func add(_ sockets: [ListeningSocket]) {
         for socket in sockets {
+            let isKnown = desk.knowsConnections(to: socket.raw)
             let listener = Listener(loop: loop, socket: socket) { [unowned self] in
                 hasRoom
             } mustWait: { [unowned self] in
@@ -46,7 +47,7 @@ final class Acceptor {
                     limit.letIn()
                     descriptors.letIn()
                 }
-                handOut(descriptor, from: source, at: socket.wanted)
+                handOut(descriptor, from: source, at: socket.wanted, isKnown: isKnown)
             } failed: { [unowned self] error in
                 descriptors.strike(.error, Self.fields(of: error))
             }
@@ -98,20 +99,20 @@ final class Acceptor {
 
     private var clientCount: Int { workers.reduce(0) { $0 + $1.load.count } }
 
-    private func arrival(of socket: CInt, from source: Endpoint, at place: Endpoint) -> Arrival {
-        guard let senders = senders[place] else { return desk.arrival(of: socket, from: source) }
+    private func arrival(of socket: CInt, from source: Endpoint, at place: Endpoint, isKnown: Bool) -> Arrival {
+        guard let senders = senders[place] else { return desk.arrival(of: socket, from: source, isKnown: isKnown) }
         // The process that connects is the load balancer, whoever it speaks for.
         let isTrusted = source.address.map { sender in senders.contains { $0.contains(sender.ip.bytes) } } ?? false
         let peer = ClientPeer(nil, why: "it comes by way of a load balancer")
         return Arrival(from: source, peer: peer, header: isTrusted ? .awaited : .untrusted)
     }
 
-    private func handOut(_ socket: consuming Descriptor, from source: Endpoint, at place: Endpoint) {
+    private func handOut(_ socket: consuming Descriptor, from source: Endpoint, at place: Endpoint, isKnown: Bool) {
         let number = choice.pick(of: workers.count) { number in
             let load = workers[number].load
             return (load.waitingCount, load.count)
         }
-        let arrival = arrival(of: socket.raw, from: source, at: place)
+        let arrival = arrival(of: socket.raw, from: source, at: place, isKnown: isKnown)
         workers[number].handOver(socket, arrival)
     }
 

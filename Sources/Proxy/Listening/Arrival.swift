@@ -46,7 +46,11 @@ struct ArrivalDesk {
 
     init() { sockets = try? SocketTable() }
 
-    func arrival(of socket: CInt, from source: Endpoint) -> Arrival {
+    /// Whether those who come to that listener can be known.
+    func knowsConnections(to listener: CInt) -> Bool { sockets?.knowsConnections(to: listener) ?? false }
+
+    /// - Parameter isKnown: ``knowsConnections(to:)`` of the listener that has accepted the socket.
+    func arrival(of socket: CInt, from source: Endpoint, isKnown: Bool) -> Arrival {
         guard let sockets else {
             return Arrival(from: source, peer: ClientPeer(nil, why: "the kernel can't be asked about its sockets (sock_diag)"))
         }
@@ -57,7 +61,7 @@ struct ArrivalDesk {
             found = sockets.peer(ofUnix: socket)
             why = "the kernel doesn't say who connected"
         case .network(let address):
-            found = sockets.peer(of: socket, from: address)
+            found = isKnown ? sockets.peer(of: socket, from: address) : nil
             why = "its connection doesn't come over loopback, or it has closed it"
         }
         return Arrival(from: source, peer: ClientPeer(found, why: why))

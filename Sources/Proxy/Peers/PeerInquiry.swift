@@ -7,13 +7,14 @@ import Synchronization
 /// Finds the processes at the other end of local connections, and the names of their users, on a thread of its own: a worker
 /// waits neither for `/proc` nor for a directory service.
 ///
-/// To look through all processes takes milliseconds. So all who ask meanwhile are answered together by the next look; and where
-/// only the log wants to know, processes that were found before are looked at first, and all of them at most once in
-/// ``restNanoseconds``.
+/// To look through all processes takes milliseconds, through those that were found before a tenth of one; with hundreds of new
+/// connections a second each would cost more than its connection. So all who ask meanwhile are answered together by the next look,
+/// and where only the log wants to know, that one comes when as much as ``thrift`` times the last one has passed: the first of a
+/// burst are looked for at once, and the looks never take more than a fiftieth of one processor.
 final class PeerInquiry: Sendable {
     /// Questions that may wait; for more it isn't known who it is.
     static let capacity = 4096
-    private static let restNanoseconds: UInt64 = 250_000_000
+    private static let thrift: UInt64 = 50
     private static let mostRemembered = 64
     private static let mostNames = 1024
     /// How long the name of a user is believed.
@@ -29,7 +30,7 @@ final class PeerInquiry: Sendable {
         var waiting: [Question] = []
         /// They will be looked at.
         var isScheduled = false
-        /// They will be, but for those with something to decide first, when ``urgent`` or the time says so.
+        /// They will be when ``urgent`` or the time says so.
         var isResting = false
         var names: [UInt32: KnownName] = [:]
     }
@@ -44,7 +45,8 @@ final class PeerInquiry: Sendable {
     private struct Memory {
         /// Processes that held a connection, the last as the last.
         var holders: [Int32] = []
-        var looked: UInt64?
+        /// When the last look that only the log wanted is paid for.
+        var rested: UInt64 = 0
     }
 
     private let sight: Sight
@@ -103,37 +105,34 @@ final class PeerInquiry: Sendable {
     // MARK: On the queue
 
     private func work() {
+        let rest = timeToRest
+        let mustRest = state.withLock { state in
+            state.isResting = rest > 0 && !state.waiting.contains(where: \.isComplete)
+            return state.isResting
+        }
+        if mustRest {
+            // Not by a timer of Dispatch's: that takes three descriptors for good, and ends the process where there are none.
+            _ = urgent.wait(timeout: .now() + .nanoseconds(Int(rest)))
+        }
         let questions = state.withLock { state in
             state.isScheduled = false
+            state.isResting = false
             defer { state.waiting = [] }
             return state.waiting
         }
-        guard !questions.isEmpty else { return }
-        let wanted = Set(questions.lazy.filter { self.reasonNotToLook(for: $0.socket) == nil }.compactMap(\.socket.inode))
-        if questions.contains(where: \.isComplete) { return answer(questions, lookThrough(for: wanted), isComplete: true) }
-        let found = ProcessTable.holders(of: wanted, among: memory.withLock { $0.holders })
-        guard found.count < wanted.count else { return answer(questions, found, isComplete: false) }
-        let rest = timeToRest
-        guard rest > 0 else { return answer(questions, lookThrough(for: wanted), isComplete: true) }
-        let isKnown = { (question: Question) in question.socket.inode.map { !wanted.contains($0) || found[$0] != nil } ?? true }
-        answer(questions.filter(isKnown), found, isComplete: false)
-        let isUrgent = state.withLock { state in
-            state.isResting = !state.waiting.contains(where: \.isComplete)
-            state.waiting += questions.filter { !isKnown($0) }
-            state.isScheduled = true
-            return !state.isResting
-        }
-        // Not by a timer of Dispatch's: that takes three descriptors for good, and ends the process where there are none.
-        if !isUrgent { _ = urgent.wait(timeout: .now() + .nanoseconds(Int(rest))) }
-        queue.async { [self] in
-            state.withLock { $0.isResting = false }
-            work()
-        }
+        if !questions.isEmpty { look(for: questions) }
     }
 
-    private func lookThrough(for wanted: Set<UInt64>) -> [UInt64: [LocalProcess]] {
-        defer { memory.withLock { $0.looked = Self.uptime } }
-        return wanted.isEmpty ? [:] : ProcessTable.holders(of: wanted)
+    private func look(for questions: [Question]) {
+        let wanted = Set(questions.lazy.filter { self.reasonNotToLook(for: $0.socket) == nil }.compactMap(\.socket.inode))
+        let began = Self.spent
+        if questions.contains(where: \.isComplete) { return answer(questions, ProcessTable.holders(of: wanted), isComplete: true) }
+        var found = ProcessTable.holders(of: wanted, among: memory.withLock { $0.holders })
+        let isComplete = found.count < wanted.count
+        if isComplete { found = ProcessTable.holders(of: wanted) }
+        let rested = Self.uptime + (Self.spent - began) * Self.thrift
+        memory.withLock { $0.rested = rested }
+        answer(questions, found, isComplete: isComplete)
     }
 
     private func answer(_ questions: [Question], _ found: [UInt64: [LocalProcess]], isComplete: Bool) {
@@ -152,14 +151,20 @@ final class PeerInquiry: Sendable {
         }
     }
 
-    /// Until all processes may be looked at again for those who only want to know.
+    /// Until those who only want to know may have processes looked at again.
     private var timeToRest: UInt64 {
-        guard let looked = memory.withLock({ $0.looked }) else { return 0 }
-        let passed = Self.uptime - looked
-        return passed < Self.restNanoseconds ? Self.restNanoseconds - passed : 0
+        let (rested, now) = (memory.withLock { $0.rested }, Self.uptime)
+        return rested > now ? rested - now : 0
     }
 
     private static var uptime: UInt64 { DispatchTime.now().uptimeNanoseconds }
+
+    /// Nanoseconds of processor time that this thread has used.
+    private static var spent: UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
 
     private func remember(_ ids: [Int32]) {
         memory.withLock { memory in

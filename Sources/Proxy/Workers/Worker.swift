@@ -136,7 +136,10 @@ final class Worker {
     /// Decides by `fresh` from the next exchange on; connections and TLS sessions that it would not have made are given up.
     func replace(with fresh: ActiveConfiguration) {
         context.replace(with: fresh)
-        for client in clients.values { client.dropRetired() }
+        for client in clients.values {
+            client.dropRetired()
+            if fresh.snapshot.log.access { client.askPeer() }
+        }
         reviewRelays(Array(clients.values)[...])
     }
 

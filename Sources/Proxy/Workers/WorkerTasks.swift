@@ -8,7 +8,14 @@ enum TaskOrder: String, Sendable {
 /// The tasks of a worker's clients. They are found by looking through the clients: a request costs nothing for it.
 extension Worker {
     /// Those under way.
-    var tasks: [TaskSummary] { everyClient.compactMap(\.task) }
+    var tasks: [TaskSummary] {
+        everyClient.compactMap { client in
+            guard let task = client.task else { return nil }
+            // Without a log nobody has asked: whoever looks once more finds the answer.
+            client.askPeer()
+            return task
+        }
+    }
 
     /// The task of that number, if it is under way.
     func task(_ number: UInt64) -> TaskSummary? { client(withTask: number)?.task }

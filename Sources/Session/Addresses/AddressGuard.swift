@@ -74,7 +74,8 @@ package enum ClientPlace: Sendable, Hashable {
     /// - Parameter peer: where its connection comes from. Only loopback itself counts, not an address that stands for it:
     ///   anybody may have one of those.
     package init(of peer: IPAddress) {
-        self = AddressClass.classes(ofReading: peer.canonical).contains(.loopback) ? .thisMachine : .elsewhere
+        let isLoopback = peer.isLoopback || AddressClass.classes(ofReading: peer.canonical).contains(.loopback)
+        self = isLoopback ? .thisMachine : .elsewhere
     }
 }
 

@@ -77,8 +77,8 @@ package final class UpstreamPool {
     /// Idle connections kept in all.
     private let capacity: Int
     /// All that are idle, in the order in which they came to rest, linked through themselves.
-    private var longestIdle: UpstreamConnection?
-    private var latestIdle: UpstreamConnection?
+    @exclusivity(unchecked) private var longestIdle: UpstreamConnection?
+    @exclusivity(unchecked) private var latestIdle: UpstreamConnection?
 
     /// An origin takes itself out when it goes. Not weak: that would slow down every use of the origin.
     private struct Known {
@@ -86,9 +86,10 @@ package final class UpstreamPool {
     }
 
     private var origins: [OriginKey: Known] = [:]
-    private(set) package var idleCount = 0
-    fileprivate private(set) var network: UInt64 = 0
-    private var isClosed = false
+    // Stored whole, or changed by code that calls nobody.
+    @exclusivity(unchecked) private(set) package var idleCount = 0
+    @exclusivity(unchecked) fileprivate private(set) var network: UInt64 = 0
+    @exclusivity(unchecked) private var isClosed = false
 
     package init(capacity: Int = UpstreamPool.largestCapacity) {
         self.capacity = max(capacity, 1)

@@ -15,31 +15,45 @@ package final class UpstreamSessionCache: Sendable {
         package let validUntil: Int64
     }
 
-    /// Sessions kept of one origin: TLS 1.3 tickets are for one use each (RFC 8446 appendix C.4).
-    private static let perOrigin = 4
-    private static let maximumOrigins = 4096
+    /// Sessions kept of one origin: TLS 1.3 tickets are for one use each (RFC 8446 appendix C.4), and a resumed connection mostly
+    /// brings one. With fewer than there are connections at one time the others would do whole handshakes.
+    private static let perOrigin = 64
+    /// Of all origins, some 3 KiB each. To make room, one origin's go.
+    private static let maximum = 16_384
 
-    private let sessions = Mutex<[OriginKey: [Entry]]>([:])
+    private struct Sessions {
+        var kept: [OriginKey: [Entry]] = [:]
+        var count = 0
+
+        mutating func forget(_ key: OriginKey) -> Int {
+            let gone = kept.removeValue(forKey: key)?.count ?? 0
+            count -= gone
+            return gone
+        }
+    }
+
+    private let sessions = Mutex(Sessions())
 
     package init() {}
 
     package func store(_ entry: Entry, for key: OriginKey) {
         sessions.withLock { sessions in
-            if sessions[key] == nil, sessions.count >= Self.maximumOrigins, let victim = sessions.first?.key {
-                sessions[victim] = nil
+            if sessions.count >= Self.maximum, let victim = sessions.kept.first?.key { _ = sessions.forget(victim) }
+            if sessions.kept[key, default: []].count >= Self.perOrigin {
+                sessions.kept[key]?.removeFirst()
+                sessions.count -= 1
             }
-            var kept = sessions[key, default: []]
-            if kept.count >= Self.perOrigin { kept.removeFirst() }
-            kept.append(entry)
-            sessions[key] = kept
+            sessions.kept[key, default: []].append(entry)
+            sessions.count += 1
         }
     }
 
     /// Takes the newest session out.
     package func take(for key: OriginKey, at unixTime: Int64) -> Entry? {
         sessions.withLock { sessions in
-            guard let entry = sessions[key]?.popLast() else { return nil }
-            if sessions[key]?.isEmpty == true { sessions[key] = nil }
+            guard let entry = sessions.kept[key]?.popLast() else { return nil }
+            sessions.count -= 1
+            if sessions.kept[key]?.isEmpty == true { sessions.kept[key] = nil }
             return entry.validUntil > unixTime ? entry : nil
         }
     }
@@ -50,9 +64,7 @@ package final class UpstreamSessionCache: Sendable {
     @discardableResult
     package func retire(where isRetired: (OriginKey) -> Bool) -> Int {
         // Asked outside of the lock, which every handshake takes.
-        let retired = sessions.withLock { Array($0.keys) }.filter(isRetired)
-        return sessions.withLock { sessions in
-            retired.reduce(0) { $0 + (sessions.removeValue(forKey: $1)?.count ?? 0) }
-        }
+        let retired = sessions.withLock { Array($0.kept.keys) }.filter(isRetired)
+        return sessions.withLock { sessions in retired.reduce(0) { $0 + sessions.forget($1) } }
     }
 }
