@@ -22,6 +22,20 @@ import Testing
         #expect(cache.statistics == .init(entries: 2, issued: 2, evicted: 0))
     }
 
+    /// What is shown to many is parsed once, so that it isn't encoded for each: to the byte the same.
+    @Test func aLeafInUseStaysTheSame() throws {
+        let cache = LeafCache(authority: authority, lifetime: 30 * Self.day)
+        let first = try cache.identity(for: .dns("a.test"), now: Self.now)
+        var last = first
+        for _ in 0..<100 { last = try cache.identity(for: .dns("a.test"), now: Self.now) }
+        #expect(last.leaf !== first.leaf)
+        #expect(last.leaf.der == first.leaf.der)
+        #expect(last.chain.map(\.der) == first.chain.map(\.der))
+        #expect(last.key.matches(last.leaf))
+        #expect(try cache.identity(for: .dns("a.test"), now: Self.now).leaf === last.leaf)
+        #expect(cache.statistics.issued == 1)
+    }
+
     @Test func atHalfOfItsLifeALeafIsReplaced() throws {
         let cache = LeafCache(authority: authority, lifetime: 30 * Self.day)
         let first = try cache.identity(for: .dns("a.test"), now: Self.now).leaf

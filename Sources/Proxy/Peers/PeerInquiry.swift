@@ -10,11 +10,11 @@ import Synchronization
 /// To look through all processes takes milliseconds, through those that were found before a tenth of one; with hundreds of new
 /// connections a second each would cost more than its connection. So all who ask meanwhile are answered together by the next look,
 /// and where only the log wants to know, that one comes when as much as ``thrift`` times the last one has passed: the first of a
-/// burst are looked for at once, and the looks never take more than a fiftieth of one processor.
+/// burst are looked for at once, and the looks never take more than a hundredth of one processor.
 final class PeerInquiry: Sendable {
     /// Questions that may wait; for more it isn't known who it is.
     static let capacity = 4096
-    private static let thrift: UInt64 = 50
+    private static let thrift: UInt64 = 100
     private static let mostRemembered = 64
     private static let mostNames = 1024
     /// How long the name of a user is believed.
@@ -55,8 +55,15 @@ final class PeerInquiry: Sendable {
     private let queue = DispatchQueue(label: "pinproxy.peers")
     private let urgent = DispatchSemaphore(value: 0)
 
+    /// Finds the processes that hold sockets, among some of them or everywhere.
+    typealias Look = @Sendable (_ inodes: Set<UInt64>, _ candidates: [Int32]?) -> [UInt64: [LocalProcess]]
+    private let look: Look
+
     /// - Parameter sight: which processes this one may look into.
-    init(sight: Sight = .current) { self.sight = sight }
+    init(sight: Sight = .current, look: @escaping Look = { ProcessTable.holders(of: $0, among: $1) }) {
+        self.sight = sight
+        self.look = look
+    }
 
     /// Calls `answer` once, on the loop's thread: before this returns where there is nothing to look for, else later; never if
     /// the loop ends before. It should hold its objects weakly, since it may be released on another thread.
@@ -120,19 +127,23 @@ final class PeerInquiry: Sendable {
             defer { state.waiting = [] }
             return state.waiting
         }
-        if !questions.isEmpty { look(for: questions) }
+        if !questions.isEmpty { answer(questions) }
     }
 
-    private func look(for questions: [Question]) {
+    private func answer(_ questions: [Question]) {
         let wanted = Set(questions.lazy.filter { self.reasonNotToLook(for: $0.socket) == nil }.compactMap(\.socket.inode))
         let began = Self.spent
-        if questions.contains(where: \.isComplete) { return answer(questions, ProcessTable.holders(of: wanted), isComplete: true) }
-        var found = ProcessTable.holders(of: wanted, among: memory.withLock { $0.holders })
+        if questions.contains(where: \.isComplete) { return answer(questions, lookThrough(for: wanted), isComplete: true) }
+        var found = look(wanted, memory.withLock { $0.holders })
         let isComplete = found.count < wanted.count
-        if isComplete { found = ProcessTable.holders(of: wanted) }
+        if isComplete { found = lookThrough(for: wanted) }
         let rested = Self.uptime + (Self.spent - began) * Self.thrift
         memory.withLock { $0.rested = rested }
         answer(questions, found, isComplete: isComplete)
+    }
+
+    private func lookThrough(for wanted: Set<UInt64>) -> [UInt64: [LocalProcess]] {
+        wanted.isEmpty ? [:] : look(wanted, nil)
     }
 
     private func answer(_ questions: [Question], _ found: [UInt64: [LocalProcess]], isComplete: Bool) {

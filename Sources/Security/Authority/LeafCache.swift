@@ -48,8 +48,12 @@ package final class LeafCache: Sendable {
 
 /// The place of one host's leaf.
 private final class Entry: Sendable {
+    /// Handshakes with a leaf after which it is worth to have it parsed.
+    private static let many = 64
+
     private struct Leaf {
-        let identity: Identity
+        var identity: Identity
+        var uses = 0
         /// From here on, and before ``notBefore`` (a clock set back), another one is due.
         let renewal: UnixTime
         let notBefore: UnixTime
@@ -61,7 +65,13 @@ private final class Entry: Sendable {
         now: UnixTime, issue: () throws(AuthorityError) -> Identity
     ) throws(AuthorityError) -> (Identity, isNew: Bool) {
         try leaf.withLock { leaf throws(AuthorityError) in
-            if let leaf, now >= leaf.notBefore, now < leaf.renewal { return (leaf.identity, false) }
+            if let kept = leaf, now >= kept.notBefore, now < kept.renewal {
+                leaf?.uses += 1
+                guard kept.uses + 1 == Self.many else { return (kept.identity, false) }
+                let parsed = kept.identity.parsedAgain
+                leaf?.identity = parsed
+                return (parsed, false)
+            }
             let identity = try issue()
             let certificate = identity.leaf
             leaf = Leaf(

@@ -17,9 +17,9 @@ package final class UpstreamSessionCache: Sendable {
 
     /// Sessions kept of one origin: TLS 1.3 tickets are for one use each (RFC 8446 appendix C.4), and a resumed connection mostly
     /// brings one. With fewer than there are connections at one time the others would do whole handshakes.
-    private static let perOrigin = 64
+    private let perOrigin: Int
     /// Of all origins, some 3 KiB each. To make room, one origin's go.
-    private static let maximum = 16_384
+    private let capacity: Int
 
     private struct Sessions {
         var kept: [OriginKey: [Entry]] = [:]
@@ -34,12 +34,15 @@ package final class UpstreamSessionCache: Sendable {
 
     private let sessions = Mutex(Sessions())
 
-    package init() {}
+    package init(perOrigin: Int = 64, capacity: Int = 16_384) {
+        self.perOrigin = perOrigin
+        self.capacity = capacity
+    }
 
     package func store(_ entry: Entry, for key: OriginKey) {
         sessions.withLock { sessions in
-            if sessions.count >= Self.maximum, let victim = sessions.kept.first?.key { _ = sessions.forget(victim) }
-            if sessions.kept[key, default: []].count >= Self.perOrigin {
+            if sessions.count >= capacity, let victim = sessions.kept.first?.key { _ = sessions.forget(victim) }
+            if sessions.kept[key, default: []].count >= perOrigin {
                 sessions.kept[key]?.removeFirst()
                 sessions.count -= 1
             }
