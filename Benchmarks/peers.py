@@ -158,7 +158,7 @@ http {{
     client_body_temp_path {directory}/{name}-body; proxy_temp_path {directory}/{name}-proxy;
     fastcgi_temp_path {directory}/{name}-f; uwsgi_temp_path {directory}/{name}-u; scgi_temp_path {directory}/{name}-s;
     ssl_certificate {directory}/origin.pem; ssl_certificate_key {directory}/origin.key;
-    ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:S:10m;
+    ssl_protocols TLSv1.2 TLSv1.3; proxy_ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:S:10m;
     {body}
 }}
 """
