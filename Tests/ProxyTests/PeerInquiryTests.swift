@@ -7,22 +7,30 @@ import Testing
 @testable import Proxy
 
 @Suite struct PeerInquiryTests {
+    /// What was done to find processes.
     private final class Looks: Sendable {
         /// Those through all processes.
         let whole = Atomic(0)
         let some = Atomic(0)
+        /// When the last one ended.
+        let ended = Atomic<UInt64>(0)
+        /// The shortest time between two.
+        let shortestRest = Atomic<UInt64>(.max)
     }
 
-    /// A look takes a tenth of a second of processor time, so that the next would come after ten seconds at the earliest.
-    private func inquiry(_ looks: Looks) -> PeerInquiry {
+    /// - Parameter nanoseconds: of processor time that a look takes.
+    private func inquiry(_ looks: Looks, nanoseconds: Int) -> PeerInquiry {
         PeerInquiry(sight: .everything) { inodes, candidates in
             guard candidates == nil else {
                 looks.some.add(1, ordering: .relaxed)
                 return [:]
             }
+            let rest = MonotonicTime.now().nanoseconds - looks.ended.load(ordering: .relaxed)
+            _ = looks.shortestRest.min(rest, ordering: .relaxed)
             looks.whole.add(1, ordering: .relaxed)
-            let until = Self.spent() + 100_000_000
+            let until = Self.spent() + nanoseconds
             while Self.spent() < until {}
+            looks.ended.store(MonotonicTime.now().nanoseconds, ordering: .relaxed)
             var found: [UInt64: [LocalProcess]] = [:]
             for inode in inodes { found[inode] = [LocalProcess(id: Int32(inode), started: 1, executable: nil, unit: nil)] }
             return found
@@ -45,7 +53,8 @@ import Testing
     @Test func `a burst is looked for together, and whoever decides waits for nobody's rest`() throws {
         let loop = try EventLoop()
         let looks = Looks()
-        let inquiry = inquiry(looks)
+        // The next one would come after ten seconds at the earliest.
+        let inquiry = inquiry(looks, nanoseconds: 100_000_000)
         var answers: [Int32?] = []
         func count(_ peer: ClientPeer) {
             answers.append(process(peer))
@@ -63,5 +72,22 @@ import Testing
         #expect(Set(answers) == Set((1...101).map { Int32($0) }))
         #expect(looks.whole.load(ordering: .relaxed) == 2)
         #expect(looks.some.load(ordering: .relaxed) == 1)
+    }
+
+    @Test func `who only wants to know waits until the last look is paid for`() throws {
+        let loop = try EventLoop()
+        let looks = Looks()
+        let inquiry = inquiry(looks, nanoseconds: 5_000_000)
+        var answers: [Int32?] = []
+        func ask() {
+            inquiry.ask(peer(UInt64(answers.count + 1)), isComplete: false, on: loop) { peer in
+                answers.append(process(peer))
+                if answers.count < 3 { ask() } else { loop.stop() }
+            }
+        }
+        ask()
+        loop.run()
+        #expect(answers == [1, 2, 3])
+        #expect(looks.shortestRest.load(ordering: .relaxed) >= 500_000_000)
     }
 }
