@@ -47,8 +47,12 @@ enum ProcFile {
     }
 }
 
+private let nameOffset = MemoryLayout<dirent>.offset(of: \.d_name) ?? 0
+
 extension UnsafeMutablePointer<dirent> {
+    /// Read where it lies. The structure's field has room for 256 bytes, but an entry ends with its name, and the last one may
+    /// end where the process's memory does: `pointee.d_name` would copy what is past it.
     var name: String {
-        withUnsafeBytes(of: pointee.d_name) { bytes in String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self) }
+        String(cString: (UnsafeRawPointer(self) + nameOffset).assumingMemoryBound(to: CChar.self))
     }
 }
