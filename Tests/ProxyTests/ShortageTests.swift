@@ -23,7 +23,7 @@ import Testing
         }
         for _ in 1...1000 {
             shortage.strike(.warning, ["limit": "2"])
-            shortage.letIn()
+            shortage.met()
         }
         loop.run()
         withExtendedLifetime(shortage) {}

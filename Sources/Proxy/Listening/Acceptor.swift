@@ -18,7 +18,7 @@ final class Acceptor {
     /// Where PROXY headers come first, and from whom they are taken.
     private var senders: [Endpoint: [AddressRange]]
     private lazy var limit = Shortage("clients.limit", loop: loop, logger: logger) { [unowned self] in isFull }
-    private lazy var descriptors = Shortage("accept.failed", loop: loop, logger: logger) { false }
+    private lazy var descriptors = Shortage("accept.failed", loop: loop, logger: logger)
 
     /// - Parameter vacancy: where workers tell that a client has gone; it has to know this acceptor before ``start()``.
     init(
@@ -44,12 +44,14 @@ final class Acceptor {
                 waitForRoom()
             } accepted: { [unowned self] descriptor, source, hasWaited in
                 if hasWaited {
-                    limit.letIn()
-                    descriptors.letIn()
+                    limit.met()
+                    descriptors.met()
                 }
                 handOut(descriptor, from: source, at: socket.wanted, isKnown: isKnown)
             } failed: { [unowned self] error in
                 descriptors.strike(.error, Self.fields(of: error))
+                guard error.isLackOfDescriptors else { return }
+                for worker in workers { worker.perform { _ = $0.makeRoom() } }
             }
             listeners.append(listener)
         }

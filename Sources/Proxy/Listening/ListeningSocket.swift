@@ -13,6 +13,10 @@ struct ListeningSocket: Sendable {
     /// A supervisor's by its name (`listen: systemd`), which keeps it by itself.
     let isNamed: Bool
 
+    /// Connections that wait to be accepted: as many as the kernel allows, which cuts this to net.core.somaxconn (4096 if
+    /// nobody has changed it). One that finds the queue full is tried again by its client's kernel a second later.
+    private static let queue: CInt = 65535
+
     /// A supervisor may keep it for the next process. The file of a Unix socket goes with this one.
     var isKept: Bool { !isNamed && address != nil }
 
@@ -52,7 +56,7 @@ struct ListeningSocket: Sendable {
                 continue
             }
             do throws(SystemError) {
-                let descriptor = try Socket.listen(on: address, backlog: 1024, reusePort: false)
+                let descriptor = try Socket.listen(on: address, backlog: Self.queue, reusePort: false)
                 let actual = Socket.localAddress(descriptor.raw) ?? address
                 let raw = descriptor.release()
                 opened.append(raw)
@@ -73,7 +77,7 @@ struct ListeningSocket: Sendable {
         for path in paths {
             do throws(SystemError) {
                 if UnixSocket.isAnswered(at: path) { throw SystemError(code: EADDRINUSE, call: "bind") }
-                let raw = try UnixSocket.listen(at: path, backlog: 1024, mode: access.mode, group: access.group).release()
+                let raw = try UnixSocket.listen(at: path, backlog: Self.queue, mode: access.mode, group: access.group).release()
                 sockets.append(ListeningSocket(raw: raw, port: port, wanted: .unix(path), place: .unix(path), isNamed: false))
             } catch {
                 for socket in sockets { socket.discard() }

@@ -1,47 +1,63 @@
 import EventLoop
 import Logging
 
-/// Something that new clients have to wait for, perhaps thousands of times in a second. Told when it begins,
-/// and once more when nobody had to wait for a while, with how long it went on and how many have waited.
+/// Something that there is too little of, perhaps thousands of times in a second. Told when it begins,
+/// and once more when there was enough for a while, with how long it went on and how many connections it met.
 final class Shortage {
     private let loop: EventLoop
     private let logger: Logger
     private let event: Logger.Message
+    private let effect: Effect
     private let quietNanoseconds: UInt64
     private let goesOn: () -> Bool
     private var began: MonotonicTime?
     private var last = MonotonicTime(nanoseconds: 0)
-    private var waited = 0
+    private var count = 0
     private lazy var deadline = Deadline(loop: loop) { [unowned self] in review() }
 
+    /// What it does to connections.
+    enum Effect: String {
+        case newClientsWait = "new clients wait"
+        case idleConnectionsClosed = "idle connections are closed"
+
+        /// What those are called in the log that it was done to.
+        fileprivate var counted: String {
+            switch self {
+            case .newClientsWait: "waited"
+            case .idleConnectionsClosed: "closed"
+            }
+        }
+    }
+
     /// - Parameters:
-    ///   - quietNanoseconds: how long nobody must have waited before it is over.
+    ///   - quietNanoseconds: how long there must have been enough before it is over.
     ///   - goesOn: whether clients wait at this moment.
     init(
-        _ event: Logger.Message, loop: EventLoop, logger: Logger, quietNanoseconds: UInt64 = 5_000_000_000,
-        goesOn: @escaping () -> Bool
+        _ event: Logger.Message, _ effect: Effect = .newClientsWait, loop: EventLoop, logger: Logger,
+        quietNanoseconds: UInt64 = 5_000_000_000, goesOn: @escaping () -> Bool = { false }
     ) {
         self.event = event
+        self.effect = effect
         self.loop = loop
         self.logger = logger
         self.quietNanoseconds = quietNanoseconds
         self.goesOn = goesOn
     }
 
-    /// A client has to wait.
+    /// There is too little.
     /// - Parameter fields: of the line, if this is where it begins.
     func strike(_ level: Logger.Level, _ fields: @autoclosure () -> Logger.Metadata) {
         last = loop.now
         deadline.set(afterNanoseconds: quietNanoseconds)
         guard began == nil else { return }
         began = last
-        logger.log(level: level, event, metadata: fields().merging(["effect": "new clients wait"]) { $1 })
+        logger.log(level: level, event, metadata: fields().merging(["effect": "\(effect.rawValue)"]) { $1 })
     }
 
-    /// A client was let in that had to wait.
-    func letIn() {
+    /// It was done to so many connections: a client was let in that had to wait, idle ones were closed.
+    func met(_ connections: Int = 1) {
         guard began != nil else { return }
-        waited += 1
+        count += connections
         last = loop.now
     }
 
@@ -51,10 +67,10 @@ final class Shortage {
         logger.notice(
             event,
             metadata: [
-                "effect": "over", "waited": .stringConvertible(waited),
+                "effect": "over", effect.counted: .stringConvertible(count),
                 "duration": .stringConvertible((last - began) / 1_000_000),
             ])
         self.began = nil
-        waited = 0
+        count = 0
     }
 }

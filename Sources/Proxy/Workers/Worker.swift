@@ -19,6 +19,9 @@ final class Worker {
     private var headers: [ObjectIdentifier: HeaderReader] = [:]
     private var peak = PeakWatch()
     private lazy var quiet = Deadline(loop: context.loop) { [unowned self] in giveMemoryBack() }
+    private lazy var descriptors = Shortage(
+        "descriptors.lack", .idleConnectionsClosed, loop: context.loop, logger: context.shared.logger)
+    private var nextSearch = MonotonicTime(nanoseconds: 0)
     private var stopped: (() -> Void)?
 
     /// - Parameter number: of this worker, from 0.
@@ -27,6 +30,7 @@ final class Worker {
     ) throws {
         context = try WorkerContext(loop: loop, number: number, shared: shared, configuration: configuration)
         self.load = load
+        context.session.pool.relief = { [unowned self] in makeRoom() }
     }
 
     // MARK: Clients
@@ -114,6 +118,35 @@ final class Worker {
     func tellLoad() { load.tell(requests: context.session.taskCount) }
 
     var everyClient: some Collection<ClientConnection> { clients.values }
+
+    // MARK: Descriptors
+
+    /// Clients without a request that are given up at one time, and how long they must have rested: one that was used a
+    /// moment ago may be sending its next request.
+    private static let givenUp = 32
+    private static let restedNanoseconds: UInt64 = 1_000_000_000
+    /// How long after nothing was found to give up nothing is looked for.
+    private static let searchNanoseconds: UInt64 = 100_000_000
+
+    /// No descriptor is left: gives up upstream connections that rest, and where there are none, clients that do; those
+    /// first that have rested longest.
+    /// - Returns: how many were closed.
+    func makeRoom() -> Int {
+        descriptors.strike(.warning, ["limit": .stringConvertible(Descriptor.limit)])
+        var closed = context.session.pool.giveUp()
+        if closed == 0 { closed = giveUpClients() }
+        descriptors.met(closed)
+        return closed
+    }
+
+    private func giveUpClients() -> Int {
+        let now = context.loop.now
+        guard now >= nextSearch else { return 0 }
+        let resting = clients.values.filter { $0.hasRested(nanoseconds: Self.restedNanoseconds, at: now) }
+        for client in resting.sorted(by: { $0.server.lastUsed < $1.server.lastUsed }).prefix(Self.givenUp) { client.server.close() }
+        if resting.isEmpty { nextSearch = now.advanced(byNanoseconds: Self.searchNanoseconds) }
+        return min(resting.count, Self.givenUp)
+    }
 
     // MARK: Memory
 

@@ -139,6 +139,26 @@ package final class UpstreamPool {
         connection.leavePool()
     }
 
+    /// Makes room by more than what the pool can give up; nil: by that alone.
+    /// - Returns: how many connections were closed.
+    package var relief: (() -> Int)?
+    private static let givenUp = 32
+
+    /// No descriptor is left: gives up what rests.
+    /// - Returns: whether something was, so that it is worth another try.
+    func makeRoom() -> Bool { (relief?() ?? giveUp()) > 0 }
+
+    /// Closes the connections that have rested longest, a few of them.
+    /// - Returns: how many those were.
+    package func giveUp() -> Int {
+        var count = 0
+        while count < Self.givenUp, let longestIdle {
+            longestIdle.origin.drop(longestIdle)
+            count += 1
+        }
+        return count
+    }
+
     /// Closes the idle connections to origins that `isRetired` names, e.g. after a reload, and those in use when they are
     /// given back. The others are as good as new, also where an earlier call named them.
     /// - Returns: how many were closed.

@@ -21,6 +21,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
     private var isolation: UnreachableReason?
     private var resolution: Resolution?
     private var dialer: Dialer?
+    private var hasMadeRoom = false
     /// Why the first address that was left out was.
     private var obstacle: UpstreamFailure?
     private var stream: ByteStream?
@@ -69,7 +70,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
         let patience = timeouts.connect.nanoseconds
         deadline.set(
             afterNanoseconds: isolation == nil ? patience : min(patience, Self.isolatedLookUpNanoseconds))
-        if parent != nil { judgeDestination() }
+        if parent != nil, !hasMadeRoom { judgeDestination() }
         guard completion != nil else { return }
         if let fixedAddress { return found([fixedAddress.ip], port: fixedAddress.port, moreToCome: false) }
         let port = parent?.port ?? target.port
@@ -80,7 +81,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
             resolution = nil
             switch result {
             case .success(let addresses): found(addresses, port: port, moreToCome: false)
-            case .failure(.noDescriptors): fail(.noDescriptors)
+            case .failure(.noDescriptors): lacksDescriptor()
             case .failure(let error): fail(.unresolved(error))
             }
         }
@@ -131,7 +132,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
             resolution = nil
             switch result {
             case .success(let socket): connected(socket)
-            case .failure(let error) where error.isLackOfDescriptors: fail(.noDescriptors)
+            case .failure(let error) where error.isLackOfDescriptors: lacksDescriptor()
             case .failure(let error):
                 // The address that would have answered is the proxy's own: that it was left out is the reason.
                 if case .itself? = obstacle, let obstacle { fail(obstacle) } else { fail(.unreachable(error)) }
@@ -139,6 +140,14 @@ package final class UpstreamAttempt: ByteStreamOwner {
         }
         self.dialer = dialer
         dialer.start()
+    }
+
+    /// What rests is given up before a client is refused; once, since others may be faster.
+    private func lacksDescriptor() {
+        guard completion != nil, !hasMadeRoom, connector.pool.makeRoom() else { return fail(.noDescriptors) }
+        hasMadeRoom = true
+        step = .nameLookup
+        start()
     }
 
     /// Why the address is not dialled. The parent proxy's may be any, but for the proxy's own.
