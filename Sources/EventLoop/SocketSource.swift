@@ -33,29 +33,39 @@ package final class SocketSource {
     // The handler usually holds the source. Unowned, not weak: no side table, and a handler that goes while
     // its source lives on traps instead of leaving a socket that nobody hears.
     private unowned let handler: any SocketHandler
+    private let descriptor: CInt
     private let readEvent = Event()
-    private let writeEvent = Event()
+    /// Made at first use: most sockets take whatever is written to them, and never wait.
+    private var writeEvent: Event?
     private var interest: Readiness = []
     private var isValid = true
 
     package init(loop: EventLoop, descriptor: CInt, handler: any SocketHandler) {
         self.loop = loop
         self.handler = handler
+        self.descriptor = descriptor
         loop.makeRoom(for: descriptor)
-        let context = Unmanaged.passUnretained(self).toOpaque()
         // Two events instead of one that is reassigned: switching one side doesn't disturb the other.
         readEvent.assign(
             on: loop.base, descriptor: descriptor, events: EV_READ | EV_PERSIST,
             callback: { _, _, context in
                 guard let context else { return }
                 SocketSource.fired(context, .read)
-            }, context: context)
-        writeEvent.assign(
-            on: loop.base, descriptor: descriptor, events: EV_WRITE | EV_PERSIST,
-            callback: { _, _, context in
-                guard let context else { return }
-                SocketSource.fired(context, .write)
-            }, context: context)
+            }, context: Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    private func addWriteEvent() {
+        if writeEvent == nil {
+            let event = Event()
+            event.assign(
+                on: loop.base, descriptor: descriptor, events: EV_WRITE | EV_PERSIST,
+                callback: { _, _, context in
+                    guard let context else { return }
+                    SocketSource.fired(context, .write)
+                }, context: Unmanaged.passUnretained(self).toOpaque())
+            writeEvent = consume event
+        }
+        writeEvent?.add()
     }
 
     package var wantsRead: Bool {
@@ -78,10 +88,10 @@ package final class SocketSource {
             guard newValue != interest.contains(.write), isValid else { return }
             if newValue {
                 interest.insert(.write)
-                writeEvent.add()
+                addWriteEvent()
             } else {
                 interest.remove(.write)
-                writeEvent.delete()
+                writeEvent?.delete()
             }
         }
     }

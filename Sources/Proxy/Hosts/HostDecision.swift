@@ -70,5 +70,5 @@ struct HostDecision {
 }
 
 extension HostEntry {
-    var source: PolicySource { PolicySource(pattern: pattern, location: location) }
+    var source: PolicySource { PolicySource(pattern: pattern, file: file, line: line) }
 }

@@ -32,7 +32,7 @@ struct Router {
             snapshot: snapshot, entry: decision.entry,
             destination: Destination(
                 authority: authority, target: target, origin: pool.origin(for: target.key),
-                timeouts: snapshot.timeouts, limits: snapshot.limits, via: pseudonym,
+                terms: configuration.terms, via: pseudonym,
                 source: decision.entry?.source),
             slot: slots.place(of: decision.entry), client: client)
         return switch layer {

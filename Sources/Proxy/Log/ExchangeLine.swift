@@ -48,7 +48,7 @@ extension EventLineWriter {
         }
         if let entry = record.entry { field("entry", entry) }
         if let verification = record.verification { field("verification", verification) }
-        if let pin = record.matchedPin { field("pin", pin.origin) }
+        if let pin = record.matchedPin { field("pin", pin) }
         if let type = record.errorType { field("error", type) }
         if let failure = record.failure { field("cause", failure) }
         end()

@@ -34,7 +34,7 @@ final class ReportPost {
         limits.responseHead = Self.answerLimit
         destination = Destination(
             authority: request.authority, target: request.target, origin: session.pool.origin(for: request.target.key),
-            timeouts: timeouts, limits: limits, via: nil)
+            terms: ExchangeTerms(timeouts: timeouts, limits: limits), via: nil)
         exchange.downstream = self
     }
 

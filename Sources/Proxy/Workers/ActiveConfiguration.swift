@@ -10,6 +10,8 @@ final class ActiveConfiguration: Sendable {
     /// The snapshot's, without the local authority: what it signed is for clients, and an origin that
     /// shows such a certificate has got hold of its key.
     let upstream: UpstreamSettings
+    /// Its time-outs and limits.
+    let terms: ExchangeTerms
     /// TLS on the proxy's own port.
     let frontTLS: TLSServerContext?
     /// Who may use the proxy; nil: everyone who can reach it.
@@ -17,6 +19,7 @@ final class ActiveConfiguration: Sendable {
 
     init(_ snapshot: Snapshot, authority: LocalAuthority, logger: Logger) throws {
         self.snapshot = snapshot
+        terms = ExchangeTerms(timeouts: snapshot.timeouts, limits: snapshot.limits)
         var upstream = snapshot.upstream
         upstream.anchors = authority.anchorsWithoutSelf(upstream.anchors)
         self.upstream = upstream

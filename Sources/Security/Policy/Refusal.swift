@@ -1,7 +1,9 @@
 package import TLS
 
 /// Why a policy turned a server away, for programs (``reason``) and for people (``title``, ``details``).
-package struct Refusal: Error, Sendable, CustomStringConvertible {
+///
+/// A class, since every verdict has room for it, and hardly any has one.
+package final class Refusal: Error, Sendable, CustomStringConvertible {
     package enum Reason: Sendable {
         /// The trust anchors don't vouch for the chain, or it is for another name.
         case trust(VerificationFailure)

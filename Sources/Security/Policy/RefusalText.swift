@@ -87,7 +87,7 @@ extension Refusal {
 
     /// A pin of a certificate that the peer sent and verification didn't use.
     private var appendedPin: Pin? {
-        presented.rest.lazy.prefix(Self.shown).compactMap { policy.pins.pin(for: $0, depth: 1) }.first
+        presented.rest.lazy.prefix(Self.shown).compactMap { self.policy.pins.pin(for: $0, depth: 1) }.first
     }
 
     // MARK: Sections

@@ -20,6 +20,9 @@ package final class UpstreamConnection: ByteStreamOwner {
     package let origin: Origin
     /// The verdict under which it may be used; nil in the clear.
     package let verdict: Verdict?
+    /// The pin that the chain met, as its owner wrote it. A copy: each exchange tells it, and the configuration's own text
+    /// would have its references counted by all workers at once.
+    package let matchedPin: String?
     /// Unix time from which the chain is no longer valid.
     package let validUntil: Int64
     package let metrics: ConnectMetrics
@@ -70,6 +73,7 @@ package final class UpstreamConnection: ByteStreamOwner {
         self.stream = stream
         self.origin = origin
         self.verdict = verdict
+        matchedPin = (verdict?.matchedPin?.origin).map { String(decoding: Array($0.utf8), as: UTF8.self) }
         self.validUntil = validUntil
         self.metrics = metrics
         self.address = address

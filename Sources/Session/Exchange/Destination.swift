@@ -1,34 +1,43 @@
 package import HTTPWire
 
-/// Where the requests for one authority go under one configuration, and what holds for them on the way. An
-/// exchange keeps it through a reload.
-package final class Destination {
-    package let authority: Authority
-    package let target: UpstreamTarget
-    package let origin: Origin
+/// How long things may take, and how large they may be, under one configuration: shared by all its destinations.
+package final class ExchangeTerms: Sendable {
     package let timeouts: Timeouts
     // As the loop counts them: every exchange needs them.
     let firstByteNanoseconds: UInt64
     let idleNanoseconds: UInt64
     let idleUpstreamNanoseconds: UInt64
     package let limits: Limits
+
+    package init(timeouts: Timeouts, limits: Limits) {
+        self.timeouts = timeouts
+        firstByteNanoseconds = timeouts.firstByte.nanoseconds
+        idleNanoseconds = timeouts.idleClient.nanoseconds
+        idleUpstreamNanoseconds = timeouts.idleUpstream.nanoseconds
+        self.limits = limits
+    }
+}
+
+/// Where the requests for one authority go under one configuration, and what holds for them on the way. An
+/// exchange keeps it through a reload.
+package final class Destination {
+    package let authority: Authority
+    package let target: UpstreamTarget
+    package let origin: Origin
+    package let terms: ExchangeTerms
     /// The name under which the proxy records itself in Via; nil: it doesn't.
     package let via: ViaPseudonym?
     /// Where it is written what holds for the host; nil: in the defaults.
     package let source: PolicySource?
 
     package init(
-        authority: Authority, target: UpstreamTarget, origin: Origin, timeouts: Timeouts, limits: Limits,
+        authority: Authority, target: UpstreamTarget, origin: Origin, terms: ExchangeTerms,
         via: ViaPseudonym?, source: PolicySource? = nil
     ) {
         self.authority = authority
         self.target = target
         self.origin = origin
-        self.timeouts = timeouts
-        firstByteNanoseconds = timeouts.firstByte.nanoseconds
-        idleNanoseconds = timeouts.idleClient.nanoseconds
-        idleUpstreamNanoseconds = timeouts.idleUpstream.nanoseconds
-        self.limits = limits
+        self.terms = terms
         self.via = via
         self.source = source
     }
@@ -46,11 +55,16 @@ package final class Destination {
 package struct PolicySource: Sendable, Hashable {
     /// As it was written, e.g. `*.example.com`.
     package let pattern: String
-    /// `FILE:LINE`.
-    package let location: String
+    private let file: String
+    private let line: Int
 
-    package init(pattern: String, location: String) {
+    /// - Parameter line: 0: it is written in no file.
+    package init(pattern: String, file: String, line: Int) {
         self.pattern = pattern
-        self.location = location
+        self.file = file
+        self.line = line
     }
+
+    /// `FILE:LINE`; made when it is asked for, which is when something went wrong.
+    package var location: String { line > 0 ? "\(file):\(line)" : file }
 }

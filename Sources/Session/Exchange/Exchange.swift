@@ -114,13 +114,13 @@ package final class Exchange: UpstreamReceiver {
         }
         switch state.patience {
         case .unlimited: deadline.clear()
-        case .firstByte: deadline.set(afterNanoseconds: destination.firstByteNanoseconds)
-        case .idle: deadline.set(afterNanoseconds: destination.idleNanoseconds)
+        case .firstByte: deadline.set(afterNanoseconds: destination.terms.firstByteNanoseconds)
+        case .idle: deadline.set(afterNanoseconds: destination.terms.idleNanoseconds)
         }
     }
 
     private func timedOut() {
-        guard var timeouts = destination?.timeouts else { return }
+        guard var timeouts = destination?.terms.timeouts else { return }
         if let rules, rules.timeoutNanoseconds != nil {
             timeouts.firstByte = rules.session.timeout
             timeouts.idleClient = rules.session.timeout
@@ -150,7 +150,7 @@ package final class Exchange: UpstreamReceiver {
         if !fresh, let idle = destination.origin.lease(for: method, at: session.unixTime()) {
             return start(on: idle)
         }
-        attempt = session.connector.connect(to: destination.target, timeouts: destination.timeouts) {
+        attempt = session.connector.connect(to: destination.target, timeouts: destination.terms.timeouts) {
             [unowned self] result in
             attempt = nil
             downstream.attempted(result, to: destination)
@@ -182,7 +182,7 @@ package final class Exchange: UpstreamReceiver {
         }
         if rules != nil { slowDown(upstream, headLength: session.headScratch.count) }
         downstream.beginRequest(
-            head: &session.headScratch, replayLimit: mayBeSentAgain(over: upstream) ? destination.limits.replayBody : 0)
+            head: &session.headScratch, replayLimit: mayBeSentAgain(over: upstream) ? destination.terms.limits.replayBody : 0)
         upstream.wantsRead(true)
         passRequest(readable: false)
     }
@@ -266,7 +266,7 @@ package final class Exchange: UpstreamReceiver {
         record.bytesUp = downstream.requestCarried
         self.upstream = nil
         let kept = upstream.finish(
-            requestSent: state.request == .sent, idleNanoseconds: destination.idleUpstreamNanoseconds)
+            requestSent: state.request == .sent, idleNanoseconds: destination.terms.idleUpstreamNanoseconds)
         end(.finished(keeping: kept))
     }
 

@@ -15,7 +15,7 @@ extension Exchange {
         guard let rules, rules.takesTurns else { return begin(over: leased) }
         if let shared = share(destination, rules) {
             // Whoever runs it takes one from the pool.
-            if let leased { leased.origin.giveBack(leased, idleNanoseconds: destination.idleUpstreamNanoseconds) }
+            if let leased { leased.origin.giveBack(leased, idleNanoseconds: destination.terms.idleUpstreamNanoseconds) }
             arrived(leased: true)
             return start(sharing: shared)
         }
@@ -33,7 +33,7 @@ extension Exchange {
         }
         self.admission = admission
         if admission.isWaiting {
-            deadline.set(afterNanoseconds: rules.timeoutNanoseconds ?? destination.firstByteNanoseconds)
+            deadline.set(afterNanoseconds: rules.timeoutNanoseconds ?? destination.terms.firstByteNanoseconds)
         } else if let leased {
             start(on: leased)
         } else {

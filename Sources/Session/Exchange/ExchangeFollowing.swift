@@ -34,7 +34,7 @@ extension Exchange {
         switch upstream.passResponse(to: discarded, readable: readable) {
         case .waiting: happened(.responseMoved)
         case .ended:
-            dropDiscarded(of: upstream, idleNanoseconds: destination.idleUpstreamNanoseconds)
+            dropDiscarded(of: upstream, idleNanoseconds: destination.terms.idleUpstreamNanoseconds)
             happened(.responseEnded)
         case .blocked, .truncated, .sourceFailed, .malformed, .sinkFailed: happened(.responseBroke(begun: true))
         }
@@ -84,7 +84,7 @@ extension Exchange {
         let keepsBody = itinerary.keepsBody && !redirection.contains(.becomesGET)
         if keepsBody {
             if itinerary.request.head.framing != .none, !downstream.canResendRequest {
-                throw .bodyNotKept(limit: destination?.limits.replayBody ?? 0)
+                throw .bodyNotKept(limit: destination?.terms.limits.replayBody ?? 0)
             }
         } else if state.request != .sent {
             // The rest of the body would have to be read away first: the client, which is not done, goes there itself.

@@ -14,7 +14,7 @@ extension Exchange {
         var verdict = HeadVerdict.pass(limit: nil)
         upstream.withResponse {
             verdict = judge.verdict(
-                on: Serialization.ResponseHead($0, isAnswerToHEAD: isHEAD), inspectedBody: destination.limits.inspectedBody)
+                on: Serialization.ResponseHead($0, isAnswerToHEAD: isHEAD), inspectedBody: destination.terms.limits.inspectedBody)
         }
         switch verdict {
         case .pass(limit: nil): return .final
@@ -68,7 +68,7 @@ extension Exchange {
         let isHeld = state.phase == .holding
         inspection = ResponseInspection(
             question, kept: KeptResponse(headLength: headLength, isChunked: isChunked), limit: limit,
-            inspectedBody: destination.limits.inspectedBody, isForwarded: !isHeld, isEnforced: judge.isEnforced,
+            inspectedBody: destination.terms.limits.inspectedBody, isForwarded: !isHeld, isEnforced: judge.isEnforced,
             original: isHeld && question.rewrites ? OwnedResponse(response) : nil, client: downstream.sink,
             slabs: session.slabs)
     }

@@ -8,7 +8,7 @@ extension Exchange {
         guard let upstream, let destination else { return }
         let method = method
         repeat {
-            var progress = upstream.receiveHead(of: method, limit: destination.limits.responseHead) {
+            var progress = upstream.receiveHead(of: method, limit: destination.terms.limits.responseHead) {
                 record.firstByte(at: session.loop.now)
                 happened(.responseBegan)
             }
@@ -50,7 +50,7 @@ extension Exchange {
         case .malformed(let error): happened(.head(.malformed), because: .badResponse(error))
         case .tooManyFields: happened(.head(.malformed), because: .tooManyResponseFields)
         case .tooLarge:
-            happened(.head(.tooLarge), because: .responseHeadTooLarge(destination?.limits.responseHead ?? 0))
+            happened(.head(.tooLarge), because: .responseHeadTooLarge(destination?.terms.limits.responseHead ?? 0))
         }
         return false
     }

@@ -15,8 +15,7 @@ struct SessionRouting: Sendable {
     private let places: HostTable<Place>
     private let elsewhere: Place
     private let upstream: UpstreamSettings
-    private let timeouts: Timeouts
-    private let limits: Limits
+    private let terms: ExchangeTerms
     private let base: RequestURL?
     let userAgent: String?
     let longestBody: Int
@@ -44,10 +43,9 @@ struct SessionRouting: Sendable {
         timeouts.firstByte = configuration.responseTimeout
         timeouts.idleClient = configuration.idleTimeout
         timeouts.idleUpstream = configuration.keepAlive
-        self.timeouts = timeouts
         var limits = Limits()
         limits.responseHead = max(configuration.maximumHeadLength, 1024)
-        self.limits = limits
+        terms = ExchangeTerms(timeouts: timeouts, limits: limits)
         longestBody = max(configuration.maximumBodyLength, 0)
         redirectLimit = configuration.maximumRedirects
         if let agent = configuration.userAgent, (try? HeaderValue(agent)) == nil {
@@ -130,8 +128,8 @@ struct SessionRouting: Sendable {
             url.isSecure ? .tls(place.policy, upstream.anchors, ServerName(host: authority.host)) : .plain
         let target = UpstreamTarget(host: authority.host, port: authority.port, layer: layer, upstream: upstream)
         let destination = Destination(
-            authority: authority, target: target, origin: pool.origin(for: target.key), timeouts: timeouts,
-            limits: limits, via: nil)
+            authority: authority, target: target, origin: pool.origin(for: target.key), terms: terms,
+            via: nil)
         return (destination, place.rules)
     }
 

@@ -39,7 +39,16 @@ package struct TaskRecord: ~Copyable {
     /// What a client that was refused is told, as far as that is more than ``failure``.
     package private(set) var story: String?
     /// What a verified tunnel's bytes flow by, and how that was found out.
-    package var tunnelVerdict: Verdict?
+    package var tunnelVerdict: Verdict? {
+        get { heldVerdict?.verdict }
+        set { heldVerdict = newValue.map(HeldVerdict.init) }
+    }
+    // Apart: it is large, every client has a record, and few have this.
+    private var heldVerdict: HeldVerdict?
+    private final class HeldVerdict {
+        let verdict: Verdict
+        init(_ verdict: Verdict) { self.verdict = verdict }
+    }
     package var verification: String?
 
     package private(set) var method = Method.other
@@ -244,15 +253,17 @@ package struct TaskRecord: ~Copyable {
         retriedCount = 0
         if !hops.isEmpty { hops = [] }
         sharedTask = nil
-        // Large, so that even to clear it costs.
-        if tunnelVerdict != nil { tunnelVerdict = nil }
+        if heldVerdict != nil { heldVerdict = nil }
     }
 
     // MARK: For those who tell
 
     package var upstream: UpstreamConnection? { transaction?.upstream }
-    /// What the origin's chain met, whether the connection was made for this task or another.
-    package var matchedPin: Pin? { tunnelVerdict?.matchedPin ?? transaction?.upstream.verdict?.matchedPin }
+    /// The pin that the origin's chain met, as its owner wrote it, whether the connection was made for this task or another.
+    package var matchedPin: String? {
+        if let heldVerdict { return heldVerdict.verdict.matchedPin?.origin }
+        return transaction?.upstream.matchedPin
+    }
 
     package var methodName: String {
         method == .other ? String(decoding: otherMethod, as: UTF8.self) : method.text

@@ -94,7 +94,7 @@ package struct TaskSummary: Codable, Sendable, Equatable {
         totalUp = record.bodyUp
         totalDown = record.bodyDown
         age = Self.seconds((record.ended ?? now) - record.began)
-        pin = record.matchedPin.map { "\($0.origin)" }
+        pin = record.matchedPin
         cause = record.failure
         let (began, isExchange) = (record.began, record.kind == .exchange || record.kind == .upgrade)
         transactions = record.transactions.map { Transaction($0, since: began, isExchange: isExchange) }
