@@ -7,8 +7,11 @@
 #             and test-system, where that can be done
 # make test-system  the Debian package, installed, used, upgraded and purged on a booted Debian 12 (docs/testing.md)
 # make test-clients  every program of docs/clients.md against the proxy; writes that page's table (docs/testing.md)
-# make bench  processor time per request, beside nginx, HAProxy and Squid, and of the table of hosts
-#             (see Benchmarks/README.md)
+# make bench  processor time per request, beside nginx, HAProxy, Squid and mitmproxy; start; rules; the table of hosts
+#             (see Benchmarks/README.md). QUICK=yes: two minutes of it
+# make bench-many  10,000 clients with upstream connections, 5,000 connections in one go, too few descriptors; what each
+#             client holds of the memory; one worker and two
+# make soak   a million exchanges and ten thousand reloads: memory has to stay as it is
 # make bench-check  instructions and allocations of the inner loop, against those that are expected; WRITE=yes expects
 #             what is counted now
 #
@@ -31,7 +34,7 @@ TO_TEST_CLIENTS := aria2 lftp git-lfs mercurial subversion composer python3-pip 
 	openjdk-17-jdk-headless lynx w3m
 TO_PACKAGE := dpkg-dev debhelper lintian python3
 TO_COUNT := valgrind nginx openssl python3
-TO_BENCH := nginx openssl haproxy squid-openssl wrk nghttp2-client proxychains4 python3
+TO_BENCH := nginx openssl haproxy squid-openssl wrk nghttp2-client proxychains4 python3 python3-venv dnsmasq-base
 
 # The rooms call each other for every request: without this, generic code isn't specialised across
 # them, which costs 6 % more processor time a request (measured, keep-alive).
@@ -52,6 +55,7 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 PYTHON := .build/python
 REQUIREMENTS := Tests/IntegrationTests/Peers/requirements.txt
+MITMPROXY := .build/mitmproxy
 CLIENTS := .build/clients
 CLIENT_REQUIREMENTS := Tests/IntegrationTests/Peers/clients.txt
 
@@ -74,7 +78,7 @@ TO_TEST += python3-seccomp systemd
 export PINPROXY_TEST_LAUNCHER := /usr/bin/python3 $(CURDIR)/Tests/System/confined.py $(CURDIR)/systemd/pinproxy.service
 endif
 
-.PHONY: run release install manual deb test test-clients test-system bench bench-check
+.PHONY: run release install manual deb test test-clients test-system bench bench-many soak bench-check
 
 run: release
 	@.ci/first-steps
@@ -145,10 +149,26 @@ test-clients: $(CLIENTS)/installed
 
 bench: release
 	@.ci/install-packages $(TO_BENCH)
-	python3 Benchmarks/bench.py --pinproxy $(RELEASE)
+ifdef QUICK
+	python3 Benchmarks/bench.py --pinproxy $(RELEASE) --quick
+else
+	@$(MAKE) --no-print-directory $(MITMPROXY)/installed
+	python3 Benchmarks/bench.py --pinproxy $(RELEASE) --peers pinproxy,nginx,haproxy,squid,mitmproxy
+	python3 Benchmarks/start.py --pinproxy $(RELEASE)
 	python3 Benchmarks/rules.py --pinproxy $(RELEASE)
 	swift run -c release $(STATIC) $(RELEASE_FLAGS) HostBenchmark
-	swift run -c release $(STATIC) $(RELEASE_FLAGS) JudgingBenchmark
+	swift run -c release $(STATIC) $(RELEASE_FLAGS) SerializationBenchmark
+endif
+
+bench-many: release
+	@.ci/install-packages $(TO_BENCH)
+	python3 Benchmarks/many.py --pinproxy $(RELEASE)
+	python3 Benchmarks/memory.py --pinproxy $(RELEASE)
+	python3 Benchmarks/workers.py --pinproxy $(RELEASE)
+
+soak: release
+	@.ci/install-packages $(TO_BENCH)
+	python3 Benchmarks/flat.py --pinproxy $(RELEASE)
 
 bench-check: release
 	@.ci/install-packages $(TO_COUNT)
@@ -167,6 +187,12 @@ $(PYTHON)/installed: $(REQUIREMENTS)
 	@.ci/install-packages python3 python3-venv
 	/usr/bin/python3 -m venv $(PYTHON)
 	$(PYTHON)/bin/pip install --quiet --disable-pip-version-check --requirement $(REQUIREMENTS)
+	@touch $@
+
+# A proxy to be measured beside.
+$(MITMPROXY)/installed:
+	/usr/bin/python3 -m venv $(MITMPROXY)
+	$(MITMPROXY)/bin/pip install --quiet --disable-pip-version-check mitmproxy==11.0.2
 	@touch $@
 
 # Those that `make test-clients` tries, which are many and large.

@@ -6,11 +6,15 @@ import platform
 import statistics
 import tempfile
 
+import crowd
 import load
-from peers import Bench, HAProxy, Nginx, Origin, Pinproxy, Shipped, Squid
+import memory
+from names import Names
+from peers import Bench, HAProxy, Mitmproxy, Nginx, Origin, Pinproxy, Shipped, Squid
 
 #: "shipped" is pinproxy with its access log.
-KINDS = {"shipped": Shipped, "pinproxy": Pinproxy, "nginx": Nginx, "haproxy": HAProxy, "squid": Squid}
+KINDS = {"shipped": Shipped, "pinproxy": Pinproxy, "nginx": Nginx, "haproxy": HAProxy, "squid": Squid,
+         "mitmproxy": Mitmproxy}
 
 #: Each returns how much was done; or the processor time that counts, and how much was done in it.
 WORKS = {
@@ -110,32 +114,35 @@ def main():
     parser.add_argument("--connections", type=int, default=1200, help="of each new-connection run")
     parser.add_argument("--subject", default="shipped", choices=["shipped", "pinproxy"],
                         help="with its access log, or without, as the peers are")
-    parser.add_argument("--peers", default="pinproxy,nginx,haproxy,squid", help="comma-separated")
-    parser.add_argument("--idle", type=int, default=8000, help="idle clients whose memory is measured; 0: none")
-    parser.add_argument("--quick", action="store_true", help="two rounds, and short ones: for a first look")
+    parser.add_argument("--peers", default="pinproxy,nginx,haproxy,squid", help="comma-separated; mitmproxy too, if make bench has installed it")
+    parser.add_argument("--idle", type=int, default=10000, help="idle clients whose memory is measured; 0: none")
+    parser.add_argument("--quick", action="store_true", help="two short rounds beside nginx and HAProxy alone, in two minutes: for a first look")
     parser.add_argument("--only", help="a part of the name of the works to do")
     options = parser.parse_args()
     Pinproxy.executable = os.path.abspath(options.pinproxy)
+    crowd.raise_descriptor_limit()
     if options.quick:
-        options.rounds, options.seconds, options.connections = 2, 2, 200
-        options.idle = min(options.idle, 2000)
+        options.rounds, options.seconds, options.connections = 2, 1, 100
+        options.idle = min(options.idle, 1000)
+        options.peers = ",".join(peer for peer in options.peers.split(",") if peer in ("nginx", "haproxy"))
     names = [options.subject] + [name for name in options.peers.split(",") if name and name != options.subject]
 
     with tempfile.TemporaryDirectory(prefix="pinproxy-bench.") as directory:
         bench = Bench(directory)
+        bench.names = Names(bench)
         origin = Origin(bench)
         servers = {}
         try:
             for name in names:
                 servers[name] = KINDS[name](bench, origin)
             # First: what was allocated under load would serve them.
-            idle = {name: load.idle(server, origin, options.idle) for name, server in servers.items()} if options.idle else {}
+            idle = {name: memory.idle(server, origin, options.idle) for name, server in servers.items()} if options.idle else {}
             figures = measure(options, bench, origin, servers)
             if not options.only or options.only in "latency":
                 latencies(options, bench, origin, servers)
-            memory = {name: server.resident_kib() for name, server in servers.items()}
+            resident = {name: server.resident_kib() for name, server in servers.items()}
         finally:
-            for server in [*servers.values(), origin]:
+            for server in [*servers.values(), origin, bench.names]:
                 server.stop()
 
     with open("/proc/cpuinfo") as information:
@@ -147,7 +154,7 @@ def main():
         print(f"\n{options.idle} idle clients, KiB each: "
               + ", ".join(f"{name} {kib:.1f}" for name, kib in idle.items()))
     print("\nresident memory after the runs: "
-          + ", ".join(f"{name} {kib / 1024:.1f} MiB" for name, kib in memory.items()))
+          + ", ".join(f"{name} {kib / 1024:.1f} MiB" for name, kib in resident.items()))
 
 
 if __name__ == "__main__":

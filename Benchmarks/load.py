@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import time
 
-from peers import HOST, NEW_NAMES, TUNNELLED
+from peers import HOST, TUNNELLED
 
 
 def forward(bench, server, origin, document):
@@ -88,8 +88,6 @@ def new_connections(bench, server, origin, count, resumes=False, new_names=False
     share = count // 4
     if new_names:
         first = next(server.__dict__.setdefault("unseen", itertools.count(0, count)))
-        if first + count > NEW_NAMES:
-            raise SystemExit("more new names than there are: fewer rounds, or fewer connections")
         names = [[f"n{first + part * share + number}.{HOST}" for number in range(share)] for part in range(4)]
     else:
         names = [[HOST] * share] * 4
@@ -142,35 +140,6 @@ def _connect_many(way, port, origin_port, names, resumes):
             if resumes:
                 session = secure.session
     return len(names)
-
-
-def idle(server, origin, count):
-    """Clients that have had a response and stay; returns how much memory each costs the server, in KiB."""
-    before = server.resident_kib()
-    with multiprocessing.get_context("fork").Pool(4) as pool:
-        barrier = pool._ctx.Manager().Barrier(5)
-        work = pool.starmap_async(_stay, [(server.way, server.port, origin.port, count // 4, barrier)] * 4)
-        barrier.wait(600)
-        grown = server.resident_kib() - before
-        barrier.wait(60)
-        work.get()
-    return grown / count
-
-
-def _stay(way, port, origin_port, count, barrier):
-    context = context_without_trust()
-    host = f"{HOST}:{origin_port}" if way == "connect" else HOST
-    request = f"GET /1k HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
-    clients = []
-    for _ in range(count):
-        secure = context.wrap_socket(connect(way, port, origin_port, HOST), server_hostname=HOST)
-        secure.sendall(request)
-        response = b""
-        while len(response.partition(b"\r\n\r\n")[2]) < 1024:
-            response += secure.recv(65536)
-        clients.append(secure)
-    barrier.wait(600)
-    barrier.wait(60)
 
 
 def bulk(bench, server, origin, times, kind="down"):

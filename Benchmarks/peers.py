@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import resource
 import socket
 import subprocess
 import time
@@ -10,8 +11,6 @@ import urllib.request
 HOST = "origin.test"
 #: The same origin, which no proxy looks into.
 TUNNELLED = "tunnel.test"
-#: Names below the host, each of which a leaf is minted for when it is first seen.
-NEW_NAMES = 4000
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -30,8 +29,9 @@ class Bench:
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
         self.directory.chmod(0o755)
-        names = [HOST, TUNNELLED] + [f"n{number}.{HOST}" for number in range(NEW_NAMES)]
-        self.write("hosts", "".join(f"127.0.0.1 {name}\n" for name in names))
+        #: A name server; without one, the hosts file has the two names that most works need.
+        self.names = None
+        self.write("hosts", f"127.0.0.1 {HOST} {TUNNELLED}\n")
         for name, size in (("1k", 1 << 10), ("16k", 16 << 10), ("100m", 100 << 20)):
             (self.path("documents")).mkdir(exist_ok=True)
             self.path(f"documents/{name}").write_bytes(os.urandom(size))
@@ -141,6 +141,17 @@ class Server:
                     total += int(line.split()[1])
         return total
 
+    def memory(self):
+        """KiB: all that is resident, and of it what is the processes' own and not of a file (smaps_rollup of proc(5))."""
+        resident = own = 0
+        for process in self.processes():
+            for line in pathlib.Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
+                if line.startswith("Rss:"):
+                    resident += int(line.split()[1])
+                elif line.startswith("Anonymous:"):
+                    own += int(line.split()[1])
+        return resident, own
+
     def stop(self):
         self.process.terminate()
         try:
@@ -154,7 +165,7 @@ NGINX = """
 daemon off; worker_processes {workers}; pid {directory}/{name}.pid; error_log stderr error;
 events {{ worker_connections 16384; }}
 http {{
-    access_log off; client_max_body_size 0; sendfile on; tcp_nodelay on; keepalive_requests 100000000;
+    access_log off; client_max_body_size 0; sendfile on; tcp_nodelay on; keepalive_requests 100000000; keepalive_timeout 900s;
     client_body_temp_path {directory}/{name}-body; proxy_temp_path {directory}/{name}-proxy;
     fastcgi_temp_path {directory}/{name}-f; uwsgi_temp_path {directory}/{name}-u; scgi_temp_path {directory}/{name}-s;
     ssl_certificate {directory}/origin.pem; ssl_certificate_key {directory}/origin.key;
@@ -233,13 +244,13 @@ class HAProxy(Server):
         configuration = bench.write("haproxy.cfg", f"""
 global
     nbthread 1
-    maxconn 9000
+    maxconn {min(20000, (resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 100) // 2)}
     ssl-default-bind-options ssl-min-ver TLSv1.2
 defaults
     mode http
     timeout connect 10s
-    timeout client 60s
-    timeout server 60s
+    timeout client 900s
+    timeout server 900s
     http-reuse always
 frontend front
     bind 127.0.0.1:{port} ssl crt {bench.path('origin-with-key.pem')} generate-certificates ca-sign-file {bench.path('ca-with-key.pem')}
@@ -279,7 +290,7 @@ sslcrtd_program /usr/lib/squid/security_file_certgen -s {home}/certificates -M 1
 sslcrtd_children 2 startup=1 idle=1
 ssl_bump bump all
 tls_outgoing_options cafile={bench.path('ca.pem')}
-hosts_file {bench.path('hosts')}
+{f"dns_nameservers {bench.names.address}" if bench.names else f"hosts_file {bench.path('hosts')}"}
 http_access allow all
 cache deny all
 cache_mem 8 MB
@@ -289,7 +300,8 @@ cache_store_log none
 pid_filename {home}/squid.pid
 coredump_dir {home}
 netdb_filename none
-max_filedescriptors 18000
+max_filedescriptors 32768
+client_idle_pconn_timeout 15 minutes
 workers 1
 server_persistent_connections on
 client_persistent_connections on
@@ -302,6 +314,25 @@ shutdown_lifetime 1 seconds
         return self.tunnel
 
 
+class Mitmproxy(Server):
+    """As PyPI has it, with the options that it needs to pass bodies on and to verify the origin. It is a tool for looking into
+    traffic, and not made for speed."""
+
+    way = "connect"
+    lacks = ("256", "1,000", "5,000", "resumed", "tunnel", "MB up")
+    executable = ".build/mitmproxy/bin/mitmdump"
+
+    def __init__(self, bench, origin):
+        port = free_port()
+        home = bench.path("mitmproxy")
+        home.mkdir()
+        bench.write("mitmproxy/mitmproxy-ca.pem", bench.path("ca-with-key.pem").read_text())
+        super().__init__(
+            bench, [*(bench.names.wrapper if bench.names else ()), os.path.abspath(self.executable), "--quiet", "--listen-host", "127.0.0.1", "--listen-port", str(port),
+                    "--set", f"confdir={home}", "--set", f"ssl_verify_upstream_trusted_ca={bench.path('ca.pem')}",
+                    "--set", "stream_large_bodies=1m", "--set", "connection_strategy=lazy", "--set", "http2=false"], port, patience=60)
+
+
 class Pinproxy(Server):
     """One worker, one host with a public-key pin, no access log (the peers write none either)."""
 
@@ -309,7 +340,8 @@ class Pinproxy(Server):
     executable = None
     access = "false"
 
-    def __init__(self, bench, origin, name="pinproxy", wrapper=(), patience=20, rules=""):
+    def __init__(self, bench, origin, name="pinproxy", wrapper=(), patience=20, rules="", workers=1, more=""):
+        """`more`: lines of pinproxy.yaml."""
         port = free_port()
         home = bench.path(name)
         home.mkdir()
@@ -325,13 +357,17 @@ hosts:
     action: tunnel
 {rules.lstrip(chr(10))}""")
         configuration = bench.write(f"{name}/pinproxy.yaml", f"""
-proxy: {{listen: "127.0.0.1:{port}", workers: 1}}
+proxy: {{listen: "127.0.0.1:{port}", workers: {workers}}}
 upstream: {{trust: [{bench.path('ca.pem')}]}}
 log: {{access: {self.access}}}
 pins: pins.yaml
-""")
-        super().__init__(bench, [*wrapper, self.executable, "run", "--config", configuration], port,
-                         {"XDG_STATE_HOME": str(home / "state"), "CARES_HOSTS": str(bench.path("hosts"))}, patience)
+{more}""")
+        environment = {"XDG_STATE_HOME": str(home / "state")}
+        if bench.names:
+            wrapper = (*bench.names.wrapper, *wrapper)
+        else:
+            environment["CARES_HOSTS"] = str(bench.path("hosts"))
+        super().__init__(bench, [*wrapper, self.executable, "run", "--config", configuration], port, environment, patience)
 
 
 class Shipped(Pinproxy):
@@ -339,5 +375,5 @@ class Shipped(Pinproxy):
 
     access = "true"
 
-    def __init__(self, bench, origin):
-        super().__init__(bench, origin, name="shipped")
+    def __init__(self, bench, origin, name="shipped", **options):
+        super().__init__(bench, origin, name, **options)

@@ -1,0 +1,141 @@
+"""What each client, tunnel, upstream connection, name and entry holds of a proxy's memory: see README.md here."""
+
+import argparse
+import os
+import resource
+import tempfile
+import time
+
+import crowd
+from names import Names
+from peers import HOST, Bench, HAProxy, Nginx, Origin, Pinproxy, Squid
+
+#: Clients are held for longer than the shipped time-outs would let them.
+PATIENT = "timeouts: {idle_client: 15m, idle_upstream: 15m, first_byte: 15m}\n"
+KINDS = {"nginx": Nginx, "haproxy": HAProxy, "squid": Squid}
+
+
+def settled(server):
+    """Its memory once it has stopped changing: what is given back is given back a while after a peak."""
+    last = server.memory()
+    for _ in range(40):
+        time.sleep(0.25)
+        now = server.memory()
+        if abs(now[0] - last[0]) < 64:
+            return now
+        last = now
+    return last
+
+
+class Subject:
+    """A server that has served before, so that what its first requests take once is not counted for a client: the code
+    that they run is most of it, and 5 MiB by 1,000 clients would look like 5 KiB each."""
+
+    def __init__(self, server, origin):
+        self.server = server
+        self.origin = origin
+        warm = crowd.Crowd(self.server, origin)
+        warm.come(200)
+        for _ in range(3):
+            warm.ask()
+        warm.leave()
+        warm.end()
+        time.sleep(6.5)
+        self.crowd = crowd.Crowd(self.server, origin)
+        self.base = settled(self.server)
+
+    def grown(self, count):
+        """KiB by each of so many: resident, and the process's own."""
+        now = settled(self.server)
+        return tuple((after - before) / count for after, before in zip(now, self.base))
+
+    def end(self):
+        self.crowd.end()
+
+
+def idle(server, origin, count):
+    """KiB that each of so many clients costs which have had a response and stay."""
+    # HAProxy takes two descriptors of the limit for each, whether it has an upstream connection or not.
+    count = min(count, (resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 200) // 2)
+    subject = Subject(server, origin)
+    subject.crowd.come(count)
+    grown, _ = subject.grown(count)
+    subject.end()
+    return grown
+
+
+def measure(subject, sizes, **options):
+    """size → KiB each, of clients that came as `options` say."""
+    found, here = {}, 0
+    for size in sizes:
+        subject.crowd.come(size - here, **options)
+        here = size
+        found[size] = subject.grown(size)
+    return found
+
+
+def entries(bench, origin, count):
+    """Bytes that an entry of the pin file with one pin holds in a proxy that has read so many, and rested."""
+    def own(number):
+        text = "".join(
+            f"  - match: h{n}.team{n % 1000}.company{n % 37}.test\n    pinning: public-key\n    pins: [sha256/{100000 + n}{'A' * 37}=]\n"
+            for n in range(number))
+        server = Pinproxy(bench, origin, name=f"entries{number}", rules=text, patience=120)
+        try:
+            time.sleep(2)
+            return settled(server)[1]
+        finally:
+            server.stop()
+    return (own(count) - own(0)) * 1024 / count
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pinproxy", default=".build/release/pinproxy", help="the release executable")
+    parser.add_argument("--sizes", default="1000,2000,5000,10000", help="of the crowds, comma-separated")
+    parser.add_argument("--peers", default="nginx,haproxy,squid", help="comma-separated")
+    parser.add_argument("--only", help="a part of the name of the kinds to measure")
+    options = parser.parse_args()
+    Pinproxy.executable = os.path.abspath(options.pinproxy)
+    sizes = [int(size) for size in options.sizes.split(",")]
+    crowd.raise_descriptor_limit()
+
+    with tempfile.TemporaryDirectory(prefix="pinproxy-memory.") as directory:
+        bench = Bench(directory)
+        bench.names = Names(bench)
+        origin = Origin(bench)
+        starts = {"pinproxy": lambda: Pinproxy(bench, origin, name=f"pinproxy{time.monotonic_ns()}", more=PATIENT)}
+        for peer in filter(None, options.peers.split(",")):
+            starts[peer] = lambda kind=KINDS[peer]: kind(bench, origin)
+        works = [
+            ("idle client inside TLS", {"kind": "inside"}, list(starts)),
+            ("tunnel", {"kind": "tunnel"}, [name for name in starts if name != "nginx"]),
+            ("client that has said nothing", {"kind": "plain"}, list(starts)),
+            ("another name: client, leaf, upstream connection", {"names": f"n{{}}.{HOST}"}, ["pinproxy"]),
+        ]
+        try:
+            for what, come, who in works:
+                if options.only and options.only not in what:
+                    continue
+                for name in who:
+                    if what != works[0][0] and name == "squid" and os.path.exists(bench.path("squid")):
+                        os.rename(bench.path("squid"), bench.path(f"squid{time.monotonic_ns()}"))
+                    server = starts[name]()
+                    subject = Subject(server, origin)
+                    try:
+                        found = measure(subject, sizes, **come)
+                    finally:
+                        subject.end()
+                        server.stop()
+                    base = f"{subject.base[0] / 1024:.1f} MiB before"
+                    print(f"{what}, {name} ({base}): " + "; ".join(
+                        f"{size:,}: {resident:.1f} KiB ({own:.1f} own)" for size, (resident, own) in found.items()), flush=True)
+            if not options.only or options.only in "entry":
+                print(f"an entry with one pin, of 100,000: {entries(bench, origin, 100_000):.0f} bytes")
+        finally:
+            origin.stop()
+            bench.names.stop()
+
+
+if __name__ == "__main__":
+    main()
