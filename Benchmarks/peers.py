@@ -319,7 +319,7 @@ class Mitmproxy(Server):
     traffic, and not made for speed."""
 
     way = "connect"
-    lacks = ("256", "1,000", "5,000", "resumed", "tunnel", "MB up")
+    lacks = ("256", "1,000", "5,000", "resumed", "tunnel", "MB up", "new upstream")
     executable = ".build/mitmproxy/bin/mitmdump"
 
     def __init__(self, bench, origin):
