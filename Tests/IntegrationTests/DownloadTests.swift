@@ -179,7 +179,7 @@ struct DownloadTests {
         try await withTestBed { bed in
             let alone = try await DownloadBed.prepare(bed)
             let length = 96_000_000
-            let before = try alone.proxy.residentMemory()
+            let before = try alone.proxy.peakMemory()
             let run = try await bed.curl(
                 via: alone.proxy, ["-w", "%{http_code} %{size_download}", "-o", "/dev/null",
                     "https://breaking.test:\(alone.originPort)/good/7000000/\(length)/flat"])

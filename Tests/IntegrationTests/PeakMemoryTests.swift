@@ -9,7 +9,7 @@ struct PeakMemoryTests {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, sections: ["proxy": ["workers: 1"]])
             #expect(try await shared.curl(shared.plainURL + "/echo").succeeded)
-            let before = try shared.proxy.residentMemory()
+            let before = try shared.proxy.ownMemory()
             let head = "GET / HTTP/1.1\r\nX: " + String(repeating: "x", count: 60 << 10)
             var clients: [RawConnection] = []
             for _ in 0..<500 {
@@ -17,10 +17,10 @@ struct PeakMemoryTests {
                 try await client.send(head)
                 clients.append(client)
             }
-            try await eventually("the peak") { try shared.proxy.residentMemory() > before + (25 << 20) }
+            try await eventually("the peak") { try shared.proxy.ownMemory() > before + (25 << 20) }
             clients.removeFirst(499)
             try await eventually("the memory of the peak to be given back") {
-                try shared.proxy.residentMemory() < before + (8 << 20)
+                try shared.proxy.ownMemory() < before + (8 << 20)
             }
             withExtendedLifetime(clients) {}
         }
@@ -48,9 +48,9 @@ struct PeakMemoryTests {
             }
             // What is made once, and what the pool of buffers keeps.
             try await more(50)
-            let before = try proxy.residentMemory()
+            let before = try proxy.ownMemory()
             try await more(300)
-            #expect(try proxy.residentMemory() - before < 300 * (40 << 10))
+            #expect(try proxy.ownMemory() - before < 300 * (40 << 10))
             withExtendedLifetime(clients) {}
         }
     }

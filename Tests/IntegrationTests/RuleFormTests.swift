@@ -112,7 +112,7 @@ struct RuleFormTests {
         try await withTestBed { bed in
             let shared = try await prepare(bed, path: "\"/echo/**\"")
             #expect(try await shared.curl("-X", "POST", shared.url + "/echo/small").succeeded)
-            let before = try shared.proxy.residentMemory()
+            let before = try shared.proxy.peakMemory()
             try sparse(bed, 50_000_000)
             let run = try await shared.curl("-X", "POST", shared.url + "/echo/large")
             let length = run.output.components(separatedBy: "\"length\": ").last.flatMap { Int($0.prefix { $0.isNumber }) } ?? 0

@@ -131,11 +131,11 @@ final class ProxyProcess: Sendable {
         return String(decoding: table, as: UTF8.self)
     }
 
-    /// The most memory that it ever had resident, in bytes.
+    /// The most memory that it ever had resident, in bytes. To be compared with an earlier peak alone.
     func peakMemory() throws -> Int { try memory("VmHWM") }
 
-    /// The memory that it has resident now, in bytes.
-    func residentMemory() throws -> Int { try memory("VmRSS") }
+    /// The memory of its own that it has resident now, in bytes: without its code, of which more or less is there by the clock.
+    func ownMemory() throws -> Int { try memory("RssAnon") }
 
     private func memory(_ field: String) throws -> Int {
         let status = try String(contentsOfFile: "/proc/\(process.identifier)/status", encoding: .utf8)
