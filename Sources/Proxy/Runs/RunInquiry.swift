@@ -4,7 +4,7 @@ import EventLoop
 /// has said yes to in time belongs to none. Belongs to one loop.
 final class RunInquiry {
     /// For a machine that is busy. A run that doesn't answer is waited for once.
-    private static let patienceNanoseconds: UInt64 = 1_000_000_000
+    private static let patienceNanoseconds: UInt64 = 2_000_000_000
 
     /// The one that began first as the first.
     private let runs: [Run]
