@@ -35,4 +35,26 @@ import Testing
         #expect(lines.first == "1970-01-01T00:00:00.000Z warning clients.limit effect=\"new clients wait\" limit=2")
         #expect(lines.last?.hasSuffix("effect=over waited=1000") == true, "\(text)")
     }
+
+    private final class Asked {
+        var count = 0
+        var shortage: Shortage?
+    }
+
+    /// Somebody waited until this very moment, and is let in with the next turn of the loop: that is not the end.
+    @Test func itIsNotOverWhileSomebodyIsOnTheWayIn() throws {
+        let loop = try EventLoop()
+        let asked = Asked()
+        var logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        logger.logLevel = .trace
+        asked.shortage = Shortage("clients.limit", loop: loop, logger: logger, quietNanoseconds: 1_000_000) {
+            asked.count += 1
+            if asked.count == 1 { asked.shortage?.lasted() } else { loop.afterThisTurn { loop.stop() } }
+            return false
+        }
+        asked.shortage?.strike(.warning, [:])
+        loop.run()
+        #expect(asked.count == 2)
+        asked.shortage = nil
+    }
 }

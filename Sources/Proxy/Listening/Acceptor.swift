@@ -79,6 +79,7 @@ final class Acceptor {
     /// A client has gone.
     func roomAgain() {
         guard isFull else { return }
+        limit.lasted()
         isFull = false
         // Whoever still finds no room says so again.
         for listener in listeners { listener.resume() }

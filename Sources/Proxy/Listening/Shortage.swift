@@ -61,9 +61,16 @@ final class Shortage {
         last = loop.now
     }
 
+    /// There was too little until now.
+    func lasted() {
+        if began != nil { last = loop.now }
+    }
+
     private func review() {
         guard let began else { return }
-        if goesOn() { return deadline.set(afterNanoseconds: quietNanoseconds) }
+        if goesOn() { lasted() }
+        let quiet = loop.now - last
+        guard quiet >= quietNanoseconds else { return deadline.set(afterNanoseconds: quietNanoseconds - quiet) }
         logger.notice(
             event,
             metadata: [
