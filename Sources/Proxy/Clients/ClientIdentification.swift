@@ -38,7 +38,7 @@ extension ClientConnection {
         record.traits = peer.traits
         guard !peer.needsProcesses else { return }
         switch state {
-        case .identifying where !isAwaitingRuns: identified()
+        case .identifying where !isAwaitingRuns: goOn()
         case .relaying: reviewRelay()
         default: break
         }
@@ -47,18 +47,26 @@ extension ClientConnection {
     /// Keeps the request in hand until it is known who asks.
     /// - Parameter work: what follows, in the state that is left now.
     func identify(then work: @escaping () -> Void) {
-        state = .identifying(state, work)
-        server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
+        keepRequest(for: { [unowned self] in
+            // A reload may have come meanwhile.
+            if withdrawal != nil { received(by: server) } else { work() }
+        })
         askForDecision()
     }
 
-    private func identified() {
+    /// Keeps the request in hand until somebody else has answered, and ``goOn()`` is called.
+    func keepRequest(for work: @escaping () -> Void) {
+        state = .identifying(state, work)
+        server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
+    }
+
+    /// What was awaited is known: on with the request, unless its task is suspended.
+    func goOn() {
         guard case .identifying(let before, let work) = state else { return }
-        if holdsBack({ [unowned self] in identified() }) { return }
+        if holdsBack({ [unowned self] in goOn() }) { return }
         state = before
         server.clearDeadline()
-        // A reload may have come meanwhile.
-        if withdrawal != nil { received(by: server) } else { work() }
+        work()
     }
 
     /// For whom a route was, by what is known of it now.

@@ -6,7 +6,7 @@ import Session
 enum RunInquiryState {
     case notBegun
     case underWay
-    /// Nil: it is none's.
+    /// Nil: it belongs to no run.
     case over(Run?)
 }
 
@@ -33,8 +33,7 @@ extension ClientConnection {
         }
         guard isBegun else { return false }
         runInquiry = .underWay
-        state = .identifying(state, work)
-        server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
+        keepRequest(for: work)
         return true
     }
 
@@ -48,14 +47,6 @@ extension ClientConnection {
 
     private func found(_ run: Run?) {
         runInquiry = .over(run)
-        resume()
-    }
-
-    private func resume() {
-        guard case .identifying(let before, let work) = state else { return }
-        if holdsBack({ [unowned self] in resume() }) { return }
-        state = before
-        server.clearDeadline()
-        work()
+        goOn()
     }
 }
