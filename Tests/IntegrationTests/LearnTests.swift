@@ -89,6 +89,7 @@ struct LearnTests {
             let text = try bed.bed.contents("proxy/pins.yaml")
             for kept in ["# mine\n", "   # on purpose\n", "\n# the end\n"] { #expect(text.contains(kept), "\(text)") }
             #expect(try await bed.pinproxy("reload").succeeded)
+            _ = try await bed.proxy.events.first("pin.report")
             #expect(bed.proxy.events.all("pin.report").map { $0["host"] } == ["report.test"])
 
             // The pins are right: those of the leaf and of its issuer, by another program's count.

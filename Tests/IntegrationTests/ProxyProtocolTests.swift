@@ -70,6 +70,7 @@ struct ProxyProtocolTests {
             for header in [Array("PROXY UNKNOWN\r\n".utf8), Self.signature + [0x20, 0, 0, 0], Self.signature + [0x21, 0, 0, 0]] {
                 #expect(try await front.ask(header).status == 200)
             }
+            _ = try await front.shared.proxy.events.first("exchange", number: 3)
             let lines = front.shared.proxy.events.all("exchange")
             #expect(lines.allSatisfy { $0["client"]?.hasPrefix("127.0.0.1:") == true && $0["client_uid"] == nil }, "\(lines)")
         }
