@@ -58,7 +58,7 @@ final class TestBed: Sendable {
     /// for each client, never inherited.
     var environment: [String: String] {
         ["PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": directory, "LANG": "C.UTF-8",
-         "TMPDIR": directory].merging(Sanitizer.environment) { $1 }
+         "TMPDIR": directory, "PYTHONDONTWRITEBYTECODE": "1"].merging(Sanitizer.environment) { $1 }
     }
 
     /// Starts a program that runs until the end of the test.

@@ -10,8 +10,9 @@ Prints JSON lines: {"event": "ready", "port": N} first, then each request's rang
 import argparse
 import http.server
 import itertools
-import json
 import ssl
+
+from events import say
 
 tags = itertools.count(1)
 
@@ -24,7 +25,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         count, every = int(count), int(every)
         tag = f'"{next(tags)}"' if kind == "changing" else '"one"'
         asked = self.headers.get("Range")
-        print(json.dumps({"event": "request", "path": self.path, "range": asked or "none"}), flush=True)
+        say("request", path=self.path, range=asked or "none")
         start = 0
         if asked and kind != "plain" and self.headers.get("If-Range", tag) == tag:
             start = int(asked.removeprefix("bytes=").split("-")[0])
@@ -65,7 +66,7 @@ def main():
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(options.certificate, options.key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    print(json.dumps({"event": "ready", "port": server.server_address[1]}), flush=True)
+    say("ready", port=server.server_address[1])
     server.serve_forever()
 
 

@@ -7,9 +7,7 @@ HOME has the browser's trust store (~/.pki/nssdb). Prints one JSON object: what 
 
 import argparse
 import json
-import sys
 
-sys.dont_write_bytecode = True
 from chromium import Page, Refused
 
 parser = argparse.ArgumentParser()

@@ -8,17 +8,11 @@ as text. --silent takes a report and never answers it.
 
 import argparse
 import http.server
-import json
 import ssl
 import sys
 import threading
 
-lock = threading.Lock()
-
-
-def say(event, **fields):
-    with lock:
-        print(json.dumps({"event": event, **fields}), flush=True)
+from events import say
 
 
 class Collector(http.server.BaseHTTPRequestHandler):

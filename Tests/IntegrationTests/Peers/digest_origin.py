@@ -18,15 +18,12 @@ import secrets
 import ssl
 import threading
 
+from events import say
+
 REALM = "peers"
 nonces = set()
 used = set()
 lock = threading.Lock()
-
-
-def say(event, **fields):
-    with lock:
-        print(json.dumps({"event": event, **fields}), flush=True)
 
 
 def digest(*parts):

@@ -24,7 +24,6 @@ The bytes are those of `block`, again and again. Ranges and If-Range are honest,
 import argparse
 import hashlib
 import http.server
-import json
 import re
 import secrets
 import socket
@@ -34,15 +33,12 @@ import threading
 import time
 from email.utils import formatdate
 
+from events import say
+
 block = b"".join(hashlib.sha256(b"%d" % i).digest() for i in range(1 << 15))
 lock = threading.Lock()
 counts = {}
 nonces = set()
-
-
-def say(event, **fields):
-    with lock:
-        print(json.dumps({"event": event, **fields}), flush=True)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

@@ -5,10 +5,11 @@
 
 import argparse
 import http.server
-import json
 import os
 import ssl
 import subprocess
+
+from events import say
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -51,5 +52,5 @@ context.load_cert_chain(options.certificate, options.key)
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 server.root = options.root
 server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-print(json.dumps({"event": "ready", "port": server.server_port}), flush=True)
+say("ready", port=server.server_port)
 server.serve_forever()

@@ -15,9 +15,10 @@ What finds the connection ended or reset answers "closed".
 
 import argparse
 import base64
-import json
 import socket
 import ssl
+
+from events import say
 
 
 class Client:
@@ -90,7 +91,7 @@ def main():
     parser.add_argument("--user")
     client = Client(parser.parse_args())
     listener = socket.create_server(("127.0.0.1", 0))
-    print(json.dumps({"event": "ready", "port": listener.getsockname()[1]}), flush=True)
+    say("ready", port=listener.getsockname()[1])
     control, _ = listener.accept()
     with control.makefile("rw") as lines:
         for line in lines:

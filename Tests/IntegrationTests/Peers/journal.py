@@ -3,9 +3,10 @@
     journal.py SOCKET
 """
 
-import json
 import socket
 import sys
+
+from events import say
 
 
 def fields(data):
@@ -22,6 +23,6 @@ def fields(data):
 
 journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 journal.bind(sys.argv[1])
-print(json.dumps({"event": "ready", "port": 1}), flush=True)
+say("ready", port=1)
 while True:
-    print(json.dumps({"event": "record", **dict(fields(journal.recv(1 << 20)))}), flush=True)
+    say("record", **dict(fields(journal.recv(1 << 20))))

@@ -20,15 +20,12 @@ import termios
 import threading
 import time
 
+from events import say
+
 BLOCK = bytes(range(256)) * 256
 releases = {}
 stalled = False
 lock = threading.Lock()
-
-
-def say(event, **fields):
-    with lock:
-        print(json.dumps({"event": event, **fields}), flush=True)
 
 
 def release(name):

@@ -15,8 +15,8 @@ import re
 import sys
 import time
 
-sys.dont_write_bytecode = True
 from chromium import Page
+from events import say
 
 
 def press_buttons(page):
@@ -63,7 +63,7 @@ def main():
                 options.token)
         page.wait("return !document.getElementById('content').hidden && document.getElementById('headline').textContent !== "
                   "'Connecting …' && document.getElementById('headline').textContent !== 'Not connected'")
-        print(json.dumps({"event": "ready", "port": 0, "headline": page.run("return document.getElementById('headline').textContent")}), flush=True)
+        say("ready", port=0, headline=page.run("return document.getElementById('headline').textContent"))
         if options.wait_for:
             page.wait("return document.getElementById('refusal-list').textContent.includes(arguments[0])", options.wait_for)
         orders = press_buttons(page) if options.orders else None

@@ -9,20 +9,15 @@ Prints JSON lines: {"event": "ready", "port": N}, then "connect" and "request" w
 """
 
 import argparse
-import json
 import socket
 import sys
 import threading
 
-lock = threading.Lock()
+from events import say
+
 released = threading.Event()
 targeted = threading.Event()
 target = None
-
-
-def say(event, **fields):
-    with lock:
-        print(json.dumps({"event": event, **fields}), flush=True)
 
 
 def carry(source, sink):

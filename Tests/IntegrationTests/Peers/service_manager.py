@@ -9,22 +9,17 @@ client connects; then it is started again with what it had left in the store, an
 """
 
 import array
-import json
 import os
 import socket
 import subprocess
 import sys
 import threading
 
-lock = threading.Lock()
+from events import say
+
 configuration, program = sys.argv[1], sys.argv[2:]
 name = os.environ.get("SOCKET_NAME", "proxy")
 stored = {}
-
-
-def say(event, **fields):
-    with lock:
-        print(json.dumps({"event": event, **fields}), flush=True)
 
 
 def listen_to_notices(notices):

@@ -9,23 +9,17 @@ Each request is told of as a JSON line: {"event": "request", "target": …, "ran
 """
 import hashlib
 import http.server
-import json
 import random
 import secrets
 import socketserver
-import sys
 import threading
 from urllib.parse import parse_qsl, urlsplit
+
+from events import say
 
 FILE = random.Random(7).randbytes(32 << 20)
 doors = {}
 lock = threading.Lock()
-
-
-def tell(**event):
-    with lock:
-        sys.stdout.write(json.dumps(event) + "\n")
-        sys.stdout.flush()
 
 
 def door(key):
@@ -49,8 +43,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         url = urlsplit(self.path)
-        tell(
-            event="request", target=url.path, range=self.headers.get("Range", ""), accept=self.headers.get("Accept", ""))
+        say(
+            "request", target=url.path, range=self.headers.get("Range", ""), accept=self.headers.get("Accept", ""))
         try:
             if url.path == "/file":
                 return self.file()
@@ -60,9 +54,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             door(url.path.removeprefix("/wait/")).wait()
             self.answer(f"for {self.headers.get('Accept', '')}".encode(), fields=fields)
         except OSError:
-            tell(event="gone", target=url.path)
+            say("gone", target=url.path)
         finally:
-            tell(event="over", target=url.path)
+            say("over", target=url.path)
 
     def file(self):
         fields = [("ETag", '"seven"'), ("Accept-Ranges", "bytes")]
@@ -96,7 +90,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         key = self.path.removeprefix("/go/")
-        tell(event="go", key=key)
+        say("go", key=key)
         door(key).set()
         self.answer(b"")
 
@@ -107,5 +101,5 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
 
 
 server = Server(("127.0.0.1", 0), Handler)
-tell(event="ready", port=server.server_port, sha256=hashlib.sha256(FILE).hexdigest())
+say("ready", port=server.server_port, sha256=hashlib.sha256(FILE).hexdigest())
 server.serve_forever()

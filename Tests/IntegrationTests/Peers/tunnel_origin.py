@@ -18,22 +18,18 @@ A plan is a list KEY=VALUE,...; the last one serves all further handshakes:
 Prints JSON lines: {"event": "ready", "port": N}, then what arrives, by connection and by handshake.
 """
 
-import json
 import socket
 import ssl
 import subprocess
 import sys
 import threading
 
+from events import say
+
 lock = threading.Lock()
 released = threading.Event()
 handshakes = 0
 plans = [dict(part.split("=", 1) for part in plan.split(",")) for plan in sys.argv[1:]]
-
-
-def say(event, **fields):
-    with lock:
-        print(json.dumps({"event": event, **fields}), flush=True)
 
 
 def vector(size, data):

@@ -8,7 +8,6 @@ connection ended: "secured", "alert" with its number, or "failed" with a cause.
 """
 
 import argparse
-import json
 import os
 import socket
 import ssl
@@ -16,12 +15,7 @@ import struct
 import threading
 import warnings
 
-lock = threading.Lock()
-
-
-def say(event, **fields):
-    with lock:
-        print(json.dumps({"event": event, **fields}), flush=True)
+from events import say
 
 
 def numbers(data):

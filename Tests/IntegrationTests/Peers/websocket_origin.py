@@ -8,10 +8,11 @@ ssl module doesn't always survive.
 
 import argparse
 import asyncio
-import json
 import ssl
 
 from websockets.asyncio.server import serve
+
+from events import say
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--certificate")
@@ -30,7 +31,7 @@ async def main():
     server = await serve(
         echo, "127.0.0.1", 0, ssl=context, max_size=None, open_timeout=None, ping_timeout=None)
     port = server.sockets[0].getsockname()[1]
-    print(json.dumps({"event": "ready", "port": port}), flush=True)
+    say("ready", port=port)
     await server.serve_forever()
 
 
