@@ -26,7 +26,7 @@ struct ListenerTests {
     @Test func clientsComeByIPv6() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(
-                bed, sections: ["proxy": ["listen: [\"[::1]:0\", \"127.0.0.1:0\"]"]])
+                bed, sections: ["proxy": ["listen: [\"[::1]:\(bed.port())\", \"127.0.0.1:0\"]"]])
             #expect(shared.proxy.address == "[::1]")
             let run = try await shared.curl(shared.url + "/echo")
             #expect(run.output.contains("\"method\": \"GET\""), "\(run)")

@@ -6,15 +6,18 @@ struct ListeningSocket: ~Copyable {
     let descriptor: CInt
     let port: UInt16
 
-    init(ipv6: Bool = false) throws {
-        descriptor = socket(ipv6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    /// - Parameter ipv6Port: listens on ::1 at this port, which is one of the bed's own (``TestBed/port()``): for a name below
+    ///   localhost both addresses are tried, and 127.0.0.1 at the same port must not be another test's.
+    init(ipv6Port: UInt16? = nil) throws {
+        descriptor = socket(ipv6Port != nil ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var storage = sockaddr_storage()
         var length = socklen_t(0)
         let descriptor = descriptor
         let result = withUnsafeMutableBytes(of: &storage) { bytes -> CInt in
             let address = bytes.baseAddress!
-            if ipv6 {
+            if let ipv6Port {
                 var loopback = sockaddr_in6()
+                loopback.sin6_port = ipv6Port.bigEndian
                 loopback.sin6_family = sa_family_t(AF_INET6)
                 loopback.sin6_addr = in6addr_loopback
                 bytes.storeBytes(of: loopback, as: sockaddr_in6.self)

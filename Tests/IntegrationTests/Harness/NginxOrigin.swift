@@ -22,7 +22,7 @@ struct NginxOrigin: Sendable {
         options: String = ""
     ) async throws {
         let secure = try ListeningSocket()
-        let secure6 = try ListeningSocket(ipv6: true)
+        let secure6 = try ListeningSocket(ipv6Port: bed.port())
         let plain = try ListeningSocket()
         (port, ipv6Port, plainPort) = (secure.port, secure6.port, plain.port)
         documents = bed.path("\(folder)/documents")
