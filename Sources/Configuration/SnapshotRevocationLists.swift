@@ -34,9 +34,9 @@ extension Snapshot {
             requirements.revocationLists = new
             return policy.replacing(requirements)
         }
-        let entries = hosts.entries.map { entry in
-            (entry.pattern, replaced(entry.value.policy).map { HostEntry(entry.value, policy: $0) } ?? entry.value)
+        let entries = hosts.mapValues { entry in
+            replaced(entry.policy).map { HostEntry(entry, policy: $0) } ?? entry
         }
-        return Snapshot(self, hosts: HostTable(entries), defaultPolicy: replaced(defaultPolicy) ?? defaultPolicy)
+        return Snapshot(self, hosts: entries, defaultPolicy: replaced(defaultPolicy) ?? defaultPolicy)
     }
 }

@@ -74,9 +74,13 @@ import Testing
     }
 
     @Test func duplicatesAreReportedAndTheFirstHolds() throws {
-        let table = try table(["a.test", "b.test", "A.test.", "*.a.test", "a.test:1", "a.test"])
-        #expect(table.duplicates.map(\.later) == [2, 5])
-        #expect(table.duplicates.map(\.first) == [0, 0])
+        let texts = ["a.test", "b.test", "A.test.", "*.a.test", "b.test.", "a.test:1", "a.test"]
+        let collection = HostPatterns.collect(try texts.map { try HostPattern($0) })
+        #expect(collection.duplicates.map(\.later) == [2, 4, 6])
+        #expect(collection.duplicates.map(\.first) == [0, 1, 0])
+        #expect(collection.numbers.map { collection.patterns.pattern($0).description }
+            == ["a.test", "b.test", "a.test", "*.a.test", "b.test", "a.test:1", "a.test"])
+        let table = collection.table(of: texts)
         #expect(table.entries.map(\.value) == ["a.test", "b.test", "*.a.test", "a.test:1"])
         #expect(table.entry(forHost: "a.test", port: 443)?.value == "a.test")
     }
@@ -174,8 +178,8 @@ import Testing
     }
 
     @Test func twoSpellingsOfOneAddressAreOneEntry() throws {
-        let table = try HostTable(["127.0.0.1", "0.0.0.0", "::ffff:127.0.0.1"].map { (try HostPattern($0), $0) })
-        #expect(table.duplicates.map(\.later) == [1, 2])
+        let texts = ["127.0.0.1", "0.0.0.0", "::ffff:127.0.0.1"]
+        #expect(HostPatterns.collect(try texts.map { try HostPattern($0) }).duplicates.map(\.later) == [1, 2])
     }
 }
 

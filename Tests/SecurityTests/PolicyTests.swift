@@ -37,7 +37,7 @@ import Testing
         let b = try Chains().leaf.keyPin()
         let set = PinSet([b, a, Pin(b.kind, origin: "again"), a])
         #expect(set.pins == [b, a])
-        #expect(set.duplicates.map(\.origin) == ["again", wrongPin])
+        #expect(set.pins.map(\.origin) == [b.origin, wrongPin])
     }
 
     @Test func whatIsUnsafeIsLoud() throws {

@@ -9,13 +9,11 @@ struct PinEntryReader {
     let file: String
 
     private let defaults: PinDefaults
-    private let factory: ClientTLSFactory
 
-    init(_ section: Section, file: String, defaults: PinDefaults, factory: ClientTLSFactory) {
+    init(_ section: Section, file: String, defaults: PinDefaults) {
         self.section = section
         self.file = file
         self.defaults = defaults
-        self.factory = factory
     }
 
     /// The pattern and where it is written; nil (with an error) if there is none.
@@ -30,19 +28,21 @@ struct PinEntryReader {
         return section.scalar(value, "match", form).map { ($0, value) }
     }
 
-    func entry(for pattern: HostPattern, at place: YAMLValue) -> HostEntry {
+    /// - Parameter number: of the entry's pattern, as the parts' patterns know it.
+    func entry(_ number: Int, at place: YAMLValue, parts: SharedParts) -> HostEntry {
         let action = section.read("action", .action) ?? .intercept
         defer { finish() }
         guard action == .intercept || action == .verifyTunnel else {
             refuseKeys(of: action)
             let clients = clients(action)
-            return HostEntry(
-                action: action, policy: SecurityPolicy(), rules: rules(action, isPinned: false), clients: clients,
-                pattern: pattern.description, file: file, line: place.line, column: place.column)
+            return parts.entry(
+                number, at: place, policy: SecurityPolicy(),
+                EntryTerms(
+                    action: action, rules: rules(action, isPinned: false), clients: clients, patterns: parts.patterns, file: file))
         }
         let policy = policy()
         let identity = clientIdentity(action)
-        let tls = factory.settings(policy.requirements, identity: identity) { problem in
+        let tls = parts.tls.settings(policy.requirements, identity: identity) { problem in
             section.start.map { section.error($0, problem) }
         }
         let reportURI =
@@ -52,10 +52,11 @@ struct PinEntryReader {
         if showsRefusals, action != .intercept { refusePage() }
         let records = section.read("record", .bool) ?? false
         let clients = clients(action)
-        return HostEntry(
-            action: action, policy: policy, tls: tls, reportURI: reportURI, showsRefusals: showsRefusals, records: records,
-            rules: rules(action, isPinned: policy.mode != .none), clients: clients, pattern: pattern.description, file: file,
-            line: place.line, column: place.column)
+        return parts.entry(
+            number, at: place, policy: policy,
+            EntryTerms(
+                action: action, tls: tls, reportURI: reportURI, showsRefusals: showsRefusals, records: records,
+                rules: rules(action, isPinned: policy.mode != .none), clients: clients, patterns: parts.patterns, file: file))
     }
 
     /// The rules that hold for the host. Asked for after all other keys, so that the many entries which write

@@ -46,33 +46,38 @@ struct PinFile {
             root.error(value, "\"hosts\" takes a list of entries (\"- match: …\"), not \(value.kind)")
             return HostTable()
         }
-        var entries: [(pattern: HostPattern, value: HostEntry)] = []
-        var places: [YAMLValue] = []
-        entries.reserveCapacity(list.count)
+        var read: [(reader: PinEntryReader, pattern: HostPattern, place: YAMLValue)] = []
+        read.reserveCapacity(list.count)
         for element in list {
-            let reader = PinEntryReader(
-                root.element("hosts", element), file: file, defaults: defaults, factory: factory)
-            guard let match = reader.match(of: element) else {
+            let reader = PinEntryReader(root.element("hosts", element), file: file, defaults: defaults)
+            if let match = reader.match(of: element) {
+                read.append((reader, match.pattern, match.place))
+            } else {
                 reader.finish()
-                continue
             }
-            let entry = reader.entry(for: match.pattern, at: match.place)
+        }
+        // The patterns of all are put together first, since each entry tells its own by them.
+        let collection = HostPatterns.collect(read.map(\.pattern))
+        let parts = SharedParts(patterns: collection.patterns, tls: factory)
+        var entries: [HostEntry] = []
+        entries.reserveCapacity(read.count)
+        for (number, (reader, pattern, place)) in zip(collection.numbers, read) {
+            let entry = reader.entry(number, at: place, parts: parts)
             // Denied hosts of strangers are what such an entry is good for.
-            if entry.action != .deny, let warning = match.pattern.publicSuffixWarning() {
-                root.warning(match.place, "match: \(warning)")
+            if entry.action != .deny, let warning = pattern.publicSuffixWarning() {
+                root.warning(place, "match: \(warning)")
             }
-            if let host = match.pattern.testHost {
-                root.error(match.place, "match: \(host.rawValue) is reserved: the proxy answers for it itself (pinproxy doctor)")
+            if let host = pattern.testHost {
+                root.error(place, "match: \(host.rawValue) is reserved: the proxy answers for it itself (pinproxy doctor)")
             }
-            entries.append((match.pattern, entry))
-            places.append(match.place)
+            entries.append(entry)
         }
-        let table = HostTable(entries)
-        for (later, first) in table.duplicates {
+        for (later, first) in collection.duplicates {
             root.error(
-                places[later],
-                "match: \(entries[later].pattern.inBothForms) already has the entry in line \(places[first].line)")
+                read[later].place,
+                "match: \(read[later].pattern.inBothForms) already has the entry in line \(read[first].place.line)")
         }
+        let table = collection.table(of: entries)
         BaseURLChecks(hosts: table, defaultAction: defaults.action, findings: root.findings).run()
         return table
     }

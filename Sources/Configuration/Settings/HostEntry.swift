@@ -17,69 +17,66 @@ package enum HostAction: String, Sendable, CaseIterable {
     package var isJudged: Bool { self == .intercept || self == .verifyTunnel }
 }
 
-/// One entry of the pin file. A class, so that a look-up hands out a reference and copies nothing.
+/// One entry of the pin file. A class, so that a look-up hands out a reference and copies nothing. There may be a hundred
+/// thousand: what many of them say alike is said once (``EntryTerms``).
 package final class HostEntry: Sendable {
-    package let action: HostAction
     /// What decides where the action looks at certificates; without pins elsewhere.
     package let policy: SecurityPolicy
-    /// How TLS is spoken with the host; nil where the action doesn't speak it.
-    package let tls: ClientTLS?
-    /// Who is told of pins that don't match.
-    package let reportURI: ReportURI?
-    /// A client is told inside its TLS, as by the origin, that the origin is refused (`on_refusal: page`).
-    package let showsRefusals: Bool
-    /// The chains seen are recorded, to make pins of them (`record: true`).
-    package let records: Bool
-    /// How exchanges with the host are made, shaped and judged; nil: nothing is written about it.
-    package let rules: RuleLayers?
-    /// Who may use the entry; nil: everybody.
-    package let clients: EntryClients?
+    private let terms: EntryTerms
     /// Where exchanges with the host are counted; -1 until somebody counts them.
     package let slot = Atomic<Int>(-1)
-    /// As it was written, for people.
-    package let pattern: String
-    package let file: String
+    // UInt32 is as far as the lines of a file and their lengths are counted.
+    private let number: UInt32
+    private let writtenLine: UInt32
+    private let writtenColumn: UInt32
+
+    /// - Parameter number: by which the terms' patterns know the entry's own.
+    package init(policy: SecurityPolicy, terms: EntryTerms, number: Int, line: Int, column: Int) {
+        self.policy = policy
+        self.terms = terms
+        self.number = UInt32(clamping: number)
+        writtenLine = UInt32(clamping: line)
+        writtenColumn = UInt32(clamping: column)
+    }
+
+    /// An entry for one pattern, in no table of others.
+    package convenience init(
+        for pattern: HostPattern, action: HostAction, policy: SecurityPolicy, file: String, line: Int, column: Int
+    ) {
+        let alone = HostPatterns.collect([pattern])
+        self.init(
+            policy: policy, terms: EntryTerms(action: action, patterns: alone.patterns, file: file), number: alone.numbers[0],
+            line: line, column: column)
+    }
+
+    /// The same entry with another policy.
+    convenience init(_ other: HostEntry, policy: SecurityPolicy) {
+        self.init(policy: policy, terms: other.terms, number: Int(other.number), line: other.line, column: other.column)
+    }
+
+    package var action: HostAction { terms.action }
+    /// How TLS is spoken with the host; nil where the action doesn't speak it.
+    package var tls: ClientTLS? { terms.tls }
+    /// Who is told of pins that don't match.
+    package var reportURI: ReportURI? { terms.reportURI }
+    /// A client is told inside its TLS, as by the origin, that the origin is refused (`on_refusal: page`).
+    package var showsRefusals: Bool { terms.showsRefusals }
+    /// The chains seen are recorded, to make pins of them (`record: true`).
+    package var records: Bool { terms.records }
+    /// How exchanges with the host are made, shaped and judged; nil: nothing is written about it.
+    package var rules: RuleLayers? { terms.rules }
+    /// Who may use the entry; nil: everybody.
+    package var clients: EntryClients? { terms.clients }
+
+    /// Its pattern, for people. Made anew each time that it is asked for: a connection asks once.
+    package var pattern: String { terms.patterns.pattern(Int(number)).description }
+    package var file: String { terms.file }
     /// Where its pattern is written.
-    package let line: Int
-    package let column: Int
+    package var line: Int { Int(writtenLine) }
+    package var column: Int { Int(writtenColumn) }
 
     package var place: Place { Place(file: file, line: line, column: column) }
 
     /// `FILE:LINE`; no line where it is written in no file.
     package var location: String { line > 0 ? "\(file):\(line)" : file }
-
-    package init(
-        action: HostAction, policy: SecurityPolicy, tls: ClientTLS? = nil, reportURI: ReportURI? = nil,
-        showsRefusals: Bool = false, records: Bool = false, rules: RuleLayers? = nil, clients: EntryClients? = nil, pattern: String,
-        file: String, line: Int, column: Int
-    ) {
-        self.action = action
-        self.policy = policy
-        self.tls = tls
-        self.reportURI = reportURI
-        self.showsRefusals = showsRefusals
-        self.records = records
-        self.rules = rules
-        self.clients = clients
-        self.pattern = pattern
-        self.file = file
-        self.line = line
-        self.column = column
-    }
-
-    /// The same entry with another policy.
-    init(_ other: HostEntry, policy: SecurityPolicy) {
-        action = other.action
-        self.policy = policy
-        tls = other.tls
-        reportURI = other.reportURI
-        showsRefusals = other.showsRefusals
-        records = other.records
-        rules = other.rules
-        clients = other.clients
-        pattern = other.pattern
-        file = other.file
-        line = other.line
-        column = other.column
-    }
 }

@@ -9,7 +9,7 @@ import Transport
 /// CONNECT: the upstream first, then the answer, then TLS with a minted leaf, or a tunnel.
 extension ClientConnection {
     func connect(_ route: Route) {
-        record.entry = route.entry?.pattern
+        record.entry = route.destination.source?.pattern
         record.entrySlot = route.slot
         record.kind = route.target.key.layer.isShared ? .interception : .tunnel
         worker.session.begin(&record)

@@ -260,7 +260,7 @@ final class ClientConnection {
     }
 
     private func beginExchange(_ route: Route) {
-        record.entry = route.entry?.pattern
+        record.entry = route.destination.source?.pattern
         record.entrySlot = route.slot
         if server.request.method.countsForwards {
             switch server.readRequest({ $0.head.maxForwards(in: $0.bytes) }) {

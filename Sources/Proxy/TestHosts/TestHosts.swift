@@ -27,7 +27,8 @@ final class TestHosts: Sendable {
     private static func entry(for host: TestHost, pin: SHA256Digest) -> HostEntry {
         let policy = SecurityPolicy(mode: .publicKey, pins: PinSet([Pin(.spki(pin), origin: "built in")]))
         return HostEntry(
-            action: .intercept, policy: policy, pattern: host.rawValue, file: "built in", line: 0, column: 0)
+            for: HostPattern(.exact, canonical: host.rawValue, port: nil), action: .intercept, policy: policy, file: "built in",
+            line: 0, column: 0)
     }
 
     /// - Parameter host: canonical.

@@ -1,8 +1,9 @@
-/// The search of ``HostTable``: the places of patterns, found through a hash table of their suffixes.
+/// The search of ``HostTable``: patterns by the hosts that they speak for, found through a hash table of their suffixes.
 ///
 /// It is laid out for a lookup that finds nothing in the processor's caches, as it is after other work:
 /// a suffix that no pattern has costs one read of memory, one that a pattern has costs two neighbouring
-/// ones more. So there is nothing here but numbers in two arrays, and no pattern is looked at.
+/// ones more. So there is nothing here but numbers in two arrays. The patterns themselves are kept nowhere else: a
+/// pattern is known by its record's number, and made of the record where somebody asks for it.
 struct HostIndex: Sendable {
     /// Open addressing, at most half full: 0 is free, else the upper half of the hash and a record.
     private var slots: [UInt64]
@@ -15,23 +16,22 @@ struct HostIndex: Sendable {
     /// Bit n (the last stands for all above): some `**.` pattern has n labels.
     private var subtreeDepths: UInt64 = 0
 
-    /// - Parameter capacity: patterns that will be inserted, at most.
-    init(capacity: Int) {
+    /// - Parameter patterns: which will be inserted, at most.
+    init(for patterns: some Collection<HostPattern>) {
         var count = 8
-        while count < capacity * 2 { count *= 2 }
+        while count < patterns.count * 2 { count *= 2 }
         slots = [UInt64](repeating: 0, count: count)
-        records.reserveCapacity(capacity * 5)
+        records.reserveCapacity(patterns.reduce(1) { $0 + 1 + ($1.name.utf8.count + 7) / 8 })
     }
 
-    /// Inserts a pattern; its place is the number of patterns before it. The place of an equal one if
-    /// it was there already.
-    mutating func insert(_ pattern: HostPattern) -> Int? {
+    /// Inserts a pattern, with the place after those before it; or finds an equal one that was there already.
+    mutating func insert(_ pattern: HostPattern) -> (record: Int, isNew: Bool) {
         let name = pattern.name.utf8.span
         var suffix = SuffixHash()
         for index in name.indices.reversed() { suffix.append(name[index]) }
-        if let place = find(suffix, pattern.scope, name, 0..<name.count, pattern.port) { return place }
+        if let record = find(suffix, pattern.scope, name, 0..<name.count, pattern.port) { return (record, false) }
 
-        let record = UInt64(records.count)
+        let record = records.count
         records.append(Head(place: count, scope: pattern.scope, length: name.count, port: pattern.port).word)
         for start in stride(from: 0, to: name.count, by: 8) {
             var word: UInt64 = 0
@@ -41,21 +41,47 @@ struct HostIndex: Sendable {
         let hash = suffix.finish(scope: pattern.scope, port: pattern.port)
         var slot = Int(truncatingIfNeeded: hash) & (slots.count - 1)
         while slots[slot] != 0 { slot = (slot + 1) & (slots.count - 1) }
-        slots[slot] = (hash >> 32) << 32 | record
+        slots[slot] = (hash >> 32) << 32 | UInt64(record)
 
         count += 1
         if pattern.port != nil { hasPorts = true }
         if pattern.scope == .oneLabel { hasOneLabel = true }
         if pattern.scope == .subtree { subtreeDepths |= 1 << UInt64(min(pattern.labelCount, 63)) }
-        return nil
+        return (record, true)
     }
 
-    /// The place of the most specific pattern for a host.
+    /// How many patterns were inserted before the one with this record.
+    func place(of record: Int) -> Int { Head(word: records[record]).place }
+
+    func pattern(of record: Int) -> HostPattern {
+        let head = Head(word: records[record])
+        let name = String(unsafeUninitializedCapacity: head.length) { bytes in
+            for index in 0..<head.length {
+                bytes[index] = UInt8(truncatingIfNeeded: records[record + 1 + index / 8] >> UInt64(index % 8 * 8))
+            }
+            return head.length
+        }
+        return HostPattern(head.scope, canonical: name, port: head.port)
+    }
+
+    /// The records in the order of their places.
+    var allRecords: [Int] {
+        var all: [Int] = []
+        all.reserveCapacity(count)
+        var next = 1
+        while next < records.count {
+            all.append(next)
+            next += 1 + (Head(word: records[next]).length + 7) / 8
+        }
+        return all
+    }
+
+    /// The record of the most specific pattern for a host.
     func find(_ host: String, port: UInt16) -> Int? {
         guard count > 0 else { return nil }
         if HostAddress.looksLikeAddress(host.utf8.span) {
             guard let address = HostAddress(host)?.canonical else { return nil }
-            if let place = lookUp(address.description.utf8.span, port, isAddress: true) { return place }
+            if let record = lookUp(address.description.utf8.span, port, isAddress: true) { return record }
             guard let translated = address.translated else { return nil }
             return lookUp(translated.description.utf8.span, port, isAddress: true)
         }
@@ -121,7 +147,7 @@ struct HostIndex: Sendable {
                 let record = Int(slots[slot] & 0xffff_ffff)
                 let head = Head(word: records[record])
                 if head.isLike(scope: scope, length: range.count, port: port), equal(record + 1, host, range) {
-                    return head.place
+                    return record
                 }
             }
             slot = (slot + 1) & (slots.count - 1)
@@ -153,6 +179,9 @@ private struct Head {
     }
 
     var place: Int { Int(word & 0xffff_ffff) }
+    var port: UInt16? { UInt16(truncatingIfNeeded: word >> 32) == 0 ? nil : UInt16(truncatingIfNeeded: word >> 32) }
+    var scope: HostPattern.Scope { HostPattern.Scope(rawValue: UInt8(truncatingIfNeeded: word >> 48)) ?? .exact }
+    var length: Int { Int(word >> 56) }
 
     func isLike(scope: HostPattern.Scope, length: Int, port: UInt16?) -> Bool {
         word >> 32 == Self.key(scope, length, port)

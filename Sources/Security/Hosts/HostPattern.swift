@@ -77,6 +77,14 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
     /// True when ``name`` is an IP address; ``scope`` is then exact.
     package let isAddress: Bool
 
+    /// A pattern whose name is canonical already.
+    package init(_ scope: Scope, canonical name: String, port: UInt16?) {
+        self.scope = scope
+        self.name = name
+        self.port = port
+        isAddress = scope == .exact && HostAddress.looksLikeAddress(name.utf8.span)
+    }
+
     /// Reads a pattern as people write it in the pin file.
     /// - Throws: what is wrong with the pattern, and what to write instead.
     public init(_ text: String) throws(HostPatternError) {

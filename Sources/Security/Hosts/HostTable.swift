@@ -13,57 +13,42 @@ package struct HostTable<Value: Sendable>: Sendable {
         package let value: Value
     }
 
-    /// Patterns that were given more than once, as indices of the list given: the later one and
-    /// the first. Each is a mistake for the caller to report; the first entry holds the place.
-    package let duplicates: [(later: Int, first: Int)]
-
-    // The search knows nothing of the values: as generic code it would take twice as long.
-    private let index: HostIndex
-    private let patterns: [HostPattern]
+    private let patterns: HostPatterns
     private let values: [Value]
 
-    package init(_ list: [(pattern: HostPattern, value: Value)] = []) {
-        var index = HostIndex(capacity: list.count)
-        var patterns: [HostPattern] = []
-        var values: [Value] = []
-        var positions: [Int] = []
-        var duplicates: [(later: Int, first: Int)] = []
-        patterns.reserveCapacity(list.count)
-        values.reserveCapacity(list.count)
-        positions.reserveCapacity(list.count)
-        for (position, (pattern, value)) in list.enumerated() {
-            if let first = index.insert(pattern) {
-                duplicates.append((later: position, first: positions[first]))
-            } else {
-                patterns.append(pattern)
-                values.append(value)
-                positions.append(position)
-            }
-        }
-        self.index = index
+    /// - Parameter values: one for each of the patterns, in their order.
+    package init(_ patterns: HostPatterns, _ values: [Value]) {
+        precondition(patterns.count == values.count)
         self.patterns = patterns
         self.values = values
-        self.duplicates = duplicates
     }
 
-    /// In the order in which they were given, without the duplicates.
-    package var entries: [Entry] { values.indices.map(entry) }
-
-    /// The value for a host, or `nil` when no entry speaks for it: as ``entry(forHost:port:)``, without
-    /// a look at the pattern.
-    package func value(forHost host: String, port: UInt16) -> Value? {
-        index.find(host, port: port).map { values[$0] }
+    /// Of equal patterns the first holds the place.
+    package init(_ list: [(pattern: HostPattern, value: Value)] = []) {
+        self = HostPatterns.collect(list.map(\.pattern)).table(of: list.map(\.value))
     }
 
-    /// The entry that decides for a host, or `nil` when none speaks for it.
+    /// In the order in which they were given.
+    package var entries: [Entry] {
+        zip(patterns.index.allRecords, values).map { Entry(pattern: patterns.index.pattern(of: $0), value: $1) }
+    }
+
+    /// The value for a host, or `nil` when no pattern speaks for it.
     /// - Parameter host: a name in any case, with or without its trailing dot, or an address
     ///   without brackets.
-    package func entry(forHost host: String, port: UInt16) -> Entry? {
-        guard let place = index.find(host, port: port) else { return nil }
-        return entry(place)
+    package func value(forHost host: String, port: UInt16) -> Value? {
+        patterns.index.find(host, port: port).map { values[patterns.index.place(of: $0)] }
     }
 
-    private func entry(_ place: Int) -> Entry {
-        Entry(pattern: patterns[place], value: values[place])
+    /// The pattern that decides for a host, and its value, or `nil` when none speaks for it.
+    package func entry(forHost host: String, port: UInt16) -> Entry? {
+        patterns.index.find(host, port: port).map {
+            Entry(pattern: patterns.index.pattern(of: $0), value: values[patterns.index.place(of: $0)])
+        }
+    }
+
+    /// The same patterns with other values.
+    package func mapValues(_ change: (Value) -> Value) -> HostTable {
+        HostTable(patterns, values.map(change))
     }
 }

@@ -54,15 +54,17 @@ public struct Pin: Sendable, CustomStringConvertible {
     }
 
     package let kind: Kind
+    /// Nil: as the description has it, as nearly all pins are written.
+    private let written: String?
     /// The pin as its owner wrote it: `sha256/…`, `file: certs/backup.pem`.
-    public let origin: String
+    public var origin: String { written ?? description }
     /// The end of the certificate that the pin was read from, also where only its key is pinned; nil if
     /// it was read from no certificate. The pin still matches then: it is a date to look after it.
     package let notAfter: UnixTime?
 
     package init(_ kind: Kind, origin: String, notAfter: UnixTime? = nil) {
         self.kind = kind
-        self.origin = origin
+        written = origin == Self.text(of: kind) ? nil : origin
         self.notAfter = notAfter
     }
 
@@ -77,7 +79,9 @@ public struct Pin: Sendable, CustomStringConvertible {
     }
 
     /// The pin by its value, however it was written; as text in the pin file it gives an equal pin.
-    public var description: String {
+    public var description: String { Self.text(of: kind) }
+
+    private static func text(of kind: Kind) -> String {
         switch kind {
         case .spki(let digest): "sha256/\(digest.base64)"
         case .certificate(let digest, _): "cert-sha256/\(digest.hex)"

@@ -14,24 +14,15 @@ import TLS
 public struct PinSet: Sendable, Hashable {
     /// Each pin once, in the order given.
     public let pins: [Pin]
-    /// Pins that were given again, for the caller to warn of.
-    public let duplicates: [Pin]
 
     /// - Parameter pins: of which one must match; the same pin again counts once.
     public init(_ pins: [Pin] = []) {
         guard pins.count > 1 else {
             self.pins = pins
-            duplicates = []
             return
         }
         var seen: Set<Pin> = []
-        var kept: [Pin] = []
-        var duplicates: [Pin] = []
-        for pin in pins {
-            if seen.insert(pin).inserted { kept.append(pin) } else { duplicates.append(pin) }
-        }
-        self.pins = kept
-        self.duplicates = duplicates
+        self.pins = pins.filter { seen.insert($0).inserted }
     }
 
     /// Without any pin, a mode that pins refuses.

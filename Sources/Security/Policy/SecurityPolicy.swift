@@ -37,25 +37,29 @@ package import TLS
 ///
 /// **Why pinning is dangerous** is told at ``Pin``.
 public struct SecurityPolicy: Sendable {
-    /// What is pinned, if anything.
-    public let mode: PinningMode
+    /// All that it says but the pins and what follows from them.
+    package private(set) var terms: PolicyTerms
     /// Of which one must match.
     public let pins: PinSet
-    /// Accept chains that the anchors don't vouch for. Loud: see ``unsafeSwitches``.
-    public let allowsInvalidCertificates: Bool
-    /// Ask for the host in the leaf's subjectAltName. False is loud.
-    public let validatesDomainName: Bool
-    /// Where in the chain a pin may match.
-    public let position: PinPosition
-    /// What a pin that doesn't match does.
-    public let enforcement: Enforcement
-    /// What the server must satisfy whatever the pins say.
-    package let requirements: TrustRequirements
-    package let expiry: PinExpiry?
-
     /// Tells policies apart that may decide differently: upstream pools and session caches are keyed by
     /// it, together with the anchors' digest. How a pin was written and the order of pins don't count.
     package let digest: SHA256Digest
+    /// The pinned certificates as anchors, built once; nil where they depend on what the peer shows.
+    let pinnedAnchors: TrustAnchors?
+
+    /// What is pinned, if anything.
+    public var mode: PinningMode { terms.mode }
+    /// Accept chains that the anchors don't vouch for. Loud: see ``unsafeSwitches``.
+    public var allowsInvalidCertificates: Bool { terms.allowsInvalidCertificates }
+    /// Ask for the host in the leaf's subjectAltName. False is loud.
+    public var validatesDomainName: Bool { terms.validatesDomainName }
+    /// Where in the chain a pin may match.
+    public var position: PinPosition { terms.position }
+    /// What a pin that doesn't match does.
+    public var enforcement: Enforcement { terms.enforcement }
+    /// What the server must satisfy whatever the pins say.
+    package var requirements: TrustRequirements { terms.requirements }
+    package var expiry: PinExpiry? { terms.expiry }
 
     /// The same policy with other requirements.
     package func replacing(_ requirements: TrustRequirements) -> SecurityPolicy {
@@ -65,8 +69,12 @@ public struct SecurityPolicy: Sendable {
             requirements: requirements, expiry: expiry)
     }
 
-    /// The pinned certificates as anchors, built once; nil where they depend on what the peer shows.
-    let pinnedAnchors: TrustAnchors?
+    /// The same policy, which has its terms in common with others that agree in them.
+    package func sharing(_ known: inout SharedValues<PolicyTerms>) -> SecurityPolicy {
+        var policy = self
+        policy.terms = known.shared(terms)
+        return policy
+    }
 
     /// A policy with the usual requirements: TLS 1.2 or later, and a stapled OCSP response that revokes counts.
     /// - Parameters:
@@ -102,25 +110,16 @@ public struct SecurityPolicy: Sendable {
         validatesDomainName: Bool = true, position: PinPosition = .any, enforcement: Enforcement = .enforce,
         requirements: TrustRequirements, expiry: PinExpiry? = nil
     ) {
-        self.mode = mode
+        let terms = PolicyTerms(
+            mode: mode, allowsInvalidCertificates: allowsInvalidCertificates, validatesDomainName: validatesDomainName,
+            position: position, enforcement: enforcement, requirements: requirements, expiry: expiry)
+        self.terms = terms
         self.pins = pins
-        self.allowsInvalidCertificates = allowsInvalidCertificates
-        self.validatesDomainName = validatesDomainName
-        self.position = position
-        self.enforcement = enforcement
-        self.requirements = requirements
-        self.expiry = expiry
         pinnedAnchors =
             mode == .certificate && pins.holdsAllAnchors
             ? TrustAnchors(pins.pins.compactMap(\.certificate)) : nil
         // Words end at a line break and each pin follows its length: no two policies share bytes.
-        var words = [
-            mode.rawValue, position.rawValue, enforcement.rawValue,
-            allowsInvalidCertificates ? "invalid" : "valid", validatesDomainName ? "name" : "any",
-        ]
-        words += requirements.key
-        if let expiry { words += ["\(expiry.date)", expiry.action.rawValue] }
-        let switches = words.joined(separator: "\n")
+        let switches = terms.words.joined(separator: "\n")
         let keys = pins.pins.map(\.key).sorted { $0.lexicographicallyPrecedes($1) }
         digest = SHA256Digest.of(Array(switches.utf8) + keys.flatMap { Array("\n\($0.count) ".utf8) + $0 })
     }

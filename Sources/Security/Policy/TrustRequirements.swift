@@ -13,7 +13,7 @@ package import TLS
 ///
 /// They hold for whoever is accepted at all; `enforcement: report` doesn't soften them, since they are
 /// no pins.
-package struct TrustRequirements: Sendable {
+package struct TrustRequirements: Sendable, Equatable {
     /// The oldest version spoken with the server: TLS 1.2 or 1.3.
     package var minimumTLS: TLSVersion
     package var stapling: OCSPStapling
@@ -34,6 +34,13 @@ package struct TrustRequirements: Sendable {
         self.revocationLists = revocationLists
         self.transparencyLogs = transparencyLogs
         self.maximumLeafLifetime = maximumLeafLifetime
+    }
+
+    /// Lists and logs are equal only to themselves: what their files say changes.
+    package static func == (one: TrustRequirements, other: TrustRequirements) -> Bool {
+        one.minimumTLS == other.minimumTLS && one.stapling == other.stapling
+            && one.revocationLists === other.revocationLists && one.transparencyLogs === other.transparencyLogs
+            && one.maximumLeafLifetime == other.maximumLeafLifetime
     }
 
     /// What is asked of a verified chain, by its keys in the pin file. A staple that is welcome and not

@@ -26,14 +26,12 @@ struct SessionRouting: Sendable {
         for rule in rules {
             if let problem = rule.policy.contradictions.first { throw .configuration("\(rule.pattern): \(problem)") }
         }
-        places = HostTable(
-            rules.map { rule in
-                let rules = Self.rules(configuration, credentials: rule.credentials)
-                return (rule.pattern, Place(policy: rule.policy, rules: rules))
-            })
-        if let duplicate = places.duplicates.first {
+        let patterns = HostPatterns.collect(rules.map(\.pattern))
+        if let duplicate = patterns.duplicates.first {
             throw .configuration("\(rules[duplicate.later].pattern) has two rules: write one")
         }
+        places = patterns.table(
+            of: rules.map { Place(policy: $0.policy, rules: Self.rules(configuration, credentials: $0.credentials)) })
         elsewhere = Place(policy: SecurityPolicy(), rules: Self.rules(configuration, credentials: nil))
         upstream = UpstreamSettings(
             anchors: try Self.anchors(configuration.trust), parent: try Self.parent(configuration.proxy))

@@ -1,0 +1,47 @@
+/// The patterns of a ``HostTable``, each once. Immutable.
+package final class HostPatterns: Sendable {
+    // The search knows nothing of the table's values: as generic code it would take twice as long.
+    let index: HostIndex
+    package let count: Int
+
+    private init(_ index: HostIndex, count: Int) {
+        self.index = index
+        self.count = count
+    }
+
+    /// Patterns in the order given, and what became of each of them.
+    package struct Collection: Sendable {
+        package let patterns: HostPatterns
+        /// Of each pattern given: how it is known.
+        package let numbers: [Int]
+        /// Patterns that were given more than once, as indices of the list given: the later one and the first. Each is a
+        /// mistake for the caller to report; the first holds the place.
+        package let duplicates: [(later: Int, first: Int)]
+    }
+
+    package static func collect(_ list: [HostPattern]) -> Collection {
+        var index = HostIndex(for: list)
+        var numbers: [Int] = []
+        var firsts: [Int] = []
+        var duplicates: [(later: Int, first: Int)] = []
+        numbers.reserveCapacity(list.count)
+        firsts.reserveCapacity(list.count)
+        for (position, pattern) in list.enumerated() {
+            let (record, isNew) = index.insert(pattern)
+            numbers.append(record)
+            if isNew { firsts.append(position) } else { duplicates.append((position, firsts[index.place(of: record)])) }
+        }
+        return Collection(patterns: HostPatterns(index, count: firsts.count), numbers: numbers, duplicates: duplicates)
+    }
+
+    /// The pattern of a number that ``collect(_:)`` has given.
+    package func pattern(_ number: Int) -> HostPattern { index.pattern(of: number) }
+}
+
+extension HostPatterns.Collection {
+    /// A table of the patterns, and of the values that were given with them: of equal patterns the first one's.
+    package func table<Value>(of values: [Value]) -> HostTable<Value> {
+        let left = Set(duplicates.map(\.later))
+        return HostTable(patterns, left.isEmpty ? values : values.indices.filter { !left.contains($0) }.map { values[$0] })
+    }
+}
