@@ -80,7 +80,7 @@ let package = Package(
             "Session", ["Transport", "Security", "Serialization", "HTTPWire", "Reachability", "EventLoop", "TLS"]),
         room(
             "Configuration",
-            ["Security", "Serialization", "Session", "HTTPWire", "CYAML"]),
+            ["Security", "Serialization", "Session", "HTTPWire", "EventLoop", "CYAML"]),
         room(
             "Proxy",
             [

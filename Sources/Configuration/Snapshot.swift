@@ -47,7 +47,7 @@ package final class Snapshot: Sendable {
         self.log = log
         self.admin = admin
         hosts = pins?.hosts ?? HostTable()
-        asksForProcesses = hosts.entries.contains { $0.value.clients?.asksForProcesses == true }
+        asksForProcesses = hosts.values.contains { $0.clients?.asksForProcesses == true }
         let defaults = pins?.defaults ?? PinDefaults()
         defaultAction = defaults.action
         defaultPolicy = SecurityPolicy(requirements: defaults.requirements)

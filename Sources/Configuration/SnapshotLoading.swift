@@ -22,7 +22,6 @@ extension Snapshot {
             findings: Findings())
     }
 
-    /// - Parameter findings: knows which keys aren't supported yet.
     static func load(
         _ file: String, stateDirectory: String, readsPins: Bool = true, at unixTime: UnixTime = UnixTime(time(nil)),
         findings: Findings

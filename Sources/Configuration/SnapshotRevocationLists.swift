@@ -14,7 +14,7 @@ extension Snapshot {
             found.append((lists, entry))
         }
         look(defaultPolicy.requirements.revocationLists, nil)
-        for entry in hosts.entries { look(entry.value.policy.requirements.revocationLists, entry.value) }
+        for entry in hosts.values { look(entry.policy.requirements.revocationLists, entry) }
         return found
     }
 

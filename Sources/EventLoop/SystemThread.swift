@@ -34,6 +34,24 @@ package enum SystemThread {
         }
     }
 
+    /// Does work on a thread of its own, and waits for it. What the work allocates comes from a heap apart (glibc gives each
+    /// thread its own): where much of it is thrown away later, that leaves no holes among what stays.
+    /// - Parameter work: called once, while the caller waits.
+    package static func run<Value: Sendable>(
+        _ name: String, stackSize: Int, _ work: @escaping @Sendable () -> Value
+    ) throws(SystemError) -> Value {
+        // The caller touches it once the thread is done with it.
+        nonisolated(unsafe) let result = UnsafeMutablePointer<Value>.allocate(capacity: 1)
+        defer { result.deallocate() }
+        let done = Semaphore()
+        try start(name, stackSize: stackSize) {
+            result.initialize(to: work())
+            done.signal()
+        }
+        done.wait()
+        return result.move()
+    }
+
     private final class Body: Sendable {
         let name: String
         let work: @Sendable () -> Void

@@ -70,12 +70,14 @@ struct Run: ParsableCommand {
                     "files": "\(leftovers.joined(separator: ", "))", "effect": "removed: their writer was killed",
                 ])
         }
+        // The first configuration goes when another is in force.
+        let directory = snapshot.stateDirectory
         do {
             let daemon = try ProxyDaemon(
                 snapshot: snapshot, logger: logger, output: output, notices: Self.notices,
                 inherited: ServiceNotifier.sockets(),
                 load: { () throws(ConfigurationProblems) in
-                    try Snapshot.load(file, stateDirectory: snapshot.stateDirectory)
+                    try Snapshot.load(file, stateDirectory: directory)
                 })
             try daemon.run()
         } catch {

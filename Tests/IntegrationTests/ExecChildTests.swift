@@ -128,12 +128,12 @@ struct ExecChildTests {
     /// What can't be said isn't, and changes nothing.
     @Test(arguments: ["2>&-", "2>/dev/full", "0<&- 1>&- 2>&-", "2>&1 | true"])
     func standardErrorIsClosed(redirection: String) async throws {
-        let command = bed.execArguments([], ["sh", "-c", "curl -s https://nowhere.test/; touch ran; exit 6"]).joined(separator: "' '")
-        try? FileManager.default.removeItem(atPath: bed.path("ran"))
+        let mark = bed.path("ran-\(UUID())")
+        let command = bed.execArguments([], ["sh", "-c", "curl -s https://nowhere.test/; touch \(mark); exit 6"]).joined(separator: "' '")
         let run = try await bed.run(
             ["bash", "-c", "set -o pipefail; '\(command)' \(redirection)"], environment: ProxyProcess.environment(in: bed))
         #expect(run.ending == .exited(6), "\(run)")
-        #expect(FileManager.default.fileExists(atPath: bed.path("ran")))
+        #expect(FileManager.default.fileExists(atPath: mark))
     }
 
     /// A command of its own standard error's: closing it takes nothing from what is told.

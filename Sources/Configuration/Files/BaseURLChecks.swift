@@ -10,11 +10,11 @@ struct BaseURLChecks {
     let findings: Findings
 
     func run() {
-        for entry in hosts.entries {
-            guard let block = entry.value.rules?.entry else { continue }
+        for entry in hosts.values {
+            guard let block = entry.rules?.entry else { continue }
             for layer in [block.own] + block.rules.map(\.layer) {
                 guard let place = layer.session.places[.baseURL], let base = layer.session.values.baseURL else { continue }
-                for objection in objections(to: base, of: entry.value) { findings.error(place, "base_url: \(objection)") }
+                for objection in objections(to: base, of: entry) { findings.error(place, "base_url: \(objection)") }
             }
         }
     }

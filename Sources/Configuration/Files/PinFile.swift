@@ -1,3 +1,4 @@
+internal import EventLoop
 internal import Security
 internal import Session
 
@@ -77,9 +78,17 @@ struct PinFile {
                 read[later].place,
                 "match: \(read[later].pattern.inBothForms) already has the entry in line \(read[first].place.line)")
         }
-        let table = collection.table(of: entries)
+        let table = sideBySide(collection.table(of: entries))
         BaseURLChecks(hosts: table, defaultAction: defaults.action, findings: root.findings).run()
         return table
+    }
+
+    /// The entries, copied. They were made among what reading them took, which is several times as much and is free in a
+    /// moment: each would hold back a page of it.
+    private static func sideBySide(_ table: HostTable<HostEntry>) -> HostTable<HostEntry> {
+        guard table.values.count >= 1000 else { return table }
+        let copy = { @Sendable in table.mapValues { HostEntry($0, policy: $0.policy.copied()) } }
+        do { return try SystemThread.run("pin file", stackSize: 128 << 10, copy) } catch { return table }
     }
 }
 

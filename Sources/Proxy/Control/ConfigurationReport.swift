@@ -61,8 +61,8 @@ struct ConfigurationReport: Encodable {
             "ocsp": snapshot.defaultPolicy.requirements.stapling.rawValue,
         ]
         defaultRules = Self.rules(snapshot.defaultRules)
-        entryCount = snapshot.hosts.entries.count
-        entries = snapshot.hosts.entries.prefix(Self.entryLimit).map { Entry($0.value) }
+        entryCount = snapshot.hosts.values.count
+        entries = snapshot.hosts.values.prefix(Self.entryLimit).map(Entry.init)
     }
 
     private static func settings(of snapshot: Snapshot) -> [String: String] {

@@ -57,7 +57,7 @@ extension ProxyDaemon {
             daemon.version = Self.version
             daemon.clients = clientCount
             daemon.clientLimit = snapshot.limits.clients
-            daemon.entryCount = snapshot.hosts.entries.count
+            daemon.entryCount = snapshot.hosts.values.count
             daemon.generation = generation
             daemon.readAt = readAt
             daemon.reloadsAccepted = reloads.accepted

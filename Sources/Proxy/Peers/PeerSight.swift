@@ -12,9 +12,9 @@ struct PeerSight {
 
     /// A warning for each entry that is for clients who can't be known: nobody can use it, or few.
     func warnings(about snapshot: Snapshot) -> [Problem] {
-        snapshot.hosts.entries.compactMap { entry in
-            guard let clients = entry.value.clients, let cause = cause(clients) else { return nil }
-            return Problem(.warning, at: entry.value.place, "clients: \(cause)")
+        snapshot.hosts.values.compactMap { entry in
+            guard let clients = entry.clients, let cause = cause(clients) else { return nil }
+            return Problem(.warning, at: entry.place, "clients: \(cause)")
         }
     }
 

@@ -48,7 +48,7 @@ package struct ExpiryWatch {
     /// What ends within its notice of `time`, the most urgent first.
     package static func findings(in snapshot: Snapshot, at time: UnixTime) -> [Finding] {
         var found: [Finding] = []
-        for entry in snapshot.hosts.entries.lazy.map(\.value) {
+        for entry in snapshot.hosts.values {
             func look(_ subject: Subject, _ name: String?, _ date: UnixTime?) {
                 guard let date else { return }
                 found += finding(subject, entry, entry.place, name, date, within: notice, of: time)

@@ -60,7 +60,7 @@ final class PinLedger: Sendable {
     func settle(_ snapshot: Snapshot, at time: UnixTime) {
         noted.withLock { $0 = Noted() }
         var configured: [String: HostEntry] = [:]
-        for entry in snapshot.hosts.entries { configured[entry.value.pattern] = entry.value }
+        for entry in snapshot.hosts.values { configured[entry.pattern] = entry }
         history.change { history in
             history.settle(at: time) { name in
                 configured[name].map { Set($0.policy.pins.pins.map(\.description)) }

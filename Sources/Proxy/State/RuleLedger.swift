@@ -93,7 +93,7 @@ final class RuleLedger: Sendable {
             }
         }
         note(snapshot.defaultRules, nil)
-        for entry in snapshot.hosts.entries.lazy.map(\.value) where entry.action == .intercept {
+        for entry in snapshot.hosts.values where entry.action == .intercept {
             note(entry.rules, entry.pattern)
         }
         let configured = Self.configured(present.values)

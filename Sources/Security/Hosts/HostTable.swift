@@ -14,7 +14,8 @@ package struct HostTable<Value: Sendable>: Sendable {
     }
 
     private let patterns: HostPatterns
-    private let values: [Value]
+    /// In the order of their patterns.
+    package let values: [Value]
 
     /// - Parameter values: one for each of the patterns, in their order.
     package init(_ patterns: HostPatterns, _ values: [Value]) {
@@ -28,7 +29,7 @@ package struct HostTable<Value: Sendable>: Sendable {
         self = HostPatterns.collect(list.map(\.pattern)).table(of: list.map(\.value))
     }
 
-    /// In the order in which they were given.
+    /// In the order in which they were given. Their patterns are made anew each time: see ``values``.
     package var entries: [Entry] {
         zip(patterns.index.allRecords, values).map { Entry(pattern: patterns.index.pattern(of: $0), value: $1) }
     }

@@ -13,7 +13,7 @@ import TLS
 /// ```
 public struct PinSet: Sendable, Hashable {
     /// Each pin once, in the order given.
-    public let pins: [Pin]
+    public private(set) var pins: [Pin]
 
     /// - Parameter pins: of which one must match; the same pin again counts once.
     public init(_ pins: [Pin] = []) {
@@ -23,6 +23,13 @@ public struct PinSet: Sendable, Hashable {
         }
         var seen: Set<Pin> = []
         self.pins = pins.filter { seen.insert($0).inserted }
+    }
+
+    /// The same pins in memory that is allocated now.
+    func copied() -> PinSet {
+        var copy = self
+        copy.pins = pins.map(\.self)
+        return copy
     }
 
     /// Without any pin, a mode that pins refuses.

@@ -40,7 +40,7 @@ public struct SecurityPolicy: Sendable {
     /// All that it says but the pins and what follows from them.
     package private(set) var terms: PolicyTerms
     /// Of which one must match.
-    public let pins: PinSet
+    public private(set) var pins: PinSet
     /// Tells policies apart that may decide differently: upstream pools and session caches are keyed by
     /// it, together with the anchors' digest. How a pin was written and the order of pins don't count.
     package let digest: SHA256Digest
@@ -67,6 +67,13 @@ public struct SecurityPolicy: Sendable {
             mode: mode, pins: pins, allowsInvalidCertificates: allowsInvalidCertificates,
             validatesDomainName: validatesDomainName, position: position, enforcement: enforcement,
             requirements: requirements, expiry: expiry)
+    }
+
+    /// The same policy in memory that is allocated now.
+    package func copied() -> SecurityPolicy {
+        var policy = self
+        policy.pins = pins.copied()
+        return policy
     }
 
     /// The same policy, which has its terms in common with others that agree in them.

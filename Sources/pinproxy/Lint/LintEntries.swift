@@ -78,7 +78,7 @@ struct LintEntries {
 
     private func expiring() -> [LintFinding] {
         var entries: [String: HostEntry] = [:]
-        for entry in snapshot.hosts.entries { entries[entry.value.pattern] = entry.value }
+        for entry in snapshot.hosts.values { entries[entry.pattern] = entry }
         return ExpiryWatch.findings(in: snapshot, at: now).compactMap { end in
             let message = end.message(at: now)
             if end.subject == .revocationList {

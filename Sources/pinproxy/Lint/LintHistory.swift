@@ -16,7 +16,7 @@ struct LintHistory {
     static let promotionTime: Int64 = 7 * 86_400
 
     func findings() -> [LintFinding] {
-        snapshot.hosts.entries.lazy.map(\.value).filter { $0.policy.mode != .none }.flatMap { entry in
+        snapshot.hosts.values.lazy.filter { $0.policy.mode != .none }.flatMap { entry in
             guard let record = history.entries[entry.pattern] else { return [LintFinding]() }
             return deadPins(entry, record) + (entry.policy.enforcement == .report ? promotion(entry, record) : [])
         }

@@ -15,7 +15,7 @@ struct LintRules {
     static let timeToApply = LintHistory.promotionTime
 
     func findings() -> [LintFinding] {
-        let entries = snapshot.hosts.entries.lazy.map(\.value).filter { $0.action == .intercept }
+        let entries = snapshot.hosts.values.lazy.filter { $0.action == .intercept }
         let defaults = snapshot.defaultRules ?? entries.compactMap(\.rules).first
         return (defaults.map { findings($0.defaults, entry: nil) } ?? [])
             + entries.flatMap { entry in entry.rules.map { findings($0.entry, entry: entry.pattern) } ?? [] }
