@@ -18,13 +18,13 @@ package final class LoopThread<Object>: Sendable {
     package static func start(
         _ name: String, stackSize: Int, make: @escaping @Sendable (EventLoop) throws -> Object
     ) throws -> LoopThread {
-        let started = Started()
+        let started = Started(make)
         try SystemThread.start(name, stackSize: stackSize) {
             let loop: EventLoop
             let object: Object
             do {
                 loop = try EventLoop()
-                object = try make(loop)
+                object = try started.make(loop)
             } catch {
                 return started.report(.failure(error))
             }
@@ -48,8 +48,23 @@ package final class LoopThread<Object>: Sendable {
     }
 
     private final class Started: Sendable {
+        typealias Recipe = @Sendable (EventLoop) throws -> Object
+
+        private let recipe: Mutex<Recipe?>
         private let made = Mutex<Result<LoopThread, any Error>?>(nil)
         private let isMade = DispatchSemaphore(value: 0)
+
+        init(_ recipe: @escaping Recipe) { self.recipe = Mutex(recipe) }
+
+        /// To be called once. What the object was made of goes then, and not with the thread, which keeps what it was started
+        /// with to its end.
+        func make(_ loop: EventLoop) throws -> Object {
+            let recipe = recipe.withLock { recipe in
+                defer { recipe = nil }
+                return recipe
+            }
+            return try recipe!(loop)
+        }
 
         func report(_ result: Result<LoopThread, any Error>) {
             made.withLock { $0 = result }
