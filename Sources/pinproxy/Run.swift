@@ -74,7 +74,7 @@ struct Run: ParsableCommand {
         let directory = snapshot.stateDirectory
         do {
             let daemon = try ProxyDaemon(
-                snapshot: snapshot, logger: logger, output: output, notices: Self.notices,
+                snapshot: consume snapshot, logger: logger, output: output, notices: Self.notices,
                 inherited: ServiceNotifier.sockets(),
                 load: { () throws(ConfigurationProblems) in
                     try Snapshot.load(file, stateDirectory: directory)

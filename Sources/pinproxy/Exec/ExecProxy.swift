@@ -52,12 +52,14 @@ struct ExecProxy: ParsableCommand {
         notices.starter = Self.socket
         // From now on there is nobody who reads standard error.
         notices.ready = { dup2(log, STDERR_FILENO) }
+        // The first configuration goes when another is in force.
+        let directory = snapshot.stateDirectory
         do {
             try ProxyDaemon(
-                snapshot: snapshot, logger: Logger(label: "pinproxy") { _ in EventLogHandler(output: output) }, output: output,
+                snapshot: consume snapshot, logger: Logger(label: "pinproxy") { _ in EventLogHandler(output: output) }, output: output,
                 notices: notices,
                 load: { () throws(ConfigurationProblems) in
-                    Snapshot(forRuns: try Snapshot.load(file, stateDirectory: snapshot.stateDirectory))
+                    Snapshot(forRuns: try Snapshot.load(file, stateDirectory: directory))
                 }
             ).run()
         } catch {
