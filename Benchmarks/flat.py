@@ -73,7 +73,7 @@ def exchanges(bench, server, origin, count):
         if done >= count and len(watched.samples) >= 40:
             break
         try:
-            done += load.keep_alive(bench, server, origin, 32, "1k", 2)
+            done += load.keep_alive(bench, server, origin, 32, "1k", 2)[1]
         except SystemExit:
             # On a busy machine wrk may not come to its first request before its time is over.
             lost += 1

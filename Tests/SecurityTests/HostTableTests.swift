@@ -75,12 +75,12 @@ import Testing
 
     @Test func duplicatesAreReportedAndTheFirstHolds() throws {
         let texts = ["a.test", "b.test", "A.test.", "*.a.test", "b.test.", "a.test:1", "a.test"]
-        let collection = HostPatterns.collect(try texts.map { try HostPattern($0) })
-        #expect(collection.duplicates.map(\.later) == [2, 4, 6])
-        #expect(collection.duplicates.map(\.first) == [0, 1, 0])
-        #expect(collection.numbers.map { collection.patterns.pattern($0).description }
+        let numbering = HostPatterns.number(try texts.map { try HostPattern($0) })
+        #expect(numbering.duplicates.map(\.later) == [2, 4, 6])
+        #expect(numbering.duplicates.map(\.first) == [0, 1, 0])
+        #expect(numbering.numbers.map { numbering.patterns.pattern($0).description }
             == ["a.test", "b.test", "a.test", "*.a.test", "b.test", "a.test:1", "a.test"])
-        let table = collection.table(of: texts)
+        let table = numbering.table(of: texts)
         #expect(table.entries.map(\.value) == ["a.test", "b.test", "*.a.test", "a.test:1"])
         #expect(table.entry(forHost: "a.test", port: 443)?.value == "a.test")
     }
@@ -179,7 +179,7 @@ import Testing
 
     @Test func twoSpellingsOfOneAddressAreOneEntry() throws {
         let texts = ["127.0.0.1", "0.0.0.0", "::ffff:127.0.0.1"]
-        #expect(HostPatterns.collect(try texts.map { try HostPattern($0) }).duplicates.map(\.later) == [1, 2])
+        #expect(HostPatterns.number(try texts.map { try HostPattern($0) }).duplicates.map(\.later) == [1, 2])
     }
 }
 

@@ -58,11 +58,11 @@ struct PinFile {
             }
         }
         // The patterns of all are put together first, since each entry tells its own by them.
-        let collection = HostPatterns.collect(read.map(\.pattern))
-        let parts = SharedParts(patterns: collection.patterns, tls: factory)
+        let numbering = HostPatterns.number(read.map(\.pattern))
+        let parts = SharedParts(patterns: numbering.patterns, tls: factory)
         var entries: [HostEntry] = []
         entries.reserveCapacity(read.count)
-        for (number, (reader, pattern, place)) in zip(collection.numbers, read) {
+        for (number, (reader, pattern, place)) in zip(numbering.numbers, read) {
             let entry = reader.entry(number, at: place, parts: parts)
             // Denied hosts of strangers are what such an entry is good for.
             if entry.action != .deny, let warning = pattern.publicSuffixWarning() {
@@ -73,12 +73,12 @@ struct PinFile {
             }
             entries.append(entry)
         }
-        for (later, first) in collection.duplicates {
+        for (later, first) in numbering.duplicates {
             root.error(
                 read[later].place,
                 "match: \(read[later].pattern.inBothForms) already has the entry in line \(read[first].place.line)")
         }
-        let table = sideBySide(collection.table(of: entries))
+        let table = sideBySide(numbering.table(of: entries))
         BaseURLChecks(hosts: table, defaultAction: defaults.action, findings: root.findings).run()
         return table
     }

@@ -43,7 +43,7 @@ package final class HostEntry: Sendable {
     package convenience init(
         for pattern: HostPattern, action: HostAction, policy: SecurityPolicy, file: String, line: Int, column: Int
     ) {
-        let alone = HostPatterns.collect([pattern])
+        let alone = HostPatterns.number([pattern])
         self.init(
             policy: policy, terms: EntryTerms(action: action, patterns: alone.patterns, file: file), number: alone.numbers[0],
             line: line, column: column)

@@ -10,16 +10,16 @@ package final class HostPatterns: Sendable {
     }
 
     /// Patterns in the order given, and what became of each of them.
-    package struct Collection: Sendable {
+    package struct Numbering: Sendable {
         package let patterns: HostPatterns
-        /// Of each pattern given: how it is known.
+        /// Of each pattern given: the number by which it is known, its own or that of an equal one.
         package let numbers: [Int]
         /// Patterns that were given more than once, as indices of the list given: the later one and the first. Each is a
         /// mistake for the caller to report; the first holds the place.
         package let duplicates: [(later: Int, first: Int)]
     }
 
-    package static func collect(_ list: [HostPattern]) -> Collection {
+    package static func number(_ list: [HostPattern]) -> Numbering {
         var index = HostIndex(for: list)
         var numbers: [Int] = []
         var firsts: [Int] = []
@@ -31,14 +31,14 @@ package final class HostPatterns: Sendable {
             numbers.append(record)
             if isNew { firsts.append(position) } else { duplicates.append((position, firsts[index.place(of: record)])) }
         }
-        return Collection(patterns: HostPatterns(index, count: firsts.count), numbers: numbers, duplicates: duplicates)
+        return Numbering(patterns: HostPatterns(index, count: firsts.count), numbers: numbers, duplicates: duplicates)
     }
 
-    /// The pattern of a number that ``collect(_:)`` has given.
+    /// The pattern of a number that ``number(_:)`` has given.
     package func pattern(_ number: Int) -> HostPattern { index.pattern(of: number) }
 }
 
-extension HostPatterns.Collection {
+extension HostPatterns.Numbering {
     /// A table of the patterns, and of the values that were given with them: of equal patterns the first one's.
     package func table<Value>(of values: [Value]) -> HostTable<Value> {
         let left = Set(duplicates.map(\.later))

@@ -26,7 +26,7 @@ package struct HostTable<Value: Sendable>: Sendable {
 
     /// Of equal patterns the first holds the place.
     package init(_ list: [(pattern: HostPattern, value: Value)] = []) {
-        self = HostPatterns.collect(list.map(\.pattern)).table(of: list.map(\.value))
+        self = HostPatterns.number(list.map(\.pattern)).table(of: list.map(\.value))
     }
 
     /// In the order in which they were given. Their patterns are made anew each time: see ``values``.

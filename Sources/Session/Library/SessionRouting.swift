@@ -26,7 +26,7 @@ struct SessionRouting: Sendable {
         for rule in rules {
             if let problem = rule.policy.contradictions.first { throw .configuration("\(rule.pattern): \(problem)") }
         }
-        let patterns = HostPatterns.collect(rules.map(\.pattern))
+        let patterns = HostPatterns.number(rules.map(\.pattern))
         if let duplicate = patterns.duplicates.first {
             throw .configuration("\(rules[duplicate.later].pattern) has two rules: write one")
         }
