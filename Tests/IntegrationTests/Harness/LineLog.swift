@@ -6,6 +6,8 @@ final class LineLog: Sendable {
     private struct State {
         var lines: [String] = []
         var partial: [UInt8] = []
+        /// Where they come from; nil: not known yet, or closed.
+        var descriptor: CInt?
         var isComplete = false
         /// Each is asked about every line, nil for the end, until it says that it is done.
         var watchers: [@Sendable (String?) -> Bool] = []
@@ -14,7 +16,13 @@ final class LineLog: Sendable {
     private let state = Mutex(State())
     private let finished = Once<Void>()
 
-    var lines: [String] { state.withLock { $0.lines } }
+    /// All whose writing is over by now: what a peer wrote before it answered is there once the answer is.
+    var lines: [String] {
+        state.withLock { state in
+            _ = Self.takeWhatIsThere(&state)
+            return state.lines
+        }
+    }
 
     /// All that was written, once the program has closed its end.
     var text: String {
@@ -56,35 +64,44 @@ final class LineLog: Sendable {
 
     /// Reads the descriptor to its end on a thread of its own, and closes it.
     func collect(from descriptor: CInt) {
+        state.withLock { $0.descriptor = descriptor }
         Thread.detachNewThread { [self] in
-            var buffer = [UInt8](repeating: 0, count: 65_536)
-            while true {
-                let count = read(descriptor, &buffer, buffer.count)
-                if count < 0, errno == EINTR { continue }
-                if count <= 0 { break }
-                append(buffer[..<count])
-            }
+            var ready = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            repeat {
+                // Without the lock: who asks for the lines reads what is there meanwhile.
+                while poll(&ready, 1, -1) < 0, errno == EINTR {}
+            } while state.withLock({ Self.takeWhatIsThere(&$0) })
+            state.withLock { $0.descriptor = nil }
             close(descriptor)
-            append([])
+            finished.settle(())
         }
     }
 
-    private func append(_ bytes: ArraySlice<UInt8>) {
-        state.withLock { state in
-            state.partial += bytes
-            var fresh = state.partial.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-            state.partial = Array(bytes.isEmpty ? [] : fresh.removeLast())
-            if bytes.isEmpty, fresh.last?.isEmpty == true { fresh.removeLast() }
-            for bytes in fresh {
-                let line = String(decoding: bytes, as: UTF8.self)
-                state.lines.append(line)
-                state.watchers.removeAll { $0(line) }
-            }
-            if bytes.isEmpty {
-                state.isComplete = true
-                state.watchers.removeAll { $0(nil) }
-            }
+    /// Reads as much as a pipe holds, without waiting. False at the end.
+    private static func takeWhatIsThere(_ state: inout State) -> Bool {
+        guard let descriptor = state.descriptor else { return true }
+        var ready = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        guard poll(&ready, 1, 0) > 0 else { return true }
+        let bytes = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, count in
+            count = max(read(descriptor, buffer.baseAddress, buffer.count), 0)
         }
-        if bytes.isEmpty { finished.settle(()) }
+        append(bytes[...], to: &state)
+        return !bytes.isEmpty
+    }
+
+    private static func append(_ bytes: ArraySlice<UInt8>, to state: inout State) {
+        state.partial += bytes
+        var fresh = state.partial.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        state.partial = Array(bytes.isEmpty ? [] : fresh.removeLast())
+        if bytes.isEmpty, fresh.last?.isEmpty == true { fresh.removeLast() }
+        for bytes in fresh {
+            let line = String(decoding: bytes, as: UTF8.self)
+            state.lines.append(line)
+            state.watchers.removeAll { $0(line) }
+        }
+        if bytes.isEmpty {
+            state.isComplete = true
+            state.watchers.removeAll { $0(nil) }
+        }
     }
 }
