@@ -64,7 +64,7 @@ struct ExecTokenTests {
             #expect(right.output == "200" && right.errors.isEmpty, "\(right)")
 
             let process = try await bed.start(
-                bed.execArguments([], ["sh", "-c", "echo $https_proxy; exec sleep 1000"]), environment: ProxyProcess.environment(in: bed))
+                bed.execArguments([], ["sh", "-c", "echo $https_proxy; exec setpriv --pdeathsig KILL sleep 1000"]), environment: ProxyProcess.environment(in: bed))
             let url = try await process.output.first(awaiting: "the URL") { $0.contains("@") ? $0 : nil }
             let pair = String(url.dropFirst(7).prefix { $0 != "@" })
             func status() async throws -> Int {
