@@ -16,6 +16,12 @@ import Testing
         "pinning: public-key\n    clients: {users: [0]}",
         "pinning: public-key\n    min_tls: \"1.3\"",
         "pinning: public-key\n    response: {status: [200]}",
+        "pinning: public-key\n    expires: 2099-01-01",
+        "pinning: public-key\n    validates_domain_name: false",
+        "pinning: public-key\n    ocsp: require",
+        "pinning: public-key\n    max_leaf_lifetime: 90d",
+        "pinning: public-key\n    record: true",
+        "pinning: public-key\n    on_refusal: page",
     ]
 
     private static func pin(_ number: Int) -> String { "sha256/\(100_000 + number)\(String(repeating: "A", count: 37))=" }
@@ -31,7 +37,7 @@ import Testing
     }
 
     @Test(arguments: [20, 999, 1000, 5000]) func eachKeepsItsOwn(_ count: Int) throws {
-        // One more kind than is remembered, so that some are forgotten and made anew.
+        // More kinds than are remembered, so that some are forgotten and made anew.
         let text = "hosts:\n" + (0..<count).map { number in
             let kind = Self.kinds[number % Self.kinds.count]
             let leaf = number % 20 < 10 ? "any" : "leaf"
@@ -53,6 +59,10 @@ import Testing
             #expect((value.policy.enforcement == .report) == kind.contains("enforcement: report"))
             #expect((value.action == .verifyTunnel) == kind.contains("verify-tunnel"))
             #expect(value.records == kind.contains("record: true") && value.showsRefusals == kind.contains("on_refusal"))
+            #expect(value.policy.expiry.map { $0.action == .deny } == (kind.contains("expires") ? kind.contains("deny") : nil))
+            #expect(value.policy.validatesDomainName == !kind.contains("validates_domain_name"))
+            #expect((value.policy.requirements.stapling == .require) == kind.contains("ocsp"))
+            #expect((value.policy.requirements.maximumLeafLifetime != nil) == kind.contains("max_leaf"))
             #expect((value.reportURI != nil) == kind.contains("report_uri"))
             #expect((value.policy.expiry != nil) == kind.contains("expires"))
             #expect((value.clients != nil) == kind.contains("clients"))

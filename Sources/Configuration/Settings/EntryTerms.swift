@@ -29,6 +29,7 @@ package final class EntryTerms: Sendable, Equatable {
         self.file = file
     }
 
+    /// By every field, as ``PolicyTerms``.
     package static func == (one: EntryTerms, other: EntryTerms) -> Bool {
         one.action == other.action && one.tls === other.tls && one.reportURI == other.reportURI
             && one.showsRefusals == other.showsRefusals && one.records == other.records && one.rules === other.rules

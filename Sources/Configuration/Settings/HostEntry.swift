@@ -39,7 +39,7 @@ package final class HostEntry: Sendable {
         writtenColumn = UInt32(clamping: column)
     }
 
-    /// An entry for one pattern, in no table of others.
+    /// An entry that belongs to no pin file.
     package convenience init(
         for pattern: HostPattern, action: HostAction, policy: SecurityPolicy, file: String, line: Int, column: Int
     ) {

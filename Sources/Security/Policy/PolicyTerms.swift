@@ -32,6 +32,7 @@ package final class PolicyTerms: Sendable, Equatable {
         return words
     }
 
+    /// By every field: entries that differ in one must not come to share it.
     package static func == (one: PolicyTerms, other: PolicyTerms) -> Bool {
         one.mode == other.mode && one.allowsInvalidCertificates == other.allowsInvalidCertificates
             && one.validatesDomainName == other.validatesDomainName && one.position == other.position
