@@ -137,7 +137,7 @@ ifeq ($(SANITIZE)$(CONFINED),)
 endif
 	@# What failed is said once more at the end, where a log that was cut short still has it, with the runner's closing line.
 	swift test --skip-build $(SANITIZED) --experimental-maximum-parallelization-width $(AT_ONCE) |& tee .build/tests.log || \
-		{ grep -a -A 2 '^✘ Test .* recorded an issue' .build/tests.log | grep -a '^✘\|^↳\|^  ' | cut -c 1-400 || true; \
+		{ awk '/^(◇|✔|✘) / { n = /^✘ Test .* recorded an issue/ ? 30 : 0 } n-- > 0' .build/tests.log | cut -c 1-400; \
 		grep -a '^✘ Test run with' .build/tests.log; exit 1; }
 
 test-clients: $(CLIENTS)/installed

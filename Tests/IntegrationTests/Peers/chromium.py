@@ -23,14 +23,38 @@ def call(base, method, path, body=None):
         raise Refused(f"{method} {path}: {json.load(error)['value']['message']}") from error
 
 
+def start_driver(log_path):
+    """A chromedriver that listens, and its address. It lets the system choose a port of ::1 and wants the same one of 127.0.0.1,
+    which may be somebody else's: then it ends, and is started again."""
+    for _ in range(20):
+        driver = subprocess.Popen(
+            ["chromedriver", "--port=0", f"--log-path={log_path}"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        said = ""
+        for line in driver.stdout:
+            said += line
+            if listening := re.search(r"successfully on port (\d+)", line):
+                return driver, f"http://127.0.0.1:{listening.group(1)}"
+        driver.wait()
+        if "port not available" not in said:
+            break
+    raise Refused(f"chromedriver ended:\n{said}")
+
+
 class Page:
     """A browser with one page, which the caller ends with quit()."""
 
     def __init__(self, profile, *arguments):
         """With arguments of Chromium's command line, e.g. for its proxy."""
-        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        port = next(m.group(1) for m in (re.search(r"successfully on port (\d+)", line) for line in self.driver.stdout) if m)
-        self.base = f"http://127.0.0.1:{port}"
+        self.driver, self.base = start_driver(f"{profile}.log")
+        try:
+            self.base += "/session/" + self.begin(profile, arguments)
+        except BaseException:
+            self.driver.terminate()
+            self.driver.wait()
+            raise
+
+    def begin(self, profile, arguments):
+        """Starts Chromium, and returns the number of its session."""
         usual = [
             "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", f"--user-data-dir={profile}",
             "--disable-background-networking",
@@ -40,7 +64,11 @@ class Page:
             "goog:chromeOptions": {"args": usual + list(arguments), "perfLoggingPrefs": {"enableNetwork": True}},
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
         }
-        self.base += "/session/" + call(self.base, "POST", "/session", {"capabilities": {"alwaysMatch": chrome}})["sessionId"]
+        try:
+            return call(self.base, "POST", "/session", {"capabilities": {"alwaysMatch": chrome}})["sessionId"]
+        except Refused as error:
+            with open(f"{profile}.log", errors="replace") as log:
+                raise Refused(f"{error}\n{log.read()[-3000:]}") from error
 
     def open(self, url):
         call(self.base, "POST", "/url", {"url": url})
