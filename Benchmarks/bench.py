@@ -139,7 +139,10 @@ def main():
             for name in names:
                 servers[name] = KINDS[name](bench, origin)
             # First: what was allocated under load would serve them.
-            idle = {name: memory.idle(server, origin, options.idle) for name, server in servers.items()} if options.idle else {}
+            idle = {}
+            if options.idle:
+                memory.warm(servers.values(), origin)
+                idle = {name: memory.idle(server, origin, options.idle) for name, server in servers.items()}
             figures = measure(options, bench, origin, servers)
             if not options.only or options.only in "latency":
                 latencies(options, bench, origin, servers)

@@ -77,18 +77,19 @@ class Crowd:
 
     def end(self):
         for process, pipe in self.members:
+            # Its end alone wouldn't be seen: processes that were made later hold this end of the pipe too.
+            pipe.send(None)
+            process.join()
             pipe.close()
-        for process, _ in self.members:
-            process.join(10)
 
 
 def _serve(pipe, way, port, tunnel_port, origin_port):
     members = _Members(way, port, tunnel_port, origin_port)
     while True:
-        try:
-            order, count, part, options = pipe.recv()
-        except (EOFError, OSError):
+        given = pipe.recv()
+        if given is None:
             os._exit(0)
+        order, count, part, options = given
         try:
             pipe.send(getattr(members, order)(count, part, **options))
         except BaseException as error:

@@ -27,22 +27,27 @@ def settled(server):
     return last
 
 
+def warm(servers, origin):
+    """Each serves clients, which are gone at the end, so that what its first requests take once is not counted for a client: the
+    code that they run is most of it, and 5 MiB by 1,000 clients would look like 5 KiB each."""
+    for server in servers:
+        first = crowd.Crowd(server, origin)
+        first.come(200)
+        for _ in range(3):
+            first.ask()
+        first.leave()
+        first.end()
+    # What was held for them is given back some seconds later.
+    time.sleep(6.5)
+
+
 class Subject:
-    """A server that has served before, so that what its first requests take once is not counted for a client: the code
-    that they run is most of it, and 5 MiB by 1,000 clients would look like 5 KiB each."""
+    """A server that is warm, and clients to come."""
 
     def __init__(self, server, origin):
         self.server = server
-        self.origin = origin
-        warm = crowd.Crowd(self.server, origin)
-        warm.come(200)
-        for _ in range(3):
-            warm.ask()
-        warm.leave()
-        warm.end()
-        time.sleep(6.5)
-        self.crowd = crowd.Crowd(self.server, origin)
-        self.base = settled(self.server)
+        self.crowd = crowd.Crowd(server, origin)
+        self.base = settled(server)
 
     def grown(self, count):
         """KiB by each of so many: resident, and the process's own."""
@@ -54,7 +59,7 @@ class Subject:
 
 
 def idle(server, origin, count):
-    """KiB that each of so many clients costs which have had a response and stay."""
+    """KiB that each of so many clients costs of a warm server which have had a response and stay."""
     # HAProxy takes two descriptors of the limit for each, whether it has an upstream connection or not.
     count = min(count, (resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 200) // 2)
     subject = Subject(server, origin)
@@ -121,6 +126,7 @@ def main():
                     if what != works[0][0] and name == "squid" and os.path.exists(bench.path("squid")):
                         os.rename(bench.path("squid"), bench.path(f"squid{time.monotonic_ns()}"))
                     server = starts[name]()
+                    warm([server], origin)
                     subject = Subject(server, origin)
                     try:
                         found = measure(subject, sizes, **come)
