@@ -155,6 +155,7 @@ else
 	@$(MAKE) --no-print-directory $(MITMPROXY)/installed
 	python3 Benchmarks/bench.py --pinproxy $(RELEASE) --peers pinproxy,nginx,haproxy,squid,mitmproxy
 	python3 Benchmarks/start.py --pinproxy $(RELEASE)
+	python3 Benchmarks/pieces.py --pinproxy $(RELEASE)
 	python3 Benchmarks/rules.py --pinproxy $(RELEASE)
 	swift run -c release $(STATIC) $(RELEASE_FLAGS) HostBenchmark
 	swift run -c release $(STATIC) $(RELEASE_FLAGS) SerializationBenchmark

@@ -44,6 +44,8 @@ extension UpstreamConnection: Upstream {
             return progress
         case .blocked?:
             responses.rest()
+            // A session ticket, or a part of a record. The response waits behind it where the origin writes without TCP_NODELAY.
+            if stream.isSecure { stream.confirmNow() }
             return .incomplete
         case .ended?: return .ended("closed the connection")
         case .failed(let error)?: return .ended(error.description)
@@ -61,13 +63,14 @@ extension UpstreamConnection: Upstream {
         case .malformed(let error)?: return .malformed(error)
         case .complete?: break
         }
-        if response.isInterim { parser?.reset() }
-        if unsafe response.authenticatesConnection(in: Span(_unsafeBytes: responses.unread)) { isPersonal = true }
-        let length: UInt64? = if case .length(let length) = response.framing { length } else { nil }
+        // One copy in hand, and not one for each that is asked of it.
+        let head = response
+        if head.isInterim { parser?.reset() }
+        if unsafe head.authenticatesConnection(in: Span(_unsafeBytes: responses.unread)) { isPersonal = true }
+        let length: UInt64? = if case .length(let length) = head.framing { length } else { nil }
         return .complete(
             ResponseTraits(
-                status: response.status, isInterim: response.isInterim, isUpgrade: response.isUpgrade,
-                bodyLength: length))
+                status: head.status, isInterim: head.isInterim, isUpgrade: head.isUpgrade, bodyLength: length))
     }
 
     package func withResponse(_ body: (borrowing ResponseView) -> Void) {
