@@ -236,7 +236,7 @@ package enum HeadWriter {
         if authority.isIPv6 { out.append(UInt8(ascii: "[")) }
         out.append(contentsOf: authority.host.utf8)
         if authority.isIPv6 { out.append(UInt8(ascii: "]")) }
-        if authority.port != defaultPort { out.append(contentsOf: ":\(authority.port)") }
+        if authority.port != defaultPort { out.append(contentsOf: ":\(authority.port)".utf8) }
     }
 
     private static func writeContentLength(_ value: ByteRange, from bytes: Span<UInt8>, into out: inout [UInt8]) {
@@ -247,14 +247,14 @@ package enum HeadWriter {
 
     private static func writeMaxForwards(_ maxForwards: MaxForwards, into out: inout [UInt8]) {
         guard case .hops(let hops) = maxForwards else { return }
-        out.append(contentsOf: "Max-Forwards: \(max(0, hops - 1))\r\n")
+        out.append(contentsOf: "Max-Forwards: \(max(0, hops - 1))\r\n".utf8)
     }
 
     /// The members of other proxies; no field at all if there are none.
     private static func writeProxyStatus(_ value: ByteRange, from bytes: Span<UInt8>, into out: inout [UInt8]) {
         guard ProxyStatusList.content(of: value, in: bytes) == .mixed else { return }
         var members = ProxyStatusList(value)
-        var separator = "Proxy-Status: "
+        var separator: StaticString = "Proxy-Status: "
         while case .member(let member, isOurs: let isOurs) = members.next(in: bytes) {
             if isOurs { continue }
             out.append(contentsOf: separator)
@@ -328,12 +328,13 @@ extension Span<UInt8> {
 
 extension [UInt8] {
     fileprivate mutating func append(contentsOf bytes: Span<UInt8>, in range: ByteRange) {
-        // The one unsafe step of this room: arrays don't take spans in one piece yet. The pointer
+        // Unsafe in this room are this step and the next alone: arrays don't take spans in one piece yet. The pointer
         // does not leave the closure.
         bytes.extracting(range.offsets).withUnsafeBufferPointer { append(contentsOf: $0) }
     }
 
-    fileprivate mutating func append(contentsOf text: String) {
-        append(contentsOf: text.utf8)
+    /// A literal, whose bytes lie in the program: nothing is retained for them.
+    fileprivate mutating func append(contentsOf text: StaticString) {
+        text.withUTF8Buffer { append(contentsOf: $0) }
     }
 }

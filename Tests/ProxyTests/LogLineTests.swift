@@ -52,6 +52,28 @@ import Testing
         #expect(line(.journal) { $0.field("a", four) }.contains("PINPROXY_A=192.0.2.255:65535"))
     }
 
+    /// Plain bytes are written eight at a time: each byte, wherever it stands among them, comes out as it does alone.
+    @Test func whatNeedsAnEscapeIsFoundAnywhere() {
+        func escaped(_ text: [UInt8]) -> [UInt8] {
+            var line: [UInt8] = []
+            EscapedText.append(text.span, to: &line)
+            return line
+        }
+        for byte in UInt8.min...UInt8.max {
+            let alone = escaped([byte])
+            if (0x20..<0x7F).contains(byte), byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") {
+                #expect(alone == [byte])
+            } else {
+                #expect(alone.first == UInt8(ascii: "\\") && alone.count > 1, "\(byte)")
+            }
+            for place in 0..<17 {
+                let before = (0..<place).map { UInt8(ascii: "a") + UInt8($0) }
+                let after = (place..<17).map { UInt8(ascii: "A") + UInt8($0) }
+                #expect(escaped(before + [byte] + after) == before + alone + after, "\(byte) at \(place)")
+            }
+        }
+    }
+
     /// Lines longer than the room that is there, and values of which every byte takes six.
     @Test func growsAsItMust() {
         var writer = EventLineWriter(format: .json, capacity: 1)

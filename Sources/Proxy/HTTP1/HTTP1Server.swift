@@ -272,24 +272,21 @@ final class HTTP1Server: ByteStreamOwner {
     }
 
     func noteRequest() {
-        noteTraits()
         withRequest { view in
+            noteTraits(of: view)
             exchange.record.began(view, number: session.takeNumber(), at: session.loop.now)
         }
     }
 
-    func noteTraits() {
-        request.method = head.method
-        request.takesInterim = head.version == .http11
-        request.expectsContinue = head.expectsContinue
-        request.wantsUpgrade = head.wantsUpgrade
-        request.hasVia = head.hasVia
-        prefersHTML = false
-        withRequest { view in
-            if let accept = view.head.first(.accept) {
-                prefersHTML = Accept.prefersHTML(view.bytes.extracting(accept.offsets))
-            }
-        }
+    func noteTraits() { withRequest { noteTraits(of: $0) } }
+
+    private func noteTraits(of view: borrowing RequestView) {
+        request.method = view.head.method
+        request.takesInterim = view.head.version == .http11
+        request.expectsContinue = view.head.expectsContinue
+        request.wantsUpgrade = view.head.wantsUpgrade
+        request.hasVia = view.head.hasVia
+        prefersHTML = view.head.first(.accept).map { Accept.prefersHTML(view.bytes.extracting($0.offsets)) } ?? false
     }
 
     /// Reads something out of the request in hand.

@@ -14,6 +14,14 @@ package enum JournalRecord {
     private static let message = Array("MESSAGE=".utf8)
     private static let priority = Array("PRIORITY=".utf8)
 
+    /// Where the first record among the lines begins. Each line passes here, and mostly none is one.
+    static func firstStart(in lines: [UInt8]) -> Int? {
+        lines.withUnsafeBytes { bytes in
+            guard let base = bytes.baseAddress, let found = memchr(base, CInt(start), bytes.count) else { return nil }
+            return UnsafeRawPointer(found) - base
+        }
+    }
+
     /// Capital letters, digits and underscores are all that the journal takes.
     static func fieldNameByte(_ byte: UInt8) -> UInt8 {
         switch byte {

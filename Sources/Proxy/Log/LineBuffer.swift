@@ -25,10 +25,8 @@ struct LineBuffer: Sendable {
 
     mutating func put(_ bytes: Span<UInt8>) {
         makeRoom(bytes.count)
-        let start = count
-        var target = room.mutableSpan
-        for index in bytes.indices { target[start + index] = bytes[index] }
-        count = start + bytes.count
+        copy(bytes, to: count)
+        count += bytes.count
     }
 
     mutating func put(_ bytes: [UInt8]) { put(bytes.span) }
@@ -37,15 +35,15 @@ struct LineBuffer: Sendable {
     mutating func put(_ bytes: Span<UInt8>, before: (bytes: UInt16, count: Int), after: (bytes: UInt16, count: Int)) {
         makeRoom(bytes.count + 6)
         let start = count
-        var target = room.mutableSpan
+        var front = room.mutableSpan
         // What is beyond what counts is written over.
-        target[start] = UInt8(truncatingIfNeeded: before.bytes)
-        target[start + 1] = UInt8(truncatingIfNeeded: before.bytes >> 8)
-        var end = start + before.count
-        for index in bytes.indices { target[end + index] = bytes[index] }
-        end += bytes.count
-        target[end] = UInt8(truncatingIfNeeded: after.bytes)
-        target[end + 1] = UInt8(truncatingIfNeeded: after.bytes >> 8)
+        front[start] = UInt8(truncatingIfNeeded: before.bytes)
+        front[start + 1] = UInt8(truncatingIfNeeded: before.bytes >> 8)
+        copy(bytes, to: start + before.count)
+        let end = start + before.count + bytes.count
+        var back = room.mutableSpan
+        back[end] = UInt8(truncatingIfNeeded: after.bytes)
+        back[end + 1] = UInt8(truncatingIfNeeded: after.bytes >> 8)
         count = end + after.count
     }
 
@@ -88,6 +86,13 @@ struct LineBuffer: Sendable {
             (low, high) = (low + 1, high - 1)
         }
         count = end
+    }
+
+    /// Into room that is there.
+    private mutating func copy(_ bytes: Span<UInt8>, to place: Int) {
+        bytes.withUnsafeBytes { source in
+            room.withUnsafeMutableBytes { UnsafeMutableRawBufferPointer(rebasing: $0[place...]).copyMemory(from: source) }
+        }
     }
 
     private mutating func makeRoom(_ more: Int) {

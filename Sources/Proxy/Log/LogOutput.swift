@@ -181,7 +181,7 @@ package final class LogOutput: Sendable {
 
     /// Writes lines to the descriptor, and gives records to the journal: a reload may have changed from one to the other.
     private func deliver(_ lines: [UInt8]) -> Int {
-        guard var next = lines.firstIndex(of: JournalRecord.start) else { return write(lines) }
+        guard var next = JournalRecord.firstStart(in: lines) else { return write(lines) }
         var missing = next > 0 ? write(Array(lines[..<next])) : 0
         while next < lines.count {
             if lines[next] == JournalRecord.start, let end = lines[next...].firstIndex(of: JournalRecord.end) {
