@@ -40,13 +40,12 @@ final class ClientConnection {
     let isCounted: Bool
     let place: ClientPlace
     /// The proxy's as this client reaches it, where its socket doesn't tell.
-    private let ownURL: String?
+    let ownURL: String?
     let server: HTTP1Server
-    private let stream: ByteStream
     var state = State.open
     var suspension = TaskSuspension.none
     /// The authority of CONNECT as the client wrote it: SNI, Host and the certificate that the client is shown name that.
-    private(set) var asked: Authority?
+    var asked: Authority?
     /// Where the exchange under way goes.
     var exchangeRoute: Route?
     /// What its rules say of a time without a byte, should it become something else.
@@ -66,7 +65,7 @@ final class ClientConnection {
     /// What every request inside is answered with: the origin was refused (`on_refusal: page`).
     var refusalInside: ProxyError?
     /// The client's SNI isn't the authority of CONNECT: its first request is answered 421.
-    private var misdirectedName: String?
+    private(set) var misdirectedName: String?
     /// The snapshot that ``isAllowed`` was found by.
     private var judged: Snapshot?
     private var wasAllowed = false
@@ -79,7 +78,6 @@ final class ClientConnection {
     ) {
         self.ended = ended
         self.worker = worker
-        self.stream = stream
         source = arrival.source
         identity = ClientIdentity(peer: arrival.peer)
         self.isCounted = isCounted
@@ -122,167 +120,7 @@ final class ClientConnection {
         return true
     }
 
-    // MARK: Requests to the proxy
-
-    private func requestToProxy() {
-        guard isAllowed else { return server.refuseRequest(.clientNotAllowed(source.address?.ip.description ?? source.description)) }
-        identity = ClientIdentity(peer: identity.peer)
-        let (users, runs) = (worker.users, worker.shared.runs)
-        if users == nil, runs.isEmpty { return performRequest() }
-        let credentials = server.readRequest { Credentials(in: $0.head, $0.bytes) }
-        if let credentials, let token = RunToken(credentials) { return requestOfRun(runs.run(with: token), users) }
-        if !runs.isEmpty, awaitsRuns({ [unowned self] in received(by: server) }) { return }
-        run?.requested()
-        guard let users else { return performRequest() }
-        guard let credentials else {
-            run?.challenged(asking: askedAuthority)
-            return server.refuseRequest(.credentialsMissing)
-        }
-        state = .authenticating
-        server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
-        users.verify(credentials, on: worker.loop) { [weak self] ruling in
-            self?.verified(credentials, ruling, by: users)
-        }
-    }
-
-    /// - Parameter run: nil: it is over, or another proxy's.
-    private func requestOfRun(_ run: Run?, _ users: UserVerifier?) {
-        identity.run = run
-        run?.requested()
-        if let run, run.hasChallenges { run.answeredChallenge(asking: askedAuthority) }
-        guard let users, !identity.isLetIn(by: users) else { return performRequest() }
-        server.refuseRequest(run == nil ? .runUnknown : .runWithoutUser)
-    }
-
-    private func verified(_ credentials: Credentials, _ ruling: UserVerifier.Ruling, by users: UserVerifier) {
-        guard case .authenticating = state else { return }
-        if holdsBack({ [unowned self] in verified(credentials, ruling, by: users) }) { return }
-        state = .open
-        server.clearDeadline()
-        switch ruling {
-        case .right:
-            identity.user = users.user(named: credentials.user)
-            // A reload may have come meanwhile.
-            if worker.users.map(identity.isLetIn) != false { performRequest() } else { server.refuseRequest(.credentialsWrong) }
-        case .wrong: server.refuseRequest(.credentialsWrong)
-        case .notCompared: server.refuseRequest(.credentialsNotCompared(limit: UserVerifier.longestQueue))
-        }
-    }
-
-    private func performRequest() {
-        switch server.readRequest({ RequestDestination.of($0.head, $0.bytes) }) {
-        case .proxyItself: server.refuseRequest(.askedForProxyItself(url: ownURL ?? server.url))
-        case .malformed(let error):
-            record.forgetPath()
-            server.refuseRequest(.badAuthority(error))
-        case .malformedTunnel(let defect): server.refuseRequest(.badConnectTarget(defect))
-        case .unsupportedScheme(let url):
-            record.forgetPath()
-            server.refuseRequest(.unsupportedScheme(url))
-        case .tunnel(let authority):
-            record.authority = authority.canonical
-            guard awaitsPeer(for: authority.canonical) else { return requestTunnel(authority) }
-            identify { [unowned self] in requestTunnel(authority) }
-        case .url(let named, let wanted):
-            guard let (authority, purpose) = settled(named, wanted) else { return }
-            record.authority = authority.canonical
-            guard awaitsPeer(for: authority.canonical) else { return requestURL(authority, purpose) }
-            identify { [unowned self] in requestURL(authority, purpose) }
-        }
-    }
-
-    private func requestTunnel(_ authority: Authority) {
-        asked = authority
-        switch decide(authority.canonical, for: .secure) {
-        case .refuse(let error): server.refuseRequest(error)
-        case .relay(let route), .tunnel(let route): connect(route)
-        }
-    }
-
-    private func requestURL(_ authority: Authority, _ purpose: Purpose) {
-        switch decide(authority.canonical, for: purpose) {
-        case .refuse(let error): server.refuseRequest(error)
-        case .relay(let route): beginExchange(route)
-        case .tunnel: server.refuseRequest(.cannotTunnelURL(authority.description))
-        }
-    }
-
-    private func decide(_ authority: Authority, for purpose: Purpose) -> Decision {
-        record.authority = authority
-        if hasPassed(authority) { return .refuse(.loop(authority.description)) }
-        let via = server.readRequest { $0.head.via(in: $0.bytes) }
-        let decision = worker.decide(authority, for: purpose, client: Route.Client(place: place, asker: .client(peer), via: via))
-        if case .refuse = decision {
-            let entry = worker.snapshot.entry(for: authority.host, port: authority.port)
-            record.entry = entry?.pattern
-            record.entrySlot = worker.shared.slots.place(of: entry)
-        }
-        return decision
-    }
-
-    /// Whether the request in hand has come round to this proxy again.
-    private func hasPassed(_ authority: Authority) -> Bool {
-        guard server.request.hasVia else { return false }
-        return server.readRequest { $0.head.hasPassed(worker.shared.loops.pseudonym(for: authority), in: $0.bytes) }
-    }
-
-    // MARK: Requests inside CONNECT
-
-    /// The authority is settled.
-    private func requestInside(_ settled: Route) {
-        var route = settled
-        record.authority = route.authority
-        if route.snapshot !== worker.snapshot {
-            if let withdrawal { return fail(withdrawal) }
-            if awaitsPeer(for: route.authority) { return identify { [unowned self] in requestInside(settled) } }
-            guard case .relay(let fresh) = worker.decide(route.authority, for: .secure, client: client(as: route.client)) else {
-                return fail("after a reload this host may no longer be intercepted")
-            }
-            route = fresh
-            state = .inside(fresh)
-        }
-        run?.requestedInside()
-        let connected = asked ?? route.authority
-        if let misdirectedName {
-            return server.refuseRequest(
-                .misdirected(Misdirection(serverName: misdirectedName), connected: connected))
-        }
-        let misdirection: Misdirection? = server.readRequest { view in
-            guard let source = RequestDestination.disagreement(of: view.head, view.bytes, with: connected) else {
-                return nil
-            }
-            return Misdirection(source, view.bytes)
-        }
-        if let misdirection { return server.refuseRequest(.misdirected(misdirection, connected: connected)) }
-        if let refusalInside { return server.refuseForGood(refusalInside) }
-        if hasPassed(route.authority) { return server.refuseRequest(.loop(route.authority.description)) }
-        beginExchange(route)
-    }
-
-    private func beginExchange(_ route: Route) {
-        record.entry = route.destination.source?.pattern
-        record.entrySlot = route.slot
-        if server.request.method.countsForwards {
-            switch server.readRequest({ $0.head.maxForwards(in: $0.bytes) }) {
-            case .malformed: return server.refuseRequest(.badMaxForwards)
-            case .hops(0): return answerAsFinalRecipient()
-            case .hops, .unlimited: break
-            }
-        }
-        exchangeRoute = route
-        exchangeTimeout = nil
-        guard let layers = route.rules else { return server.begin(to: route.destination, over: takeKept(for: route)) }
-        beginShaped(route, by: layers)
-    }
-
-    private func answerAsFinalRecipient() {
-        let keeps = server.head.framing == .none && server.head.keepsAlive && !worker.isDraining
-        let answer = server.readRequest { FinalRecipient.answer(to: $0.head, $0.bytes, keepsConnection: keeps) }
-        record.status = 200
-        worker.session.complete(&record)
-        if keeps { server.dropHead() }
-        server.answer(answer, then: keeps ? .nextRequest : .linger)
-    }
+    // MARK: The upstream connection for the next request
 
     /// The upstream connection at hand, if the policy in force would have made it and it still stands.
     func takeKept(for route: Route) -> UpstreamConnection? {
@@ -293,95 +131,6 @@ final class ClientConnection {
         }
         kept.close()
         return nil
-    }
-
-    // MARK: The end
-
-    /// Ends the connection for a reason that there is nobody to tell.
-    func fail(_ cause: String) {
-        record.failed(cause)
-        worker.session.complete(&record)
-        server.close()
-    }
-
-    /// The proxy stops: what is under way goes on, what rests goes.
-    func drain() {
-        switch state {
-        case .relaying(let relay, _): drain(relay)
-        // Nothing of it has been carried yet, and perhaps nothing ever will.
-        case .awaitingHandshake, .verifying:
-            server.setDeadline(afterNanoseconds: worker.snapshot.timeouts.drainTunnels.nanoseconds)
-        default: server.drain(lastChance: WorkerContext.lastChanceNanoseconds)
-        }
-    }
-
-    func drain(_ relay: Relay) {
-        relay.drain(quietNanoseconds: worker.snapshot.timeouts.drainTunnels.nanoseconds, because: Self.stopped)
-    }
-
-    private static let stopped = "the proxy was stopped"
-
-    /// Ends the connection whatever is under way.
-    func stop() { cut(Self.stopped) }
-
-    /// Ends both sides where they stand.
-    func cut(_ cause: String) {
-        if isUnanswered { record.failed(cause) }
-        switch state {
-        case .relaying(let relay, _): relay.cancel(because: cause)
-        case .verifying(let verification):
-            record.tunnelBegan(up: verification.bytesUp, down: verification.bytesDown)
-            record.failed(cause)
-            worker.session.complete(&record)
-            server.abort()
-        case .open, .inside:
-            completeHeld(cause)
-            server.stop(cause)
-        default: server.stop(cause)
-        }
-    }
-
-    /// Whether a request has begun of which nobody has told yet what became of it.
-    private var isUnanswered: Bool {
-        switch state {
-        case .identifying, .authenticating, .connecting, .promised, .promisedRefusal, .awaitingHandshake, .securing:
-            record.ended == nil
-        case .open, .inside, .verifying, .relaying, .closed: false
-        }
-    }
-
-    /// A request that its client doesn't wait for to the end leaves its line all the same.
-    private func completeUnanswered() {
-        guard isUnanswered else { return }
-        if record.failure == nil { record.failed("the client's connection broke before it was answered") }
-        worker.session.complete(&record)
-    }
-
-    /// The same for one whose body the rules write anew: the exchange that would complete its task has not begun.
-    private func completeHeld(_ cause: String) {
-        guard isOpen, heldTask != nil else { return }
-        record.failed(cause)
-        worker.session.complete(&record)
-    }
-
-    private var isOpen: Bool {
-        switch state {
-        case .open, .inside: true
-        default: false
-        }
-    }
-
-    /// Lets go of what the state holds.
-    private func release() {
-        switch state {
-        case .connecting(let attempt): attempt.cancel()
-        case .verifying(let verification): verification.cancel()
-        case .promised(_, let upstream): worker.giveBack(upstream)
-        case .promisedRefusal, .awaitingHandshake, .securing, .inside, .open, .identifying, .authenticating, .relaying, .closed:
-            break
-        }
-        if let kept { worker.giveBack(kept) }
-        kept = nil
     }
 
     /// Keeps a connection for the next request, if the configuration in force would have made it.
@@ -396,6 +145,11 @@ final class ClientConnection {
         guard let kept, kept.origin.hasRetired(kept) else { return }
         self.kept = nil
         kept.close()
+    }
+
+    func giveBackKept() {
+        if let kept { worker.giveBack(kept) }
+        kept = nil
     }
 
     func handshakeNamed(_ name: String) { misdirectedName = name }

@@ -1,0 +1,170 @@
+import Configuration
+import EventLoop
+import HTTPWire
+import Security
+import Session
+
+/// A client's requests: to the proxy itself, and inside a CONNECT to the authority that it named.
+extension ClientConnection {
+    // MARK: Requests to the proxy
+
+    func requestToProxy() {
+        guard isAllowed else { return server.refuseRequest(.clientNotAllowed(source.address?.ip.description ?? source.description)) }
+        identity = ClientIdentity(peer: identity.peer)
+        let (users, runs) = (worker.users, worker.shared.runs)
+        if users == nil, runs.isEmpty { return performRequest() }
+        let credentials = server.readRequest { Credentials(in: $0.head, $0.bytes) }
+        if let credentials, let token = RunToken(credentials) { return requestOfRun(runs.run(with: token), users) }
+        if !runs.isEmpty, awaitsRuns({ [unowned self] in received(by: server) }) { return }
+        run?.requested()
+        guard let users else { return performRequest() }
+        guard let credentials else {
+            run?.challenged(asking: askedAuthority)
+            return server.refuseRequest(.credentialsMissing)
+        }
+        state = .authenticating
+        server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
+        users.verify(credentials, on: worker.loop) { [weak self] ruling in
+            self?.verified(credentials, ruling, by: users)
+        }
+    }
+
+    /// - Parameter run: nil: it is over, or another proxy's.
+    private func requestOfRun(_ run: Run?, _ users: UserVerifier?) {
+        identity.run = run
+        run?.requested()
+        if let run, run.hasChallenges { run.answeredChallenge(asking: askedAuthority) }
+        guard let users, !identity.isLetIn(by: users) else { return performRequest() }
+        server.refuseRequest(run == nil ? .runUnknown : .runWithoutUser)
+    }
+
+    private func verified(_ credentials: Credentials, _ ruling: UserVerifier.Ruling, by users: UserVerifier) {
+        guard case .authenticating = state else { return }
+        if holdsBack({ [unowned self] in verified(credentials, ruling, by: users) }) { return }
+        state = .open
+        server.clearDeadline()
+        switch ruling {
+        case .right:
+            identity.user = users.user(named: credentials.user)
+            // A reload may have come meanwhile.
+            if worker.users.map(identity.isLetIn) != false { performRequest() } else { server.refuseRequest(.credentialsWrong) }
+        case .wrong: server.refuseRequest(.credentialsWrong)
+        case .notCompared: server.refuseRequest(.credentialsNotCompared(limit: UserVerifier.longestQueue))
+        }
+    }
+
+    private func performRequest() {
+        switch server.readRequest({ RequestDestination.of($0.head, $0.bytes) }) {
+        case .proxyItself: server.refuseRequest(.askedForProxyItself(url: ownURL ?? server.url))
+        case .malformed(let error):
+            record.forgetPath()
+            server.refuseRequest(.badAuthority(error))
+        case .malformedTunnel(let defect): server.refuseRequest(.badConnectTarget(defect))
+        case .unsupportedScheme(let url):
+            record.forgetPath()
+            server.refuseRequest(.unsupportedScheme(url))
+        case .tunnel(let authority):
+            record.authority = authority.canonical
+            guard awaitsPeer(for: authority.canonical) else { return requestTunnel(authority) }
+            identify { [unowned self] in requestTunnel(authority) }
+        case .url(let named, let wanted):
+            guard let (authority, purpose) = settled(named, wanted) else { return }
+            record.authority = authority.canonical
+            guard awaitsPeer(for: authority.canonical) else { return requestURL(authority, purpose) }
+            identify { [unowned self] in requestURL(authority, purpose) }
+        }
+    }
+
+    private func requestTunnel(_ authority: Authority) {
+        asked = authority
+        switch decide(authority.canonical, for: .secure) {
+        case .refuse(let error): server.refuseRequest(error)
+        case .relay(let route), .tunnel(let route): connect(route)
+        }
+    }
+
+    private func requestURL(_ authority: Authority, _ purpose: Purpose) {
+        switch decide(authority.canonical, for: purpose) {
+        case .refuse(let error): server.refuseRequest(error)
+        case .relay(let route): beginExchange(route)
+        case .tunnel: server.refuseRequest(.cannotTunnelURL(authority.description))
+        }
+    }
+
+    private func decide(_ authority: Authority, for purpose: Purpose) -> Decision {
+        record.authority = authority
+        if hasPassed(authority) { return .refuse(.loop(authority.description)) }
+        let via = server.readRequest { $0.head.via(in: $0.bytes) }
+        let decision = worker.decide(authority, for: purpose, client: Route.Client(place: place, asker: .client(peer), via: via))
+        if case .refuse = decision {
+            let entry = worker.snapshot.entry(for: authority.host, port: authority.port)
+            record.entry = entry?.pattern
+            record.entrySlot = worker.shared.slots.place(of: entry)
+        }
+        return decision
+    }
+
+    /// Whether the request in hand has come round to this proxy again.
+    private func hasPassed(_ authority: Authority) -> Bool {
+        guard server.request.hasVia else { return false }
+        return server.readRequest { $0.head.hasPassed(worker.shared.loops.pseudonym(for: authority), in: $0.bytes) }
+    }
+
+    // MARK: Requests inside CONNECT
+
+    /// The authority is settled.
+    func requestInside(_ settled: Route) {
+        var route = settled
+        record.authority = route.authority
+        if route.snapshot !== worker.snapshot {
+            if let withdrawal { return fail(withdrawal) }
+            if awaitsPeer(for: route.authority) { return identify { [unowned self] in requestInside(settled) } }
+            guard case .relay(let fresh) = worker.decide(route.authority, for: .secure, client: client(as: route.client)) else {
+                return fail("after a reload this host may no longer be intercepted")
+            }
+            route = fresh
+            state = .inside(fresh)
+        }
+        run?.requestedInside()
+        let connected = asked ?? route.authority
+        if let misdirectedName {
+            return server.refuseRequest(
+                .misdirected(Misdirection(serverName: misdirectedName), connected: connected))
+        }
+        let misdirection: Misdirection? = server.readRequest { view in
+            guard let source = RequestDestination.disagreement(of: view.head, view.bytes, with: connected) else {
+                return nil
+            }
+            return Misdirection(source, view.bytes)
+        }
+        if let misdirection { return server.refuseRequest(.misdirected(misdirection, connected: connected)) }
+        if let refusalInside { return server.refuseForGood(refusalInside) }
+        if hasPassed(route.authority) { return server.refuseRequest(.loop(route.authority.description)) }
+        beginExchange(route)
+    }
+
+    private func beginExchange(_ route: Route) {
+        record.entry = route.destination.source?.pattern
+        record.entrySlot = route.slot
+        if server.request.method.countsForwards {
+            switch server.readRequest({ $0.head.maxForwards(in: $0.bytes) }) {
+            case .malformed: return server.refuseRequest(.badMaxForwards)
+            case .hops(0): return answerAsFinalRecipient()
+            case .hops, .unlimited: break
+            }
+        }
+        exchangeRoute = route
+        exchangeTimeout = nil
+        guard let layers = route.rules else { return server.begin(to: route.destination, over: takeKept(for: route)) }
+        beginShaped(route, by: layers)
+    }
+
+    private func answerAsFinalRecipient() {
+        let keeps = server.head.framing == .none && server.head.keepsAlive && !worker.isDraining
+        let answer = server.readRequest { FinalRecipient.answer(to: $0.head, $0.bytes, keepsConnection: keeps) }
+        record.status = 200
+        worker.session.complete(&record)
+        if keeps { server.dropHead() }
+        server.answer(answer, then: keeps ? .nextRequest : .linger)
+    }
+}
