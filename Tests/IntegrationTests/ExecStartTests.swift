@@ -84,12 +84,14 @@ struct ExecStartTests {
         try await withTestBed { bed in
             _ = try await prepare(bed)
             let process = try await bed.start(
-                ["env"] + bed.execArguments(["--start"], ["sh", "-c", "echo ready; until [ -e over ]; do sleep 0.02; done"]), environment: ProxyProcess.environment(in: bed))
+                ["env"] + bed.execArguments(["--start"], ["sh", "-c", "echo ready; until [ -e over ]; do sleep 0.02; done; touch is-over"]), environment: ProxyProcess.environment(in: bed))
             _ = try await process.output.first(awaiting: "the command") { $0 == "ready" ? $0 : nil }
             #expect(try await isRunning(bed))
             process.send(signal: SIGKILL)
             try await eventually("its end") { try await !isRunning(bed) }
+            // The command is nobody's now, and goes by itself.
             try bed.file("over", "")
+            try await eventually("the command's end") { FileManager.default.fileExists(atPath: bed.path("is-over")) }
         }
     }
 
