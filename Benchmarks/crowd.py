@@ -59,6 +59,10 @@ class Crowd:
         - waits: for the response to each, before the next comes."""
         return self._all("come", count, kind=kind, path=path, names=names, waits=waits)
 
+    def visit(self, count, names):
+        """So many clients that come one after the other, each for a name of its own, have a response and go."""
+        self._all("visit", count, names=names)
+
     def ask(self, path="/1k"):
         """Each client sends a request and has its response."""
         return sum(self._all("ask", path=path))
@@ -120,6 +124,12 @@ class _Members:
             else:
                 self.waiting.append(secure)
             self.clients.append((secure, name))
+        return count
+
+    def visit(self, count, part, names):
+        for _ in range(count):
+            self.come(1, part, "inside", "/1k", names, True)
+            self.clients.pop()[0].close()
         return count
 
     def _request(self, secure, name, path):

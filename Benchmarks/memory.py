@@ -79,6 +79,22 @@ def measure(subject, sizes, **options):
     return found
 
 
+def visited(bench, origin, count, idle):
+    """KiB of a proxy's own that stay of a host name which one client has asked for, whose upstream connection may rest so long."""
+    server = Pinproxy(bench, origin, name=f"visited{idle}", more=PATIENT.replace("idle_upstream: 15m", f"idle_upstream: {idle}"))
+    try:
+        warm([server], origin)
+        subject = Subject(server, origin)
+        subject.crowd.visit(count, f"n{{}}.{HOST}")
+        if idle != "15m":
+            time.sleep(6.5)
+        _, own = subject.grown(count)
+        subject.end()
+        return own
+    finally:
+        server.stop()
+
+
 def entries(bench, origin, count):
     """Bytes that an entry of the pin file with one pin holds in a proxy that has read so many, and rested."""
     def own(number):
@@ -136,6 +152,10 @@ def main():
                     base = f"{subject.base[0] / 1024:.1f} MiB before"
                     print(f"{what}, {name} ({base}): " + "; ".join(
                         f"{size:,}: {resident:.1f} KiB ({own:.1f} own)" for size, (resident, own) in found.items()), flush=True)
+            if not options.only or options.only in "name":
+                both, leaf = (visited(bench, origin, 2000, idle) for idle in ("15m", "1s"))
+                print(f"a name that 2,000 clients have asked for, one after the other: {both:.1f} KiB own with an idle upstream "
+                      f"connection and a leaf, {leaf:.1f} without the connection", flush=True)
             if not options.only or options.only in "entry":
                 print(f"an entry with one pin, of 100,000: {entries(bench, origin, 100_000):.0f} bytes")
         finally:

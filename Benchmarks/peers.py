@@ -341,20 +341,20 @@ class Pinproxy(Server):
     access = "false"
 
     def __init__(self, bench, origin, name="pinproxy", wrapper=(), patience=20, rules="", workers=1, more=""):
-        """`more`: lines of pinproxy.yaml."""
+        """`rules`: lines that follow in the host's entry, or more entries. `more`: lines of pinproxy.yaml."""
         port = free_port()
         home = bench.path(name)
         home.mkdir()
         bench.write(f"{name}/pins.yaml", f"""
 hosts:
-  - match: {HOST}
-    pinning: public-key
-    pins: [sha256/{bench.pin()}]
   - match: "*.{HOST}"
     pinning: public-key
     pins: [sha256/{bench.pin()}]
   - match: {TUNNELLED}
     action: tunnel
+  - match: {HOST}
+    pinning: public-key
+    pins: [sha256/{bench.pin()}]
 {rules.lstrip(chr(10))}""")
         configuration = bench.write(f"{name}/pinproxy.yaml", f"""
 proxy: {{listen: "127.0.0.1:{port}", workers: {workers}}}
