@@ -72,7 +72,7 @@ struct ExecRefusalTests {
 
     @Test func liveIsWhileTheCommandRuns() async throws {
         let process = try await shared.bed.start(
-            shared.bed.execArguments(["--explain-refusals=live"], ["sh", "-c", "curl -s \(wrongURL); sleep 1000"]),
+            shared.bed.execArguments(["--explain-refusals=live"], ["sh", "-c", "curl -s \(wrongURL); exec sleep 1000"]),
             environment: ProxyProcess.environment(in: shared.bed))
         let line = try await process.errors.first(awaiting: "the refusal") { $0.hasPrefix("pinproxy: wrong.test") ? $0 : nil }
         #expect(line.contains("Certificate pinning failure"))

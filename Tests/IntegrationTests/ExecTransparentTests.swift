@@ -200,7 +200,7 @@ struct ExecTransparentTests {
         let process = try await bed.start(
             bed.execArguments(
                 ["--transparent", "--explain-refusals=live"],
-                ["sh", "-c", "curl -sk --noproxy '*' https://\(IsolationBed.address)/; sleep 1000"]),
+                ["sh", "-c", "curl -sk --noproxy '*' https://\(IsolationBed.address)/; exec sleep 1000"]),
             environment: ProxyProcess.environment(in: bed))
         _ = try await process.errors.first(awaiting: "the refusal") { $0.contains("names no host (SNI)") ? $0 : nil }
         process.send(signal: SIGTERM)
