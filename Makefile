@@ -157,8 +157,10 @@ else
 	python3 Benchmarks/start.py --pinproxy $(RELEASE)
 	python3 Benchmarks/pieces.py --pinproxy $(RELEASE)
 	python3 Benchmarks/rules.py --pinproxy $(RELEASE)
-	swift run -c release $(STATIC) $(RELEASE_FLAGS) HostBenchmark
-	swift run -c release $(STATIC) $(RELEASE_FLAGS) SerializationBenchmark
+	swift build -c release --product HostBenchmark $(STATIC) $(RELEASE_FLAGS)
+	.build/release/HostBenchmark
+	swift build -c release --product SerializationBenchmark $(STATIC) $(RELEASE_FLAGS)
+	.build/release/SerializationBenchmark
 endif
 
 bench-many: release
