@@ -1,5 +1,5 @@
 internal import CShims
-package import Glibc
+internal import Glibc
 
 /// A pipe by which the kernel moves bytes from one socket to another without their being copied (splice(2)).
 ///

@@ -123,7 +123,7 @@ struct MetricsTests {
                 ], mergingErrors: true)
             var port: String?
             try await eventually("Prometheus to listen") {
-                port = await prometheus.output.lines.compactMap { $0.firstMatch(of: /"address":"127\.0\.0\.1:([1-9]\d*)"/)?.1 }.first.map(String.init)
+                port = prometheus.output.lines.compactMap { $0.firstMatch(of: /"address":"127\.0\.0\.1:([1-9]\d*)"/)?.1 }.first.map(String.init)
                 return port != nil
             }
             func query(_ text: String) async throws -> String {

@@ -143,4 +143,16 @@ struct StartTests {
             #expect(try await process.ending() == .exited(0))
         }
     }
+
+    /// `workers: auto`: one for each processor that the proxy may run on, and not for each that the machine has.
+    @Test(arguments: [[], ["sh", "-c", "exec taskset --cpu-list $(awk '/^Cpus_allowed_list/ { print $2 + 0 }' /proc/self/status) \"$@\"", "sh"]])
+    func thereAreAsManyWorkersAsProcessorsToRunOn(_ launcher: [String]) async throws {
+        try await withTestBed { bed in
+            let processors = launcher.isEmpty ? try await bed.run(["nproc"]).output : "1"
+            let proxy = try await ProxyProcess(
+                in: bed, trust: nil, sections: ["proxy": ["workers: auto"]], launcher: launcher)
+            let ready = try await proxy.events.first("proxy.ready")
+            #expect(ready["workers"] == processors.trimmingCharacters(in: .whitespacesAndNewlines), "\(ready)")
+        }
+    }
 }

@@ -60,10 +60,10 @@ struct StatusCommandTests {
             let watch = try await bed.start(
                 [ProxyProcess.executable, "status", "--watch", "--config", bed.path("proxy/pinproxy.yaml")],
                 environment: ProxyProcess.environment(in: bed))
-            try await eventually("the first report") { await watch.output.lines.contains { $0.hasPrefix("requests: 0 since the start, 0 of them refused") } }
+            try await eventually("the first report") { watch.output.lines.contains { $0.hasPrefix("requests: 0 since the start, 0 of them refused") } }
             #expect(try await shared.proxy.connect(to: "denied.test:443").status == 403)
             try await eventually("the refusal") {
-                let text = await watch.output.lines.joined(separator: "\n")
+                let text = watch.output.lines.joined(separator: "\n")
                 return text.contains("requests: 1 since the start, 1 of them refused") && text.contains("CONNECT denied.test: ")
             }
             shared.proxy.process.send(signal: SIGTERM)

@@ -60,7 +60,7 @@ struct StatusPageTests {
             let ending = try await page.ending()
             let written = await page.output.text
             #expect(ending == .exited(0), "\(written)")
-            let line = await page.output.lines.last { $0.contains("\"done\"") } ?? ""
+            let line = page.output.lines.last { $0.contains("\"done\"") } ?? ""
             let found = try JSONDecoder().decode(Found.self, from: Data(line.utf8))
             #expect(found.headline == "Pins fail", "\(found.headline)")
             #expect(found.refusals.contains("Certificate pinning failure for pinned.test") && found.refusals.contains(Self.wrong))
@@ -111,7 +111,7 @@ struct StatusPageTests {
             let ending = try await page.ending()
             let written = await page.output.text
             #expect(ending == .exited(0), "\(written)")
-            let line = await page.output.lines.last { $0.contains("\"done\"") } ?? ""
+            let line = page.output.lines.last { $0.contains("\"done\"") } ?? ""
             let found = try JSONDecoder().decode(Ordered.self, from: Data(line.utf8))
             let orders = found.orders
             #expect(orders.progress > 0 && orders.progress <= 1 && orders.amount.hasSuffix(" of 12 B"), "\(orders)")

@@ -33,3 +33,6 @@ int malloc_trim(size_t pad);
 
 // A GNU extension as well.
 int pthread_setname_np(pthread_t thread, const char *name);
+
+// Another: fills a set of processors, a bit each (sched_getaffinity(2)).
+int sched_getaffinity(pid_t process, size_t size, void *set);

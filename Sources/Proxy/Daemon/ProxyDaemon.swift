@@ -109,7 +109,7 @@ package final class ProxyDaemon {
         let upkeep = try PinUpkeep(
             loop: loop, configuration: configuration, listeners: listeners, logger: logger, unixTime: unixTime,
             listsChanged: { [unowned self] in reloadRevocationLists() })
-        let workerCount = snapshot.proxy.workers ?? Self.availableProcessors
+        let workerCount = snapshot.proxy.workers ?? Processors.available
         let context = try ProxyContext(
             authority: authority, leafLifetime: snapshot.authority.leafLifetime, pins: upkeep.watch, rules: upkeep.rules,
             listeners: listeners, logger: logger, logOutput: output, freeMemory: freeMemory,
@@ -196,9 +196,6 @@ package final class ProxyDaemon {
                 ])
         }
     }
-
-    /// Processors that this process may run on.
-    private static var availableProcessors: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 
     /// What clients must not be led to.
     private func listenersChanged() { listeners.replace(with: listening.addresses + (admin?.addresses ?? [])) }
@@ -323,7 +320,7 @@ package final class ProxyDaemon {
         // A client with its upstream connection; behind TLS of the proxy's own also a socket pair. Some are the
         // process's own, each worker's, and for connections to origins that wait for their next use.
         let each = snapshot.proxy.tls == nil ? 2 : 4
-        let own = 64 + 16 * (snapshot.proxy.workers ?? Self.availableProcessors)
+        let own = 64 + 16 * (snapshot.proxy.workers ?? Processors.available)
         let (needed, have) = (snapshot.limits.clients * each + own, Descriptor.limit)
         guard needed > have else { return }
         let cause =

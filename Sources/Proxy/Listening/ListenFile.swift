@@ -1,5 +1,5 @@
 import EventLoop
-package import Security
+import Security
 
 /// Where the proxy accepts clients while systemd says it (`listen: systemd`): a file of the state directory, for users who
 /// can't ask the proxy. It outlives the process, since the sockets do.

@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import Security
 import Session
 import TLS

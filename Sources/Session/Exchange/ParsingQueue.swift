@@ -1,6 +1,5 @@
 import Dispatch
 package import EventLoop
-import Glibc
 import Synchronization
 
 /// Where bodies are parsed, judged and converted: off the workers, whose other clients would wait for a large one.
@@ -15,7 +14,7 @@ package final class ParsingQueue: Sendable {
     private let waiting = Atomic<Int>(0)
     private let turn = Atomic<Int>(0)
 
-    package init(threads: Int = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)) / 2), capacity: Int = ParsingQueue.capacity) {
+    package init(threads: Int = max(1, Processors.available / 2), capacity: Int = ParsingQueue.capacity) {
         queues = (0..<threads).map { DispatchQueue(label: "pinproxy.parsing.\($0)", qos: .utility) }
         self.capacity = capacity
     }

@@ -1,0 +1,14 @@
+internal import CShims
+internal import Glibc
+
+/// The processors that this process may run on: what taskset(1), `CPUAffinity=` of systemd or a container's cpuset
+/// leave of the machine's.
+package enum Processors {
+    /// At least 1.
+    package static var available: Int {
+        // Bits for 8,192 processors, the most that Linux can be built for.
+        var mask = [UInt64](repeating: 0, count: 128)
+        guard sched_getaffinity(0, mask.count * MemoryLayout<UInt64>.size, &mask) == 0 else { return 1 }
+        return max(1, mask.reduce(0) { $0 + $1.nonzeroBitCount })
+    }
+}
