@@ -2,14 +2,6 @@ import HTTPWire
 import LocalPeers
 import Session
 
-/// Whether the runs of a client's user were asked if its connection is theirs. It is the connection's, and is asked once.
-enum RunInquiryState {
-    case notBegun
-    case underWay
-    /// Nil: it belongs to no run.
-    case over(Run?)
-}
-
 /// The run of `pinproxy exec` that a client belongs to: by its token; or where it shows none (many programs take no name and password
 /// from the proxy's URL, or send them only when they are asked) by what is said in answer by the process that began the run.
 extension ClientConnection {

@@ -6,7 +6,6 @@ import Glibc
 package import Logging
 import Security
 import Session
-import TLS
 import Transport
 
 /// The running proxy: authority, workers, listeners, and what signals ask of it.
@@ -14,28 +13,28 @@ import Transport
 /// SIGHUP reads the configuration again. SIGTERM and SIGINT let what is under way finish, and a second one of these
 /// ends at once. All else is asked for over the control socket.
 package final class ProxyDaemon {
-    private let load: () throws(ConfigurationProblems) -> Snapshot
+    let load: () throws(ConfigurationProblems) -> Snapshot
     let logger: Logger
-    private let output: LogOutput
-    private let notices: DaemonNotices
+    let output: LogOutput
+    let notices: DaemonNotices
     private let inherited: [InheritedSocket]
-    private let listening: ProxyListening
+    let listening: ProxyListening
 
     let loop: EventLoop
-    private(set) var snapshot: Snapshot
-    private var authority: LocalAuthority?
+    var snapshot: Snapshot
+    var authority: LocalAuthority?
     private(set) var workers: [WorkerThread] = []
-    private var acceptor: LoopThread<Acceptor>?
-    private let listeners = OwnListeners()
+    var acceptor: LoopThread<Acceptor>?
+    let listeners = OwnListeners()
     private var heartbeat: Heartbeat?
-    private var upkeep: PinUpkeep?
-    private var control: ControlSocket?
+    var upkeep: PinUpkeep?
+    var control: ControlSocket?
     private(set) var admin: AdminPort?
     private var resources: ControlResources?
-    private var runs: RunSocket?
-    private var starter: StarterWatch?
+    var runs: RunSocket?
+    var starter: StarterWatch?
     /// Who may use the proxy, as the configuration in force has it.
-    private(set) var users: UserVerifier?
+    var users: UserVerifier?
     var collector: MetricsCollector?
     var slots: EntrySlots?
     var feed: LiveFeed?
@@ -49,19 +48,17 @@ package final class ProxyDaemon {
     /// The same without those where a load balancer speaks for its clients.
     var directAddresses: [SocketAddress] { listening.directAddresses(snapshot.proxy) }
     /// How many configurations have been in force, and when the last was read.
-    private(set) var generation = 1
-    private(set) var readAt = WallClock.milliseconds() / 1000
+    var generation = 1
+    var readAt = WallClock.milliseconds() / 1000
     /// `accepted` or `refused`; nil: there was none.
     var lastReload: String?
     private(set) var network: NetworkWatch?
-    private var workersUnderWay = 0
-    private(set) var isStopping = false
+    var workersUnderWay = 0
+    var isStopping = false
     var isAccepting: Bool { acceptor != nil }
-    private var drainTimer: Timer?
-    private let freeMemory = FreeMemory()
-    private var afterReload: Timer?
-    /// How long after a reload what the old configuration took is given back: most of its users have gone by then.
-    private static let afterReloadNanoseconds: UInt64 = 10_000_000_000
+    var drainTimer: Timer?
+    let freeMemory = FreeMemory()
+    var afterReload: Timer?
 
     /// - Parameters:
     ///   - snapshot: the configuration to begin with.
@@ -197,17 +194,6 @@ package final class ProxyDaemon {
         }
     }
 
-    /// What clients must not be led to.
-    private func listenersChanged() { listeners.replace(with: listening.addresses + (admin?.addresses ?? [])) }
-
-    private func follow(_ snapshot: Snapshot, adding added: [ListeningSocket]) {
-        defer { listenersChanged() }
-        guard !listening.needsRestart(snapshot.proxy.listen) else { return }
-        let removed = listening.follow(snapshot, adding: added)
-        let senders = snapshot.proxy.listen.senders
-        acceptor?.perform { $0.replace(removed, with: added, senders: senders) }
-    }
-
     private func accept(_ vacancy: Vacancy) throws {
         let maximum = snapshot.limits.clients
         let (sockets, workers, logger, senders) = (listening.sockets, workers, logger, snapshot.proxy.listen.senders)
@@ -232,180 +218,8 @@ package final class ProxyDaemon {
     }
 
     /// Where the admin port is, if there is one.
-    private var adminField: Logger.Metadata {
+    var adminField: Logger.Metadata {
         guard let places = admin?.places, !places.isEmpty else { return [:] }
         return ["admin": "\(places.joined(separator: ", "))"]
-    }
-
-    // MARK: Signals
-
-    /// - Returns: what has become of it.
-    func reload() -> ReloadReport {
-        guard !isStopping, let authority else {
-            return report(refused: "the proxy is stopping, and reads no configuration")
-        }
-        notices.reloading()
-        defer { notices.ready() }
-        // Whoever asks for a reload may want to read what was counted until then.
-        upkeep?.save()
-        do throws(ConfigurationProblems) {
-            let fresh = try load()
-            let configuration: ActiveConfiguration
-            do {
-                configuration = try ActiveConfiguration(fresh, authority: authority, logger: logger)
-            } catch {
-                let place = Place(file: fresh.files.first ?? "")
-                throw ConfigurationProblems([Problem(.error, at: place, "can't be put into force: \(error)")])
-            }
-            let addedToAdmin = try admin?.open(fresh.admin, namedIn: fresh.files.first ?? "")
-            let added: [ListeningSocket]
-            do throws(ConfigurationProblems) {
-                added = try listening.openAdded(by: fresh)
-            } catch {
-                addedToAdmin?.close()
-                throw error
-            }
-            warnOfRestart(fresh)
-            output.apply(fresh.log)
-            putIntoForce(configuration)
-            if let addedToAdmin { admin?.replace(with: fresh.admin, addedToAdmin) }
-            follow(fresh, adding: added)
-            generation += 1
-            readAt = WallClock.milliseconds() / 1000
-            let clients = fresh.limits.clients
-            acceptor?.perform { $0.limit(clients: clients) }
-            logger.notice(
-                "config.reload",
-                metadata: [
-                    "files": "\(fresh.files.joined(separator: ", "))",
-                    "listen": "\(listening.description)",
-                ].merging(adminField) { $1 })
-            warn(of: fresh)
-            afterReload = Timer(loop: loop, afterNanoseconds: Self.afterReloadNanoseconds) { [freeMemory] in
-                freeMemory.giveBack()
-            }
-            return report(refused: nil)
-        } catch {
-            for problem in error.problems { logger.error("config.error", metadata: ["cause": "\(problem)"]) }
-            return report(refused: error.description)
-        }
-    }
-
-    private func putIntoForce(_ configuration: ActiveConfiguration) {
-        snapshot = configuration.snapshot
-        users = configuration.users
-        upkeep?.replace(with: configuration)
-        network?.follow(snapshot.reachability)
-        for worker in workers { worker.perform { $0.replace(with: configuration) } }
-    }
-
-    /// Puts lists into force that somebody has fetched anew, and nothing else of the configuration. One that is broken
-    /// changes nothing: the lists read before stay in force until they are stale.
-    private func reloadRevocationLists() {
-        guard !isStopping, let authority else { return }
-        do {
-            guard let fresh = try snapshot.withFreshRevocationLists() else { return }
-            putIntoForce(try ActiveConfiguration(fresh, authority: authority, logger: logger))
-            let files = Set(fresh.revocationLists.flatMap(\.lists.paths)).sorted()
-            logger.notice("crl.reload", metadata: ["files": "\(files.joined(separator: ", "))"])
-        } catch {
-            logger.warning("crl.failed", metadata: ["cause": "\(error)", "effect": "the lists read before stay in force"])
-        }
-    }
-
-    /// What is allowed, and should be known.
-    private func warn(of snapshot: Snapshot) {
-        for warning in snapshot.warnings { logger.warning("config.warning", metadata: ["cause": "\(warning)"]) }
-        for warning in PeerSight.current.warnings(about: snapshot) { logger.warning("config.warning", metadata: ["cause": "\(warning)"]) }
-        // A client with its upstream connection; behind TLS of the proxy's own also a socket pair. Some are the
-        // process's own, each worker's, and for connections to origins that wait for their next use.
-        let each = snapshot.proxy.tls == nil ? 2 : 4
-        let own = 64 + 16 * (snapshot.proxy.workers ?? Processors.available)
-        let (needed, have) = (snapshot.limits.clients * each + own, Descriptor.limit)
-        guard needed > have else { return }
-        let cause =
-            "limits.clients is \(snapshot.limits.clients), which takes about \(needed) descriptors, and this process may "
-            + "have \(have): raise LimitNOFILE in its unit (ulimit -n), or set limits.clients to at most "
-            + "\(max(1, (have - own) / each))"
-        logger.warning("config.warning", metadata: ["cause": "\(cause)"])
-    }
-
-    /// What can't be changed in a running proxy is said, not ignored.
-    private func warnOfRestart(_ fresh: Snapshot) {
-        var changed: [String] = []
-        if fresh.proxy.workers != snapshot.proxy.workers { changed.append("proxy.workers") }
-        if fresh.authority != snapshot.authority { changed.append("authority") }
-        if listening.needsRestart(fresh.proxy.listen) { changed.append("proxy.listen (systemd)") }
-        for key in changed {
-            logger.warning("config.warning", metadata: ["cause": "\(key) has changed: it takes effect at the next start"])
-        }
-    }
-
-    /// Whoever started the proxy for a run is gone. Others' runs go on.
-    private func stopWhenUnused() {
-        guard let runs, !runs.isUnused else { return endRuns() }
-        starter?.tellKept()
-        runs.unused = { [unowned self] in endRuns() }
-    }
-
-    /// No other run may begin with a proxy that ends: whoever wants one starts the next.
-    private func endRuns() {
-        guard !isStopping else { return }
-        runs?.stop()
-        stop()
-    }
-
-    func stop() {
-        guard !isStopping else {
-            logger.warning("proxy.stop", metadata: ["cause": "told to stop twice: ending at once"])
-            return endAtOnce()
-        }
-        isStopping = true
-        notices.stopping()
-        workersUnderWay = workers.count
-        let daemon = LoopBound(self, on: loop)
-        let handle = loop.handle
-        if let acceptor {
-            // Whoever it has accepted must reach a worker before that is told to drain: later, they would be reset.
-            acceptor.perform { acceptor in
-                acceptor.stop()
-                handle.post { loop in daemon.value(on: loop).drainWorkers() }
-            }
-        } else {
-            drainWorkers()
-        }
-        drainTimer = Timer(loop: loop, afterNanoseconds: snapshot.timeouts.drain.nanoseconds) { [unowned self] in
-            logger.warning("proxy.stop", metadata: ["cause": "timeouts.drain is over: cutting what is still under way"])
-            endAtOnce()
-        }
-    }
-
-    private func drainWorkers() {
-        let daemon = LoopBound(self, on: loop)
-        let handle = loop.handle
-        for worker in workers {
-            worker.perform { worker in
-                worker.drain { handle.post { loop in daemon.value(on: loop).workerEnded() } }
-            }
-        }
-    }
-
-    private func endAtOnce() {
-        for worker in workers { worker.perform { $0.stopClients() } }
-    }
-
-    private func workerEnded() {
-        workersUnderWay -= 1
-        guard workersUnderWay == 0 else { return }
-        drainTimer = nil
-        countingHits = nil
-        control?.stop()
-        admin?.stop()
-        runs?.stop()
-        upkeep?.stop()
-        network?.stop()
-        for worker in workers { worker.stop() }
-        acceptor?.stop()
-        loop.stop()
     }
 }

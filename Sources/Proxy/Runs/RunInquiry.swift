@@ -1,5 +1,13 @@
 import EventLoop
 
+/// Whether the runs of a client's user were asked if its connection is theirs: once in the life of a connection.
+enum RunInquiryState {
+    case notBegun
+    case underWay
+    /// Nil: it belongs to no run.
+    case over(Run?)
+}
+
 /// Finds the run that a connection belongs to which shows no token: asks each run of the client's user (``RunQuestions``). What no run
 /// has said yes to in time belongs to none. Belongs to one loop.
 final class RunInquiry {
