@@ -93,10 +93,3 @@ extension IPAddress {
     /// 127.0.0.0/8 or ::1.
     var isLoopback: Bool { octets.map { $0.0 == 127 } ?? (bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1) }
 }
-
-/// Why a command can't get a network of its own, for people.
-package struct IsolationError: Error, Sendable, CustomStringConvertible {
-    package let description: String
-
-    package init(_ description: String) { self.description = description }
-}

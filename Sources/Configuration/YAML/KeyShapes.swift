@@ -4,7 +4,7 @@
 /// It knows quotes, comments and brackets, and no more of YAML.
 struct KeyShapes {
     /// The indices of the colons to mark, ascending; or the place of a key that is no word.
-    static func scan(_ bytes: ArraySlice<UInt8>) -> Result<[Int], MarkedText.Defect> {
+    static func scan(_ bytes: ArraySlice<UInt8>) -> Result<[Int], TextDefect> {
         var scan = KeyShapes(bytes)
         do {
             try scan.run()
@@ -34,7 +34,7 @@ struct KeyShapes {
         }
     }
 
-    private mutating func run() throws(MarkedText.Defect) {
+    private mutating func run() throws(TextDefect) {
         while let current = byte(index) {
             switch current {
             case UInt8(ascii: "\n"):
@@ -108,7 +108,7 @@ struct KeyShapes {
 
     /// What ends here is a key if a colon follows on the same line (and a blank after that,
     /// outside of brackets).
-    private func refuseKey(endingAt end: Int, _ message: String) throws(MarkedText.Defect) {
+    private func refuseKey(endingAt end: Int, _ message: String) throws(TextDefect) {
         var next = end
         while byte(next) == UInt8(ascii: " ") || byte(next) == UInt8(ascii: "\t") { next += 1 }
         guard byte(next) == UInt8(ascii: ":"), depth > 0 || isBlank(next + 1) else { return }
@@ -118,7 +118,7 @@ struct KeyShapes {
             isAddress ? "an IPv6 address in brackets must be quoted, e.g. \"[::1]:7467\"" : message)
     }
 
-    private func defect(at position: Int, _ message: String) -> MarkedText.Defect {
+    private func defect(at position: Int, _ message: String) -> TextDefect {
         var (line, column) = (1, 1)
         for byte in bytes[..<position] {
             if byte == UInt8(ascii: "\n") {
@@ -127,6 +127,6 @@ struct KeyShapes {
                 column += 1
             }
         }
-        return MarkedText.Defect(line: line, column: column, message: message)
+        return TextDefect(line: line, column: column, message: message)
     }
 }

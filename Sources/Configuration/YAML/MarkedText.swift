@@ -4,12 +4,6 @@
 ///
 /// Marked are the colons of `::1` in `[127.0.0.0/8, ::1]`, which is YAML 1.2 but too new for libyaml.
 struct MarkedText {
-    struct Defect: Error, Equatable {
-        var line: Int
-        var column: Int
-        var message: String
-    }
-
     /// Supplementary Private Use Area-B; a file that uses these itself is refused.
     private static let reserved: ClosedRange<UInt32> = 0x10F000...0x10FFFF
     private static let colon: Unicode.Scalar = "\u{10F000}"
@@ -21,9 +15,9 @@ struct MarkedText {
         bytes.withUnsafeBufferPointer(read)
     }
 
-    static func decode(_ bytes: [UInt8]) -> Result<MarkedText, Defect> {
+    static func decode(_ bytes: [UInt8]) -> Result<MarkedText, TextDefect> {
         if bytes.starts(with: [0xFE, 0xFF]) || bytes.starts(with: [0xFF, 0xFE]) {
-            return .failure(Defect(line: 1, column: 1, message: "the file is UTF-16; save it as UTF-8"))
+            return .failure(TextDefect(line: 1, column: 1, message: "the file is UTF-16; save it as UTF-8"))
         }
         let bytes = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes[3...] : bytes[...]
         if let defect = firstDefect(bytes) { return .failure(defect) }
@@ -49,7 +43,7 @@ struct MarkedText {
         self.hasMarkedColons = hasMarkedColons
     }
 
-    private static func firstDefect(_ bytes: ArraySlice<UInt8>) -> Defect? {
+    private static func firstDefect(_ bytes: ArraySlice<UInt8>) -> TextDefect? {
         // As good as all files: valid, without zero bytes, and without the first byte of what is reserved.
         if !bytes.contains(0), !bytes.contains(0xF4), String(validating: bytes, as: UTF8.self) != nil { return nil }
         var parser = UTF8.ForwardParser()
@@ -59,12 +53,12 @@ struct MarkedText {
             switch parser.parseScalar(from: &iterator) {
             case .emptyInput: return nil
             case .error:
-                return Defect(line: line, column: column, message: "the file is not UTF-8 here")
+                return TextDefect(line: line, column: column, message: "the file is not UTF-8 here")
             case .valid(let encoded):
                 let scalar = UTF8.decode(encoded)
                 if reserved.contains(scalar.value) || scalar.value == 0 {
                     let code = String(scalar.value, radix: 16, uppercase: true)
-                    return Defect(line: line, column: column, message: "the character U+\(code) is not allowed")
+                    return TextDefect(line: line, column: column, message: "the character U+\(code) is not allowed")
                 }
                 if scalar == "\n" { (line, column) = (line + 1, 1) } else { column += 1 }
             }

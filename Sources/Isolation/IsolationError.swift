@@ -1,0 +1,6 @@
+/// Why a command can't get a network of its own, for people.
+package struct IsolationError: Error, Sendable, CustomStringConvertible {
+    package let description: String
+
+    package init(_ description: String) { self.description = description }
+}
