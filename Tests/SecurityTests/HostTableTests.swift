@@ -73,6 +73,21 @@ import Testing
         #expect(table.entry(forHost: "192.0.2.9", port: 443) == nil)
     }
 
+    @Test func aNameIsComparedToItsLastByteWhateverItsLengthAndCase() throws {
+        for length in 1...40 {
+            let name = Array(repeatElement("abcdefghijklmnopqrstuvwxyz_0123456789", count: 2).joined().utf8.prefix(length))
+            let text = String(decoding: name, as: UTF8.self)
+            let table = try table([text + ".test", "b." + text + ".test"])
+            #expect(table.entry(forHost: text.uppercased() + ".TEST", port: 443)?.value == text + ".test")
+            #expect(table.entry(forHost: "B." + text.uppercased() + ".test", port: 443)?.value == "b." + text + ".test")
+            for index in name.indices {
+                var other = name
+                other[index] = UInt8(ascii: other[index] == UInt8(ascii: "q") ? "r" : "q")
+                #expect(table.entry(forHost: String(decoding: other, as: UTF8.self) + ".test", port: 443) == nil)
+            }
+        }
+    }
+
     @Test func duplicatesAreReportedAndTheFirstHolds() throws {
         let texts = ["a.test", "b.test", "A.test.", "*.a.test", "b.test.", "a.test:1", "a.test"]
         let numbering = HostPatterns.number(try texts.map { try HostPattern($0) })

@@ -1,16 +1,17 @@
 /// The search of ``HostTable``: patterns by the hosts that they speak for, found through a hash table of their suffixes.
 ///
-/// It is laid out for a lookup that finds nothing in the processor's caches, as it is after other work:
-/// a suffix that no pattern has costs one read of memory, one that a pattern has costs two neighbouring
-/// ones more. So there is nothing here but numbers in two arrays. The patterns themselves are kept nowhere else: a
-/// pattern is known by its record's number, and made of the record where somebody asks for it.
+/// It is laid out for a lookup that finds nothing in the processor's caches, as it is after other work. A suffix that no
+/// pattern has costs one read of memory. For one that a pattern has this read tells the pattern's place, and so where
+/// everything else is: the processor reads the record with its name, and the table's value with what that refers to, side
+/// by side. So there is nothing here but numbers in three arrays. The patterns themselves are kept nowhere else: a pattern is
+/// known by its place, and made of its record where somebody asks for it.
 struct HostIndex: Sendable {
-    /// Open addressing, at most half full: 0 is free, else the upper half of the hash and a record.
+    /// Open addressing, at most half full: 0 is free, else the upper half of the hash and a place, counted from 1.
     private var slots: [UInt64]
-    /// One record after the other: a ``Head``, then the name in words of eight bytes, the first byte
-    /// lowest. The first word belongs to none, so that no record is 0.
-    private var records: [UInt64] = [0]
-    private var count = 0
+    /// In the order in which they were inserted: an index here is a pattern's place.
+    private var records: [Record] = []
+    /// The names of all, one behind the other.
+    private var names: [UInt8] = []
     private var hasPorts = false
     private var hasOneLabel = false
     /// Bit n (the last stands for all above): some `**.` pattern has n labels.
@@ -21,67 +22,44 @@ struct HostIndex: Sendable {
         var count = 8
         while count < patterns.count * 2 { count *= 2 }
         slots = [UInt64](repeating: 0, count: count)
-        records.reserveCapacity(patterns.reduce(1) { $0 + 1 + ($1.name.utf8.count + 7) / 8 })
+        records.reserveCapacity(patterns.count)
+        names.reserveCapacity(patterns.reduce(0) { $0 + $1.name.utf8.count })
     }
 
+    var count: Int { records.count }
+
     /// Inserts a pattern, with the place after those before it; or finds an equal one that was there already.
-    mutating func insert(_ pattern: HostPattern) -> (record: Int, isNew: Bool) {
+    mutating func insert(_ pattern: HostPattern) -> (place: Int, isNew: Bool) {
         let name = pattern.name.utf8.span
         var suffix = SuffixHash()
         for index in name.indices.reversed() { suffix.append(name[index]) }
-        if let record = find(suffix, pattern.scope, name, 0..<name.count, pattern.port) { return (record, false) }
+        if let place = find(suffix, pattern.scope, name, 0..<name.count, pattern.port) { return (place, false) }
 
-        let record = records.count
-        records.append(Head(place: count, scope: pattern.scope, length: name.count, port: pattern.port).word)
-        for start in stride(from: 0, to: name.count, by: 8) {
-            var word: UInt64 = 0
-            for index in start..<min(start + 8, name.count) { word |= UInt64(name[index]) << (index % 8 * 8) }
-            records.append(word)
-        }
+        let place = records.count
+        records.append(Record(start: names.count, pattern.scope, length: name.count, pattern.port))
+        names.append(contentsOf: pattern.name.utf8)
         let hash = suffix.finish(scope: pattern.scope, port: pattern.port)
         var slot = Int(truncatingIfNeeded: hash) & (slots.count - 1)
         while slots[slot] != 0 { slot = (slot + 1) & (slots.count - 1) }
-        slots[slot] = (hash >> 32) << 32 | UInt64(record)
+        slots[slot] = (hash >> 32) << 32 | UInt64(UInt32(place + 1))
 
-        count += 1
         if pattern.port != nil { hasPorts = true }
         if pattern.scope == .oneLabel { hasOneLabel = true }
         if pattern.scope == .subtree { subtreeDepths |= 1 << UInt64(min(pattern.labelCount, 63)) }
-        return (record, true)
+        return (place, true)
     }
 
-    /// How many patterns were inserted before the one with this record.
-    func place(of record: Int) -> Int { Head(word: records[record]).place }
-
-    func pattern(of record: Int) -> HostPattern {
-        let head = Head(word: records[record])
-        let name = String(unsafeUninitializedCapacity: head.length) { bytes in
-            for index in 0..<head.length {
-                bytes[index] = UInt8(truncatingIfNeeded: records[record + 1 + index / 8] >> UInt64(index % 8 * 8))
-            }
-            return head.length
-        }
-        return HostPattern(head.scope, canonical: name, port: head.port)
+    func pattern(at place: Int) -> HostPattern {
+        let record = records[place]
+        return HostPattern(record.scope, canonical: String(decoding: names[record.name], as: UTF8.self), port: record.port)
     }
 
-    /// The records in the order of their places.
-    var allRecords: [Int] {
-        var all: [Int] = []
-        all.reserveCapacity(count)
-        var next = 1
-        while next < records.count {
-            all.append(next)
-            next += 1 + (Head(word: records[next]).length + 7) / 8
-        }
-        return all
-    }
-
-    /// The record of the most specific pattern for a host.
+    /// The place of the most specific pattern for a host.
     func find(_ host: String, port: UInt16) -> Int? {
-        guard count > 0 else { return nil }
+        guard !records.isEmpty else { return nil }
         if HostAddress.looksLikeAddress(host.utf8.span) {
             guard let address = HostAddress(host)?.canonical else { return nil }
-            if let record = lookUp(address.description.utf8.span, port, isAddress: true) { return record }
+            if let place = lookUp(address.description.utf8.span, port, isAddress: true) { return place }
             guard let translated = address.translated else { return nil }
             return lookUp(translated.description.utf8.span, port, isAddress: true)
         }
@@ -94,7 +72,7 @@ struct HostIndex: Sendable {
         var hash = SuffixHash()
         var depth = 1
         var subtree: Int?
-        var oneLabel: Int?
+        var parentHash: SuffixHash?
         let parent = hasOneLabel && !isAddress ? Self.parent(of: host, end) : nil
         var index = end
         while index > 0 {
@@ -105,16 +83,15 @@ struct HostIndex: Sendable {
                     // Longer suffixes come later in this walk, and win.
                     subtree = probe(hash, .subtree, host, (index + 1)..<end, port) ?? subtree
                 }
-                if index + 1 == parent {
-                    oneLabel = probe(hash, .oneLabel, host, (index + 1)..<end, port)
-                }
+                if index + 1 == parent { parentHash = hash }
                 depth += 1
             }
             hash.append(byte)
         }
         guard end > 0 else { return nil }
         if let exact = probe(hash, .exact, host, 0..<end, port) { return exact }
-        if let oneLabel { return oneLabel }
+        // Only now: most hosts that have an entry have one of their own, which leaves this read of memory out.
+        if let parent, let parentHash, let oneLabel = probe(parentHash, .oneLabel, host, parent..<end, port) { return oneLabel }
         if !isAddress, subtreeDepths & (1 << UInt64(min(depth, 63))) != 0 {
             subtree = probe(hash, .subtree, host, 0..<end, port) ?? subtree
         }
@@ -144,51 +121,57 @@ struct HostIndex: Sendable {
         var slot = Int(truncatingIfNeeded: hash) & (slots.count - 1)
         while slots[slot] != 0 {
             if slots[slot] >> 32 == hash >> 32 {
-                let record = Int(slots[slot] & 0xffff_ffff)
-                let head = Head(word: records[record])
-                if head.isLike(scope: scope, length: range.count, port: port), equal(record + 1, host, range) {
-                    return record
-                }
+                let place = Int(slots[slot] & 0xffff_ffff) - 1
+                let record = records[place]
+                if record.isLike(scope: scope, length: range.count, port: port), equal(record.name, host, range) { return place }
             }
             slot = (slot + 1) & (slots.count - 1)
         }
         return nil
     }
 
-    /// Whether the words from the first one on spell this part of the host.
-    private func equal(_ first: Int, _ host: Span<UInt8>, _ range: Range<Int>) -> Bool {
-        var (next, word) = (first, UInt64(0))
-        for index in 0..<range.count {
-            if index % 8 == 0 { (next, word) = (next + 1, records[next]) }
-            guard UInt8(truncatingIfNeeded: word) == lowercase(host[range.lowerBound + index]) else { return false }
-            word >>= 8
+    /// Whether the name is this part of the host. Eight bytes at a time: the less there is to do here, the sooner the
+    /// processor comes to the value of the table, which it has to wait for.
+    private func equal(_ name: Range<Int>, _ host: Span<UInt8>, _ range: Range<Int>) -> Bool {
+        let (ours, theirs) = (names.span.extracting(name), host.extracting(range))
+        var index = 0
+        while index + 8 <= ours.count {
+            guard word(ours, at: index) == lowercase(word(theirs, at: index)) else { return false }
+            index += 8
+        }
+        while index < ours.count {
+            guard ours[index] == lowercase(theirs[index]) else { return false }
+            index += 1
         }
         return true
     }
+
+    private func word(_ text: Span<UInt8>, at index: Int) -> UInt64 {
+        text.bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
+    }
 }
 
-/// The first word of a record: from the lowest bit a pattern's place (32 bits), its port or 0 (16), its
-/// scope (8) and the bytes of its name (8).
-private struct Head {
-    let word: UInt64
+/// What tells a pattern from others with its hash: eight bytes.
+private struct Record {
+    private let start: UInt32
+    /// 0: every port.
+    private let portNumber: UInt16
+    let scope: HostPattern.Scope
+    private let length: UInt8
 
-    init(word: UInt64) { self.word = word }
-
-    init(place: Int, scope: HostPattern.Scope, length: Int, port: UInt16?) {
-        word = UInt64(place) | Self.key(scope, length, port) << 32
+    init(start: Int, _ scope: HostPattern.Scope, length: Int, _ port: UInt16?) {
+        self.start = UInt32(start)
+        portNumber = port ?? 0
+        self.scope = scope
+        self.length = UInt8(length)
     }
 
-    var place: Int { Int(word & 0xffff_ffff) }
-    var port: UInt16? { UInt16(truncatingIfNeeded: word >> 32) == 0 ? nil : UInt16(truncatingIfNeeded: word >> 32) }
-    var scope: HostPattern.Scope { HostPattern.Scope(rawValue: UInt8(truncatingIfNeeded: word >> 48)) ?? .exact }
-    var length: Int { Int(word >> 56) }
+    /// Where the name is.
+    var name: Range<Int> { Int(start)..<Int(start) + Int(length) }
+    var port: UInt16? { portNumber == 0 ? nil : portNumber }
 
     func isLike(scope: HostPattern.Scope, length: Int, port: UInt16?) -> Bool {
-        word >> 32 == Self.key(scope, length, port)
-    }
-
-    private static func key(_ scope: HostPattern.Scope, _ length: Int, _ port: UInt16?) -> UInt64 {
-        UInt64(port ?? 0) | UInt64(scope.rawValue) << 16 | UInt64(length) << 24
+        self.scope == scope && self.length == length && portNumber == port ?? 0
     }
 }
 
@@ -213,4 +196,12 @@ private struct SuffixHash {
 
 private func lowercase(_ byte: UInt8) -> UInt8 {
     byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
+}
+
+/// Of eight bytes at once. No sum of two bytes without their upper bits runs over into the next.
+private func lowercase(_ word: UInt64) -> UInt64 {
+    let low = word & 0x7f7f_7f7f_7f7f_7f7f
+    let isFromA = low &+ 0x3f3f_3f3f_3f3f_3f3f
+    let isBehindZ = low &+ 0x2525_2525_2525_2525
+    return word | (isFromA & ~isBehindZ & ~word & 0x8080_8080_8080_8080) >> 2
 }

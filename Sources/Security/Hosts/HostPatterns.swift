@@ -2,12 +2,9 @@
 package final class HostPatterns: Sendable {
     // The search knows nothing of the table's values: as generic code it would take twice as long.
     let index: HostIndex
-    package let count: Int
+    package var count: Int { index.count }
 
-    private init(_ index: HostIndex, count: Int) {
-        self.index = index
-        self.count = count
-    }
+    private init(_ index: HostIndex) { self.index = index }
 
     /// Patterns in the order given, and what became of each of them.
     package struct Numbering: Sendable {
@@ -27,15 +24,15 @@ package final class HostPatterns: Sendable {
         numbers.reserveCapacity(list.count)
         firsts.reserveCapacity(list.count)
         for (position, pattern) in list.enumerated() {
-            let (record, isNew) = index.insert(pattern)
-            numbers.append(record)
-            if isNew { firsts.append(position) } else { duplicates.append((position, firsts[index.place(of: record)])) }
+            let (place, isNew) = index.insert(pattern)
+            numbers.append(place)
+            if isNew { firsts.append(position) } else { duplicates.append((position, firsts[place])) }
         }
-        return Numbering(patterns: HostPatterns(index, count: firsts.count), numbers: numbers, duplicates: duplicates)
+        return Numbering(patterns: HostPatterns(index), numbers: numbers, duplicates: duplicates)
     }
 
     /// The pattern of a number that ``number(_:)`` has given.
-    package func pattern(_ number: Int) -> HostPattern { index.pattern(of: number) }
+    package func pattern(_ number: Int) -> HostPattern { index.pattern(at: number) }
 }
 
 extension HostPatterns.Numbering {

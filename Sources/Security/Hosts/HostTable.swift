@@ -31,21 +31,20 @@ package struct HostTable<Value: Sendable>: Sendable {
 
     /// In the order in which they were given. Their patterns are made anew each time: see ``values``.
     package var entries: [Entry] {
-        zip(patterns.index.allRecords, values).map { Entry(pattern: patterns.index.pattern(of: $0), value: $1) }
+        values.enumerated().map { Entry(pattern: patterns.index.pattern(at: $0.offset), value: $0.element) }
     }
 
     /// The value for a host, or `nil` when no pattern speaks for it.
     /// - Parameter host: a name in any case, with or without its trailing dot, or an address
     ///   without brackets.
     package func value(forHost host: String, port: UInt16) -> Value? {
-        patterns.index.find(host, port: port).map { values[patterns.index.place(of: $0)] }
+        guard let place = patterns.index.find(host, port: port) else { return nil }
+        return values[place]
     }
 
     /// The pattern that decides for a host, and its value, or `nil` when none speaks for it.
     package func entry(forHost host: String, port: UInt16) -> Entry? {
-        patterns.index.find(host, port: port).map {
-            Entry(pattern: patterns.index.pattern(of: $0), value: values[patterns.index.place(of: $0)])
-        }
+        patterns.index.find(host, port: port).map { Entry(pattern: patterns.index.pattern(at: $0), value: values[$0]) }
     }
 
     /// The same patterns with other values.
