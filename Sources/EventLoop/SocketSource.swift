@@ -105,13 +105,14 @@ package final class SocketSource {
     }
 
     private static func fired(_ context: UnsafeMutableRawPointer, _ readiness: Readiness) {
-        let (loop, handler) = Unmanaged<SocketSource>.fromOpaque(context).takeUnretainedValue().receivers
-        // The source itself isn't held in the call: when the handler releases it, it must be disarmed there and then,
-        // before its descriptor is closed and the number used again.
-        loop.beginTurn()
+        // The source isn't held in the call: when the handler releases it, it must be disarmed there and then, before
+        // its descriptor is closed and the number used again. Nor is the loop: this is called from within its
+        // ``EventLoop/run()``, which holds it. To count references here would be done for every event of every socket.
+        let (loop, handler) = Unmanaged<SocketSource>.fromOpaque(context)._withUnsafeGuaranteedRef {
+            (Unmanaged.passUnretained($0.loop), $0.handler)
+        }
+        loop._withUnsafeGuaranteedRef { $0.beginTurn() }
         handler.socketReady(readiness)
-        loop.endTurn()
+        loop._withUnsafeGuaranteedRef { $0.endTurn() }
     }
-
-    private var receivers: (EventLoop, any SocketHandler) { (loop, handler) }
 }

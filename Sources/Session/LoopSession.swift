@@ -64,6 +64,9 @@ package final class LoopSession {
 
     package func unixTime() -> Int64 { connector.unixTime() }
 
+    /// ``EventLoop/now`` of its loop.
+    package var now: MonotonicTime { loop.now }
+
     /// Reads the system's name servers anew, where that can be done.
     package func forgetNames() { try? connector.resolver.reload() }
 

@@ -23,8 +23,14 @@ private final class SlowSink: ByteSink {
     }
 }
 
+/// Held as long as a test: an inspection doesn't hold its client.
+private final class Clients {
+    var all: [SlowSink] = []
+}
+
 @Suite struct ResponseInspectionTests {
     private let slabs = SlabPool()
+    private let clients = Clients()
     private static let head = Array("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n".utf8)
 
     private func judgement(_ change: (inout ResponseRules) -> Void = { _ in }, limit: Int = 64) throws -> BodyJudgement {
@@ -42,7 +48,8 @@ private final class SlowSink: ByteSink {
         _ question: ResponseInspection.Question, to sink: SlowSink, limit: Int? = nil, inspectedBody: Int = 64,
         isForwarded: Bool, isEnforced: Bool = true, isChunked: Bool = false
     ) -> ResponseInspection {
-        ResponseInspection(
+        clients.all.append(sink)
+        return ResponseInspection(
             question, kept: KeptResponse(headLength: Self.head.count, isChunked: isChunked), limit: limit,
             inspectedBody: inspectedBody, isForwarded: isForwarded, isEnforced: isEnforced, original: nil, client: sink,
             slabs: slabs)

@@ -93,7 +93,7 @@ extension ClientConnection {
 
     private func decide(_ authority: Authority, for purpose: Purpose) -> Decision {
         record.authority = authority
-        if hasPassed(authority) { return .refuse(.loop(authority.description)) }
+        if server.request.hasVia, hasPassed(authority) { return .refuse(.loop(authority.description)) }
         let via = server.readRequest { $0.head.via(in: $0.bytes) }
         let decision = worker.decide(authority, for: purpose, client: Route.Client(place: place, asker: .client(peer), via: via))
         if case .refuse = decision {
@@ -104,43 +104,47 @@ extension ClientConnection {
         return decision
     }
 
-    /// Whether the request in hand has come round to this proxy again.
+    /// Whether the request in hand, which has passed a proxy, has come round to this one again.
     private func hasPassed(_ authority: Authority) -> Bool {
-        guard server.request.hasVia else { return false }
-        return server.readRequest { $0.head.hasPassed(worker.shared.loops.pseudonym(for: authority), in: $0.bytes) }
+        server.readRequest { $0.head.hasPassed(worker.shared.loops.pseudonym(for: authority), in: $0.bytes) }
     }
 
     // MARK: Requests inside CONNECT
 
     /// The authority is settled.
-    func requestInside(_ settled: Route) {
-        var route = settled
+    func requestInside(_ route: Route) {
         record.authority = route.authority
-        if route.snapshot !== worker.snapshot {
-            if let withdrawal { return fail(withdrawal) }
-            if awaitsPeer(for: route.authority) { return identify { [unowned self] in requestInside(settled) } }
-            guard case .relay(let fresh) = worker.decide(route.authority, for: .secure, client: client(as: route.client)) else {
-                return fail("after a reload this host may no longer be intercepted")
-            }
-            route = fresh
-            state = .inside(fresh)
+        if route.snapshot === worker.snapshot { return performInside(route) }
+        // There was a reload.
+        if let withdrawal { return fail(withdrawal) }
+        if awaitsPeer(for: route.authority) { return identify { [unowned self] in requestInside(route) } }
+        guard case .relay(let fresh) = worker.decide(route.authority, for: .secure, client: client(as: route.client)) else {
+            return fail("after a reload this host may no longer be intercepted")
         }
+        state = .inside(fresh)
+        performInside(fresh)
+    }
+
+    private func performInside(_ route: Route) {
         run?.requestedInside()
         let connected = asked ?? route.authority
-        if let misdirectedName {
-            return server.refuseRequest(
-                .misdirected(Misdirection(serverName: misdirectedName), connected: connected))
+        if let misdirection = misdirection(from: connected) {
+            return server.refuseRequest(.misdirected(misdirection, connected: connected))
         }
-        let misdirection: Misdirection? = server.readRequest { view in
+        if let refusalInside { return server.refuseForGood(refusalInside) }
+        if server.request.hasVia, hasPassed(route.authority) { return server.refuseRequest(.loop(route.authority.description)) }
+        beginExchange(route)
+    }
+
+    /// What was named, by the client's SNI or by its request, in the place of the authority of CONNECT; nil: nothing.
+    private func misdirection(from connected: Authority) -> Misdirection? {
+        if misdirectedName != nil { return misdirectedName.map(Misdirection.init(serverName:)) }
+        return server.readRequest { view in
             guard let source = RequestDestination.disagreement(of: view.head, view.bytes, with: connected) else {
                 return nil
             }
             return Misdirection(source, view.bytes)
         }
-        if let misdirection { return server.refuseRequest(.misdirected(misdirection, connected: connected)) }
-        if let refusalInside { return server.refuseForGood(refusalInside) }
-        if hasPassed(route.authority) { return server.refuseRequest(.loop(route.authority.description)) }
-        beginExchange(route)
     }
 
     private func beginExchange(_ route: Route) {
@@ -153,7 +157,7 @@ extension ClientConnection {
             case .hops, .unlimited: break
             }
         }
-        exchangeRoute = route
+        if exchangeRoute !== route { exchangeRoute = route }
         exchangeTimeout = nil
         guard let layers = route.rules else { return server.begin(to: route.destination, over: takeKept(for: route)) }
         beginShaped(route, by: layers)

@@ -102,7 +102,7 @@ final class FormUpload: Downstream {
 
     // MARK: The response's way down
 
-    var sink: any ByteSink { server.sink }
+    func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome { server.write(count, from: &buffer) }
 
     func writeHead(
         of response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,

@@ -27,7 +27,7 @@ extension HTTP1Server {
     /// What has come can't be understood, or isn't whole.
     func refuse(_ error: ProxyError) {
         prefersHTML = false
-        exchange.record.began(number: session.takeNumber(), at: session.loop.now)
+        exchange.record.began(number: session.takeNumber(), at: session.now)
         deadline.clear()
         phase = .held
         owner.receivedUnreadable(error, by: self)
@@ -79,7 +79,7 @@ extension HTTP1Server {
     /// Nothing is under way; the last byte of the answer has been written.
     func awaitNextRequest() {
         guard !(hasEnded && requests.unread.isEmpty) else { return linger() }
-        lastUsed = session.loop.now
+        lastUsed = session.now
         phase = .awaitingRequest
         stream.wantsRead = true
         deadline.set(afterNanoseconds: settings.requestNanoseconds)

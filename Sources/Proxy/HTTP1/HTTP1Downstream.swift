@@ -29,7 +29,7 @@ extension HTTP1Server: Downstream {
 
     // MARK: The response's way down
 
-    var sink: any ByteSink { stream }
+    func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome { stream.write(count, from: &buffer) }
 
     func writeHead(
         of response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,

@@ -28,13 +28,13 @@ extension HTTP1Server {
             awaitEnd()
         } else {
             stream.wantsRead = false
-            resetWhenDelivered(DeliveryWatch(at: session.loop.now))
+            resetWhenDelivered(DeliveryWatch(at: session.now))
         }
     }
 
     func resetWhenDelivered(_ before: DeliveryWatch) {
         var delivery = before
-        let isOver = delivery.isOver(on: stream, at: session.loop.now, patience: settings.idleNanoseconds)
+        let isOver = delivery.isOver(on: stream, at: session.now, patience: settings.idleNanoseconds)
         phase = .breakingOff(delivery)
         if isOver { abort() } else { deadline.set(afterNanoseconds: DeliveryWatch.interval) }
     }
@@ -56,7 +56,7 @@ extension HTTP1Server {
     ///   may be on its way already.
     func drain(lastChance nanoseconds: UInt64) {
         guard isAwaitingRequest else { return }
-        let rested = session.loop.now - lastUsed
+        let rested = session.now - lastUsed
         if requests.unread.isEmpty, rested > nanoseconds { return close() }
         deadline.set(afterNanoseconds: nanoseconds)
     }

@@ -6,7 +6,7 @@ import Transport
 /// Who gives the requests of an ``HTTP1Server`` their answers.
 protocol HTTP1ServerOwner: AnyObject {
     /// A whole head has arrived: ``HTTP1Server/withRequest(_:)`` lends it. To be answered by one of
-    /// ``HTTP1Server/refuseRequest(_:)``, ``HTTP1Server/answer(_:then:)`` and ``HTTP1Server/begin(to:over:)``,
+    /// ``HTTP1Server/refuseRequest(_:)``, ``HTTP1Server/answer(_:then:)`` and ``HTTP1Server/begin(to:by:over:)``,
     /// at once or later.
     func received(by server: HTTP1Server)
     /// What has come is no request. To be answered by ``HTTP1Server/refuseUnreadable(_:)``, at once or later.
@@ -134,7 +134,7 @@ final class HTTP1Server: ByteStreamOwner {
         requests = MessagePipe(slabs: session.slabs)
         answer = ByteBuffer(slabs: session.slabs)
         parser = HeadParser(limit: settings.requestHead)
-        lastUsed = session.loop.now
+        lastUsed = session.now
         exchange = Exchange(session: session)
         deadline = Deadline(loop: session.loop)
         deadline.expired = { [unowned self] in timedOut() }
@@ -160,17 +160,17 @@ final class HTTP1Server: ByteStreamOwner {
     var isClosed: Bool { if case .closed = phase { true } else { false } }
 
     /// What the exchange under way gets its request from, in the place of the client.
-    private var upload: (any Downstream)?
+    private var upload: FormUpload?
 
     /// Passes on another request in the place of the one in hand, which has no body.
     /// - Parameter made: tells ``uploadEnded(_:)`` of its end.
     func begin(
-        _ made: any Downstream, to destination: Destination, by rules: ExchangeRules, over leased: UpstreamConnection?
+        _ made: FormUpload, to destination: Destination, by rules: ExchangeRules, over leased: UpstreamConnection?
     ) {
         dropHead()
         upload = made
         exchange.downstream = made
-        begin(to: destination, by: rules, over: leased)
+        begin(made.request, to: destination, by: rules, over: leased)
     }
 
     func uploadEnded(_ ending: ExchangeEnding) {
@@ -274,7 +274,7 @@ final class HTTP1Server: ByteStreamOwner {
     func noteRequest() {
         withRequest { view in
             noteTraits(of: view)
-            exchange.record.began(view, number: session.takeNumber(), at: session.loop.now)
+            exchange.record.began(view, number: session.takeNumber(), at: session.now)
         }
     }
 
@@ -311,7 +311,13 @@ final class HTTP1Server: ByteStreamOwner {
     /// Passes the request in hand on.
     /// - Parameter rules: what shapes it and judges the answer; nil: nothing does.
     func begin(to destination: Destination, by rules: ExchangeRules? = nil, over leased: UpstreamConnection?) {
+        begin(request, to: destination, by: rules, over: leased)
+    }
+
+    private func begin(
+        _ request: RequestTraits, to destination: Destination, by rules: ExchangeRules?, over leased: UpstreamConnection?
+    ) {
         phase = .exchanging
-        exchange.begin(to: destination, by: rules, over: leased)
+        exchange.begin(request, to: destination, by: rules, over: leased)
     }
 }

@@ -10,6 +10,8 @@ final class Route {
     /// What decided; nil: the defaults.
     let entry: HostEntry?
     let destination: Destination
+    /// What is written about exchanges with the host; nil: nothing.
+    let rules: RuleLayers?
     /// Where exchanges by it are counted.
     let slot: Int
     /// Whom it is for.
@@ -27,12 +29,11 @@ final class Route {
         self.slot = slot
         self.snapshot = snapshot
         self.entry = entry
+        rules = entry == nil ? snapshot.defaultRules : entry?.rules
         self.destination = destination
         self.client = client
     }
 
-    /// What is written about exchanges with the host; nil: nothing.
-    var rules: RuleLayers? { entry == nil ? snapshot.defaultRules : entry?.rules }
     var authority: Authority { destination.authority }
     var target: UpstreamTarget { destination.target }
     var origin: Origin { destination.origin }

@@ -73,8 +73,8 @@ struct WorkerCounters: Sendable {
         bytesUp &+= record.bytesUp
         bytesDown &+= record.bytesDown
         if outcome != .refused, record.kind != .tunnel { statuses[min(max(record.status / 100, 0), 5)] &+= 1 }
-        guard let transaction = record.transaction else { return }
-        if transaction.isReused { reused &+= 1 } else { fresh &+= 1 }
+        guard let isReused = record.isReused else { return }
+        if isReused { reused &+= 1 } else { fresh &+= 1 }
         retried &+= UInt64(record.retried.count)
         if let first = record.firstByte { firstByte.note(first - record.began) }
     }

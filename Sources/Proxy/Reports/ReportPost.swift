@@ -13,7 +13,6 @@ final class ReportPost {
     private let session: LoopSession
     private let destination: Destination
     let held: HeldRequest
-    private let nowhere = Nowhere()
     private let exchange: Exchange
     private var status = 0
     private var completion: ((String?) -> Void)?
@@ -45,7 +44,7 @@ final class ReportPost {
         deadline.set(afterNanoseconds: Self.limit.nanoseconds)
         session.loop.afterThisTurn { [weak self] in
             guard let self, self.completion != nil else { return }
-            exchange.begin(to: destination, over: nil)
+            exchange.begin(held.traits, to: destination, over: nil)
         }
     }
 
@@ -61,18 +60,14 @@ final class ReportPost {
         deadline.clear()
         completion(failure)
     }
-
-    /// Where the answer's body goes.
-    private final class Nowhere: ByteSink {
-        func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
-            buffer.consume(count)
-            return .done
-        }
-    }
 }
 
 extension ReportPost: HoldsRequest {
-    var sink: any ByteSink { nowhere }
+    /// Nobody reads the answer's body.
+    func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
+        buffer.consume(count)
+        return .done
+    }
 
     func writeHead(
         of response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,

@@ -6,8 +6,8 @@ import Transport
 /// pool only knows where to find it.
 package final class Origin {
     package let key: OriginKey
-    /// The most recently used is last.
-    fileprivate(set) var idle: [UpstreamConnection] = []
+    /// Places of idle connections in the pool's order. The most recently used is last.
+    @exclusivity(unchecked) fileprivate var idle: [Int] = []
     /// The configuration in force would not have made the connections to it: they are not used again.
     package fileprivate(set) var isRetired = false
     /// The configuration, or the network, in force would not have made the connection.
@@ -37,8 +37,8 @@ package final class Origin {
 
     /// The idle connection used last, if one is still fit at `unixTime`.
     package func takeIdle(at unixTime: Int64) -> UpstreamConnection? {
-        while let connection = idle.popLast() {
-            pool.left(connection)
+        while let place = idle.popLast() {
+            let connection = pool.remove(at: place)
             if connection.validUntil > unixTime, !connection.isOver { return connection }
             connection.close()
         }
@@ -58,10 +58,9 @@ package final class Origin {
     /// Closes an idle connection that has ended, spoken, or waited too long.
     func drop(_ connection: UpstreamConnection) {
         // Mostly it is the one that has waited longest.
-        guard let index = idle.firstIndex(where: { $0 === connection }) else { return }
+        guard let place = connection.restingPlace, let index = idle.firstIndex(of: place) else { return }
         idle.remove(at: index)
-        pool.left(connection)
-        connection.close()
+        pool.remove(at: place).close()
     }
 }
 
@@ -76,9 +75,8 @@ package final class Origin {
 package final class UpstreamPool {
     /// Idle connections kept in all.
     private let capacity: Int
-    /// All that are idle, in the order in which they came to rest, linked through themselves.
-    @exclusivity(unchecked) private var longestIdle: UpstreamConnection?
-    @exclusivity(unchecked) private var latestIdle: UpstreamConnection?
+    /// All that are idle.
+    @exclusivity(unchecked) private var idle = RestingOrder()
 
     /// An origin takes itself out when it goes. Not weak: that would slow down every use of the origin.
     private struct Known {
@@ -87,9 +85,10 @@ package final class UpstreamPool {
 
     private var origins: [OriginKey: Known] = [:]
     // Stored whole, or changed by code that calls nobody.
-    @exclusivity(unchecked) private(set) package var idleCount = 0
     @exclusivity(unchecked) fileprivate private(set) var network: UInt64 = 0
     @exclusivity(unchecked) private var isClosed = false
+
+    package var idleCount: Int { idle.count }
 
     package init(capacity: Int = UpstreamPool.largestCapacity) {
         self.capacity = max(capacity, 1)
@@ -120,23 +119,17 @@ package final class UpstreamPool {
         guard !isClosed, origin.key.layer.isShared, !origin.hasRetired(connection), !connection.isPersonal,
             !connection.stream.holdsBytes, connection.responses.unread.isEmpty
         else { return connection.close() }
-        if idleCount >= capacity, let longestIdle { longestIdle.origin.drop(longestIdle) }
-        origin.idle.append(connection)
-        idleCount += 1
-        connection.idleBefore = latestIdle
-        latestIdle?.idleAfter = connection
-        latestIdle = connection
-        if longestIdle == nil { longestIdle = connection }
-        connection.enterPool(idleNanoseconds: nanoseconds)
+        if idle.count >= capacity, let longest = idle.longest { longest.origin.drop(longest) }
+        let place = idle.append(connection)
+        origin.idle.append(place)
+        connection.enterPool(at: place, idleNanoseconds: nanoseconds)
     }
 
-    /// Takes a connection out of the order; its origin doesn't have it any more.
-    fileprivate func left(_ connection: UpstreamConnection) {
-        idleCount -= 1
-        let (before, after) = (connection.idleBefore, connection.idleAfter)
-        if let before { before.idleAfter = after } else { longestIdle = after }
-        if let after { after.idleBefore = before } else { latestIdle = before }
+    /// Takes a connection out of the order, of whose place its origin doesn't know any more.
+    fileprivate func remove(at place: Int) -> UpstreamConnection {
+        let connection = idle.remove(at: place)
         connection.leavePool()
+        return connection
     }
 
     /// Makes room by more than what the pool can give up; nil: by that alone.
@@ -152,8 +145,8 @@ package final class UpstreamPool {
     /// - Returns: how many those were.
     package func giveUp() -> Int {
         var count = 0
-        while count < Self.givenUp, let longestIdle {
-            longestIdle.origin.drop(longestIdle)
+        while count < Self.givenUp, let longest = idle.longest {
+            longest.origin.drop(longest)
             count += 1
         }
         return count
@@ -181,9 +174,8 @@ package final class UpstreamPool {
     /// Returns how many were closed.
     private func closeIdle(of origin: Origin) -> Int {
         var count = 0
-        while let connection = origin.idle.popLast() {
-            left(connection)
-            connection.close()
+        while let place = origin.idle.popLast() {
+            remove(at: place).close()
             count += 1
         }
         return count

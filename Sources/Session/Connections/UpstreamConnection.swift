@@ -48,9 +48,8 @@ package final class UpstreamConnection: ByteStreamOwner {
     @exclusivity(unchecked) var parser: HeadParser?
     @exclusivity(unchecked) var response = ResponseHead()
 
-    /// Its neighbours in the pool's order, while it is idle.
-    var idleBefore: UpstreamConnection?
-    var idleAfter: UpstreamConnection?
+    /// Where it lies in the pool's order, while it is idle.
+    @exclusivity(unchecked) private(set) var restingPlace: Int?
 
     /// The origin has ended the connection, or spoken unasked, while no exchange was under way.
     @exclusivity(unchecked) package private(set) var isOver = false
@@ -63,7 +62,7 @@ package final class UpstreamConnection: ByteStreamOwner {
     private var heldSince: MonotonicTime?
     private var hasRested = false
     private let loop: EventLoop
-    private lazy var idleDeadline = Deadline(loop: loop) { [unowned self] in origin.drop(self) }
+    private let idleDeadline: Deadline
 
     init(
         loop: EventLoop, stream: ByteStream, origin: Origin, verdict: Verdict?, validUntil: Int64,
@@ -81,6 +80,9 @@ package final class UpstreamConnection: ByteStreamOwner {
         network = origin.network
         responses = MessagePipe(received: received)
         self.loop = loop
+        idleDeadline = Deadline(loop: loop)
+        idleDeadline.expired = { [unowned self] in origin.drop(self) }
+        stream.owner = self
     }
 
     /// What the socket's packets are marked with (DSCP, RFC 2474): 0 is what everybody sends.
@@ -104,24 +106,20 @@ package final class UpstreamConnection: ByteStreamOwner {
     /// Waits outside of the pool, for the first request inside a CONNECT tunnel, and notices if the origin
     /// doesn't wait that long.
     package func hold() {
-        receiver = nil
         heldSince = loop.now
-        stream.owner = self
         stream.wantsRead = true
     }
 
-    func enterPool(idleNanoseconds: UInt64) {
+    func enterPool(at place: Int, idleNanoseconds: UInt64) {
+        restingPlace = place
         hasRested = true
-        receiver = nil
         rest()
-        stream.owner = self
         stream.wantsRead = true
         idleDeadline.set(afterNanoseconds: idleNanoseconds)
     }
 
     func leavePool() {
-        idleBefore = nil
-        idleAfter = nil
+        restingPlace = nil
         idleDeadline.clear()
     }
 

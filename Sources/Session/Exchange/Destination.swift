@@ -4,18 +4,23 @@ package import HTTPWire
 package final class ExchangeTerms: Sendable {
     package let timeouts: Timeouts
     // As the loop counts them: every exchange needs them.
-    let firstByteNanoseconds: UInt64
-    let idleNanoseconds: UInt64
+    let silence: Silence
     let idleUpstreamNanoseconds: UInt64
     package let limits: Limits
 
     package init(timeouts: Timeouts, limits: Limits) {
         self.timeouts = timeouts
-        firstByteNanoseconds = timeouts.firstByte.nanoseconds
-        idleNanoseconds = timeouts.idleClient.nanoseconds
+        silence = Silence(firstByte: timeouts.firstByte.nanoseconds, idle: timeouts.idleClient.nanoseconds)
         idleUpstreamNanoseconds = timeouts.idleUpstream.nanoseconds
         self.limits = limits
     }
+}
+
+/// How long an exchange goes on without a byte, in nanoseconds.
+struct Silence {
+    /// While the origin's answer is awaited.
+    var firstByte: UInt64 = 0
+    var idle: UInt64 = 0
 }
 
 /// Where the requests for one authority go under one configuration, and what holds for them on the way. An

@@ -39,9 +39,8 @@ package enum Cut: Sendable {
 /// The near door of an exchange: who asked. A client's connection, a stream of one, a report on its way, a
 /// Swift program.
 ///
-/// Called on the loop of the exchange, which holds it unowned.
-package protocol Downstream: AnyObject {
-    var request: RequestTraits { get }
+/// A response's bytes are written to it. Called on the loop of the exchange, which holds it unowned.
+package protocol Downstream: ByteSink {
     /// Lends the request's head.
     func withRequest(_ body: (borrowing RequestView) -> Void)
 
@@ -79,14 +78,12 @@ package protocol Downstream: AnyObject {
 
     // MARK: The response's way down
 
-    /// Where a response's bytes go.
-    var sink: any ByteSink { get }
     /// Writes the head as the client is to see it.
     /// - Parameters:
     ///   - requestSent: the request has been passed on to its last byte.
     ///   - edits: what else is changed in it.
     ///   - head: the scratch space that it is written to.
-    /// - Returns: in which coding the body is to reach ``sink``.
+    /// - Returns: in which coding the body is to be written.
     func writeHead(
         of response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
         edits: HeadEdits, into head: inout [UInt8]
@@ -106,7 +103,7 @@ package protocol Downstream: AnyObject {
     func credentials(for challenges: [Challenge], at url: RequestURL) -> Credentials?
     /// What the log is to tell of a failure, in the words in which the client is told.
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal
-    /// Called once for each ``Exchange/begin(to:over:)``, after the task's record is complete.
+    /// Called once for each ``Exchange/begin(_:to:by:over:)``, after the task's record is complete.
     func exchangeEnded(_ ending: ExchangeEnding)
 }
 

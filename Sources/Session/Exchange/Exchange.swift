@@ -18,10 +18,14 @@ package final class Exchange: UpstreamReceiver {
     /// What is told of the task that the exchange is. The one who asks fills in what only he knows.
     package var record = TaskRecord()
 
+    /// What has to be known of the request.
+    @exclusivity(unchecked) var request = RequestTraits()
     @exclusivity(unchecked) var destination: Destination?
     @exclusivity(unchecked) var upstream: (any Upstream)?
     /// What shapes the request and judges the response; nil for hosts without rules.
     @exclusivity(unchecked) var rules: ExchangeRules?
+    /// How long may pass without a byte: by these rules, or for lack of them where the request goes.
+    @exclusivity(unchecked) var silence = Silence()
     /// Set where only so many exchanges with the host may be under way.
     var admission: Admission?
     /// Set while a rule may want the request sent in other words.
@@ -56,7 +60,7 @@ package final class Exchange: UpstreamReceiver {
         return TaskSummary(
             record, state: state.isSuspended ? .suspended : .running,
             phase: admission?.isWaiting == true ? "waiting for its turn" : state.words,
-            up: downstream.requestCarried, down: bytesDown, now: session.loop.now)
+            up: downstream.requestCarried, down: bytesDown(upstream?.responseCarried ?? 0), now: session.now)
     }
 
     var retryLimits: RetryRule.Limits {
@@ -108,22 +112,18 @@ package final class Exchange: UpstreamReceiver {
     func clearDeadline() { deadline.clear() }
 
     func keepTime() {
-        guard let destination else { return }
-        if let timeout = rules?.timeoutNanoseconds {
-            return state.patience == .unlimited ? deadline.clear() : deadline.set(afterNanoseconds: timeout)
-        }
         switch state.patience {
         case .unlimited: deadline.clear()
-        case .firstByte: deadline.set(afterNanoseconds: destination.terms.firstByteNanoseconds)
-        case .idle: deadline.set(afterNanoseconds: destination.terms.idleNanoseconds)
+        case .firstByte: deadline.set(afterNanoseconds: silence.firstByte)
+        case .idle: deadline.set(afterNanoseconds: silence.idle)
         }
     }
 
     private func timedOut() {
         guard var timeouts = destination?.terms.timeouts else { return }
-        if let rules, rules.timeoutNanoseconds != nil {
-            timeouts.firstByte = rules.session.timeout
-            timeouts.idleClient = rules.session.timeout
+        if let timeout = rules?.timeout {
+            timeouts.firstByte = timeout
+            timeouts.idleClient = timeout
         }
         if let admission, admission.isWaiting {
             return notAdmitted(
@@ -144,8 +144,7 @@ package final class Exchange: UpstreamReceiver {
 
     func open(fresh: Bool) {
         guard let destination else { return }
-        upstream?.abandon()
-        upstream = nil
+        dropUpstream()
         deadline.clear()
         if !fresh, let idle = destination.origin.lease(for: method, at: session.unixTime()) {
             return start(on: idle)
@@ -163,18 +162,21 @@ package final class Exchange: UpstreamReceiver {
         }
     }
 
-    func start(on connection: UpstreamConnection) {
-        upstream = connection
+    func start(on connection: consuming UpstreamConnection) {
         connection.begin(for: self)
         connection.mark(rules?.session.serviceType.dscp ?? 0)
-        record.connected(connection, at: session.loop.now)
-        happened(.upstreamReady(reused: connection.isReused))
+        record.connected(connection, at: session.now)
+        let isReused = connection.isReused
+        upstream = consume connection
+        happened(.upstreamReady(reused: isReused))
     }
 
     // MARK: The request
 
+    // Each step loads the doors once, and hands them on: each time that they are loaded references are counted.
+
     private func send() {
-        guard let upstream, let destination else { return }
+        guard let upstream, let destination, let downstream else { return }
         session.headScratch.removeAll(keepingCapacity: true)
         let edits = rules == nil ? HeadEdits() : requestEdits()
         downstream.withRequest {
@@ -184,14 +186,13 @@ package final class Exchange: UpstreamReceiver {
         downstream.beginRequest(
             head: &session.headScratch, replayLimit: mayBeSentAgain(over: upstream) ? destination.terms.limits.replayBody : 0)
         upstream.wantsRead(true)
-        passRequest(readable: false)
+        passRequest(of: downstream, to: upstream, readable: false)
     }
 
     /// Whether what is sent is to be kept. Of a GET that is the head, by which a download can be continued.
     private func mayBeSentAgain(over upstream: any Upstream) -> Bool {
         if itinerary != nil { return true }
-        let method = downstream.request.method
-        return method.isIdempotent && (upstream.isReused || method == .get)
+        return request.method.isIdempotent && (upstream.isReused || request.method == .get)
     }
 
     private func resend() {
@@ -219,25 +220,29 @@ package final class Exchange: UpstreamReceiver {
         downstream.beginAgain(head: &session.headScratch, keepsBody: itinerary.keepsBody)
     }
 
-    /// A redirect leads there.
-    func moved(to destination: Destination, by rules: ExchangeRules?) {
-        self.destination = destination
-        self.rules = rules
-        throttle = nil
-    }
-
     /// Holds the request back as a rule wants (`throttle`).
     private func slowDown(_ upstream: any Upstream, headLength: Int) {
         throttle = rules?.request.throttle.map { rule in
-            RequestThrottle(rule, sink: upstream.sink, headLength: headLength, loop: session.loop) { [unowned self] in
+            RequestThrottle(rule, sink: upstream, headLength: headLength, loop: session.loop) { [unowned self] in
                 passRequest(readable: false)
             }
         }
     }
 
     func passRequest(readable: Bool) {
-        guard let upstream, state.passesRequest else { return }
-        switch downstream.passRequest(to: throttle ?? upstream.sink, readable: readable) {
+        guard let upstream, let downstream else { return }
+        passRequest(of: downstream, to: upstream, readable: readable)
+    }
+
+    private func passRequest(of downstream: any Downstream, to upstream: any Upstream, readable: Bool) {
+        guard state.passesRequest else { return }
+        let outcome =
+            if let throttle {
+                downstream.passRequest(to: throttle, readable: readable)
+            } else {
+                downstream.passRequest(to: upstream, readable: readable)
+            }
+        switch outcome {
         case .waiting: happened(.requestPaused)
         case .blocked:
             happened(.requestStalled)
@@ -245,7 +250,7 @@ package final class Exchange: UpstreamReceiver {
             if let throttle, throttle.isPausing { deadline.clear() }
         case .ended:
             downstream.wantsRead(true)
-            if !state.asksForRest { record.requestSent(at: session.loop.now) }
+            if !state.asksForRest { record.requestSent(at: session.now) }
             happened(.requestSent)
         case .truncated: downstreamIsGone("the client ended in the middle of the request")
         case .sourceFailed(let error): downstreamIsGone(error.description)
@@ -261,13 +266,12 @@ package final class Exchange: UpstreamReceiver {
     // MARK: The end
 
     private func finish() {
-        guard let upstream, let destination else { return }
-        record.bytesDown = bytesDown
+        guard let upstream = upstream.take(), let downstream, let idle = destination?.terms.idleUpstreamNanoseconds
+        else { return }
+        record.bytesDown = bytesDown(upstream.responseCarried)
         record.bytesUp = downstream.requestCarried
-        self.upstream = nil
-        let kept = upstream.finish(
-            requestSent: state.request == .sent, idleNanoseconds: destination.terms.idleUpstreamNanoseconds)
-        end(.finished(keeping: kept))
+        let kept = upstream.finish(requestSent: state.request == .sent, idleNanoseconds: idle)
+        end(.finished(keeping: kept), for: downstream)
     }
 
     private func becomeRelay() {
@@ -282,27 +286,28 @@ package final class Exchange: UpstreamReceiver {
     }
 
     private func refuse(_ fault: ExchangeState.Fault) {
-        guard let destination else { return }
+        guard let destination, let downstream else { return }
         let failure = failure ?? .upstreamClosed("broke off")
         dropUpstream()
         record.refused(downstream.refusal(for: failure, to: destination))
-        end(.refused(failure, destination))
+        end(.refused(failure, destination), for: downstream)
     }
 
     private func cut(_ fault: ExchangeState.Fault, within phase: ExchangeState.Phase) {
         record.failed(cause)
         let hasPassedAll = phase == .responding && upstream?.hasPassedAll == true || state.asksForRest
         let isDelivered = fault != .downstreamGone && hasPassedAll && inspection?.isReleasing != true
-        record.bytesDown = bytesDown
+        record.bytesDown = bytesDown(upstream?.responseCarried ?? 0)
         record.bytesUp = downstream.requestCarried
         dropUpstream()
-        end(.cut(isDelivered ? .delivered : .reset))
+        end(.cut(isDelivered ? .delivered : .reset), for: downstream)
     }
 
     /// Of the response, that were passed on.
-    private var bytesDown: UInt64 {
-        let now = resumption?.isBetweenConnections == true ? 0 : upstream?.responseCarried ?? 0
-        return (resumption?.carried ?? 0) + now
+    /// - Parameter now: over the connection in use.
+    private func bytesDown(_ now: UInt64) -> UInt64 {
+        guard let resumption else { return now }
+        return resumption.carried + (resumption.isBetweenConnections ? 0 : now)
     }
 
     /// What was of no use has been read away.
@@ -313,8 +318,7 @@ package final class Exchange: UpstreamReceiver {
     }
 
     func dropUpstream() {
-        upstream?.abandon()
-        upstream = nil
+        upstream.take()?.abandon()
     }
 
     private func dropRules() {
@@ -334,10 +338,9 @@ package final class Exchange: UpstreamReceiver {
     }
 
     /// The task is completed here and nowhere else.
-    private func end(_ ending: ExchangeEnding) {
+    private func end(_ ending: ExchangeEnding, for downstream: any Downstream) {
         deadline.clear()
-        attempt?.cancel()
-        attempt = nil
+        attempt.take()?.cancel()
         destination = nil
         if rules != nil || itinerary != nil { dropRules() }
         if resumption != nil { dropResumption() }

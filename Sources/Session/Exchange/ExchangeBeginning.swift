@@ -4,10 +4,14 @@ import HTTPWire
 /// How an exchange begins: by an upstream that is at hand, by another's that is the same, or when its turn has come.
 extension Exchange {
     /// Begins with the request that the one who asks lends.
-    /// - Parameter leased: an upstream that is at hand; nil: one is obtained.
-    package func begin(to destination: Destination, by rules: ExchangeRules? = nil, over leased: UpstreamConnection?) {
-        self.destination = destination
-        self.rules = rules
+    /// - Parameters:
+    ///   - request: what has to be known of it.
+    ///   - leased: an upstream that is at hand; nil: one is obtained.
+    package func begin(
+        _ request: RequestTraits, to destination: Destination, by rules: ExchangeRules? = nil, over leased: UpstreamConnection?
+    ) {
+        self.request = request
+        aim(at: destination, by: rules)
         session.begin(&record)
         if let rules, rules.asksAgain {
             downstream.withRequest { itinerary = Itinerary($0, to: destination, by: rules.session) }
@@ -33,12 +37,20 @@ extension Exchange {
         }
         self.admission = admission
         if admission.isWaiting {
-            deadline.set(afterNanoseconds: rules.timeoutNanoseconds ?? destination.terms.firstByteNanoseconds)
+            deadline.set(afterNanoseconds: silence.firstByte)
         } else if let leased {
             start(on: leased)
         } else {
             open(fresh: false)
         }
+    }
+
+    /// Where the request goes: at first, and where a redirect leads.
+    func aim(at destination: Destination, by rules: ExchangeRules?) {
+        self.destination = destination
+        if self.rules !== rules { self.rules = rules }
+        silence = rules?.silence ?? destination.terms.silence
+        if throttle != nil { throttle = nil }
     }
 
     func notAdmitted(_ cause: String) {
@@ -52,7 +64,7 @@ extension Exchange {
 
     private func arrived(leased: Bool) {
         happened(
-            .requestArrived(expectsContinue: downstream.request.expectsContinue, leased: leased, limits: retryLimits))
+            .requestArrived(expectsContinue: request.expectsContinue, leased: leased, limits: retryLimits))
     }
 
     /// Shares the response to a request of another that is the same, or has one made that others can share.

@@ -6,7 +6,7 @@ import TLS
 /// reached where no rule wants it.
 extension Exchange {
     /// The method of the request that is under way.
-    var method: Method { itinerary?.method ?? downstream.request.method }
+    var method: Method { itinerary?.method ?? request.method }
 
     /// Whether the final head that was found leads to another request, and not to the one who asked.
     /// - Returns: nil if it doesn't.
@@ -97,7 +97,7 @@ extension Exchange {
         case .follow(let destination, let rules):
             itinerary.move(to: url, with: request, keepsBody: keepsBody, status: status)
             record.hops = itinerary.hops
-            moved(to: destination, by: rules)
+            aim(at: destination, by: rules)
             return .askAgain(.redirect)
         }
     }

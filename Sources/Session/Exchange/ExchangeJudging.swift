@@ -69,7 +69,7 @@ extension Exchange {
         inspection = ResponseInspection(
             question, kept: KeptResponse(headLength: headLength, isChunked: isChunked), limit: limit,
             inspectedBody: destination.terms.limits.inspectedBody, isForwarded: !isHeld, isEnforced: judge.isEnforced,
-            original: isHeld && question.rewrites ? OwnedResponse(response) : nil, client: downstream.sink,
+            original: isHeld && question.rewrites ? OwnedResponse(response) : nil, client: downstream,
             slabs: session.slabs)
     }
 

@@ -5,19 +5,19 @@ import Transport
 /// A response on its way from the upstream to the one who asked.
 extension Exchange {
     func receiveHead() {
-        guard let upstream, let destination else { return }
+        guard let upstream, let limit = destination?.terms.limits.responseHead else { return }
         let method = method
         repeat {
-            var progress = upstream.receiveHead(of: method, limit: destination.terms.limits.responseHead) {
-                record.firstByte(at: session.loop.now)
+            var progress = upstream.receiveHead(of: method, limit: limit) {
+                record.firstByte(at: session.now)
                 happened(.responseBegan)
             }
-            while found(progress), state.phase == .awaiting { progress = upstream.nextHead(of: method) }
+            while found(progress, on: upstream), state.phase == .awaiting { progress = upstream.nextHead(of: method) }
         } while state.phase == .awaiting && self.upstream === upstream && upstream.holdsBytes
     }
 
     /// - Returns: whether a head was found, so that another may follow it.
-    func found(_ progress: ResponseHeadProgress) -> Bool {
+    private func found(_ progress: ResponseHeadProgress, on upstream: any Upstream) -> Bool {
         switch progress {
         case .incomplete: return false
         case .complete(let response):
@@ -29,15 +29,15 @@ extension Exchange {
                 if rules != nil, refusesUpgrade(response) {
                     happened(.head(.unacceptable))
                 } else {
-                    happened(.head(.upgrade(isWanted: downstream.request.wantsUpgrade)), because: .unaskedUpgrade)
+                    happened(.head(.upgrade(isWanted: request.wantsUpgrade)), because: .unaskedUpgrade)
                 }
             } else {
                 record.began(response)
-                happened(.head(finalHead(response)))
+                happened(.head(finalHead(response, of: upstream)))
             }
             return true
         case .ended(let cause):
-            if let refusal = upstream?.certificateRefusal(at: session.unixTime()) {
+            if let refusal = upstream.certificateRefusal(at: session.unixTime()) {
                 // In TLS 1.3 this is when an origin says what it thinks of a client certificate.
                 happened(.upstreamEnded(resendable: false), because: .unreachable(.clientCertificate(refusal)))
             } else {
@@ -56,14 +56,14 @@ extension Exchange {
     }
 
     /// What becomes of the final head that was found.
-    private func finalHead(_ response: ResponseTraits) -> ExchangeState.Head {
+    private func finalHead(_ response: ResponseTraits, of upstream: any Upstream) -> ExchangeState.Head {
         if let itinerary, let head = followUp(response, itinerary) { return head }
-        prepareToResume(response)
+        prepareToResume(response, of: upstream)
         return rules == nil ? .final : judgeHead()
     }
 
     func forwardInterim() {
-        guard downstream.request.takesInterim else {
+        guard request.takesInterim else {
             upstream?.dropHead()
             return happened(.responseEnded)
         }
@@ -71,7 +71,7 @@ extension Exchange {
     }
 
     func forward(_ kind: ResponseKind) {
-        guard let upstream, let destination else { return }
+        guard let upstream, let destination, let downstream else { return }
         session.headScratch.removeAll(keepingCapacity: true)
         var coding = ResponseCoding.asReceived
         let edits = itinerary == nil ? HeadEdits() : responseEdits
@@ -86,17 +86,21 @@ extension Exchange {
             resumption?.headLength = session.headScratch.count
         }
         upstream.beginResponse(head: &session.headScratch, kind, coding: coding)
-        passResponse(readable: false)
+        passResponse(of: upstream, to: downstream, readable: false)
     }
 
     func passResponse(readable: Bool) {
-        guard let upstream else { return }
+        guard let upstream, let downstream else { return }
+        passResponse(of: upstream, to: downstream, readable: readable)
+    }
+
+    private func passResponse(of upstream: any Upstream, to downstream: any Downstream, readable: Bool) {
         let outcome: MessagePipe.Outcome
         if let inspection {
             guard let inspected = passResponse(of: upstream, through: inspection, readable: readable) else { return }
             outcome = inspected
         } else {
-            outcome = upstream.passResponse(to: downstream.sink, readable: readable)
+            outcome = upstream.passResponse(to: downstream, readable: readable)
         }
         switch outcome {
         case .waiting, .blocked: happened(.responseMoved)
@@ -120,7 +124,7 @@ extension Exchange {
     func lookForNextHead() {
         guard let upstream else { return }
         let method = method
-        while state.phase == .awaiting, found(upstream.nextHead(of: method)) {}
+        while state.phase == .awaiting, found(upstream.nextHead(of: method), on: upstream) {}
         if state.phase == .awaiting, upstream.holdsBytes { receiveHead() }
     }
 

@@ -5,8 +5,8 @@ import Transport
 /// Downloads that break off, and are continued so that the one who asked notices nothing but a pause.
 extension Exchange {
     /// Takes note of what is needed to ask for the rest of the response whose final head was found, if there may be one.
-    func prepareToResume(_ response: ResponseTraits) {
-        guard response.status == 200, method == .get, let upstream, !upstream.hasWholeResponse,
+    func prepareToResume(_ response: ResponseTraits, of upstream: any Upstream) {
+        guard response.status == 200, method == .get, !upstream.hasWholeResponse,
             rules?.session.resume != false
         else { return }
         upstream.withResponse { view in

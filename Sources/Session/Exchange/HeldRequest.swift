@@ -7,7 +7,8 @@ package final class HeldRequest {
     private let headLength: Int
     private let bodyLength: Int
     fileprivate var pipe: MessagePipe
-    fileprivate let traits: RequestTraits
+    /// For ``Exchange/begin(_:to:by:over:)``.
+    package let traits: RequestTraits
 
     package init(_ message: OwnedRequest, body: [UInt8] = [], slabs: SlabPool) {
         self.message = message
@@ -35,8 +36,6 @@ package protocol HoldsRequest: Downstream {
 }
 
 extension HoldsRequest {
-    package var request: RequestTraits { held.traits }
-
     package func withRequest(_ body: (borrowing RequestView) -> Void) {
         // A copy in hand, since the view borrows from it.
         let message = held.message

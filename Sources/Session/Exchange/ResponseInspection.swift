@@ -41,7 +41,8 @@ final class ResponseInspection: ByteSink {
     private let isEnforced: Bool
     /// The head as it was received, where the body may be rewritten.
     let original: OwnedResponse?
-    private let client: any ByteSink
+    /// Unowned, as the exchange has it: else it would be held by what it holds.
+    private unowned let client: any ByteSink
     private var limit: Int?
     private let inspectedBody: Int
     private var kept: KeptResponse

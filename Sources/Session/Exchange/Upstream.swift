@@ -21,8 +21,8 @@ package enum ResponseHeadProgress {
 
 /// The far door of an exchange: who answers. Leased from an ``Origin`` for one exchange.
 ///
-/// Lives on the loop of the exchange.
-package protocol Upstream: AnyObject {
+/// A request's bytes are written to it. Lives on the loop of the exchange.
+package protocol Upstream: ByteSink {
     /// It served before, so that the origin may be closing it.
     var isReused: Bool { get }
 
@@ -31,8 +31,6 @@ package protocol Upstream: AnyObject {
 
     // MARK: The request's way up
 
-    /// Where a request's bytes go.
-    var sink: any ByteSink { get }
     /// Writes the head as the origin is to see it to `head`.
     /// - Parameters:
     ///   - via: the name under which this hop is recorded; nil: it isn't, or has been.

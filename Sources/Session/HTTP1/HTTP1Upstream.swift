@@ -7,25 +7,34 @@ extension UpstreamConnection: Upstream {
     package func begin(for receiver: any UpstreamReceiver) {
         self.receiver = receiver
         exchanges += 1
-        stream.owner = self
         parser = nil
     }
 
     // MARK: The request's way up
 
-    package var sink: any ByteSink { stream }
+    package func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome { stream.write(count, from: &buffer) }
 
     package func writeHead(
         of request: borrowing RequestView, to destination: Destination, via: ViaPseudonym?, edits: HeadEdits,
         into head: inout [UInt8]
     ) {
-        var edits = edits
-        if let parentHop { edits.append(parentHop.edits) }
+        if let parentHop {
+            var edits = edits
+            edits.append(parentHop.edits)
+            write(request, .asReceived, to: destination, via: via, edits: edits, into: &head)
+        } else {
+            write(request, .originForm, to: destination, via: via, edits: edits, into: &head)
+        }
+    }
+
+    private func write(
+        _ request: borrowing RequestView, _ target: TargetRewrite, to destination: Destination, via: ViaPseudonym?,
+        edits: HeadEdits, into head: inout [UInt8]
+    ) {
         if request.head.authenticatesConnection(in: request.bytes) { isPersonal = true }
         HeadWriter.write(
-            request: request.head, from: request.bytes, target: parentHop == nil ? .originForm : .asReceived,
-            authority: destination.authority, defaultPort: destination.defaultPort, via: via,
-            forwardUpgrade: request.head.wantsUpgrade, edits: edits, into: &head)
+            request: request.head, from: request.bytes, target: target, authority: destination.authority,
+            defaultPort: destination.defaultPort, via: via, forwardUpgrade: request.head.wantsUpgrade, edits: edits, into: &head)
     }
 
     // MARK: The response's way down

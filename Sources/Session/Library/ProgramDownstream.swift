@@ -82,7 +82,7 @@ final class ProgramDownstream {
             progress.sentTotal = source.length.flatMap { $0 > 0 ? UInt64($0) : nil }
             exchange.record.began(message.view, number: task.id, at: core.loop.now)
             exchange.record.authority = destination.authority
-            exchange.begin(to: destination, by: rules, over: nil)
+            exchange.begin(request, to: destination, by: rules, over: nil)
         } catch {
             end(.failure(error))
         }
@@ -213,7 +213,7 @@ extension ProgramDownstream: Downstream {
 
     // MARK: The response's way down
 
-    var sink: any ByteSink { receiver }
+    func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome { receiver.write(count, from: &buffer) }
 
     func writeHead(
         of response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,

@@ -21,8 +21,8 @@ package final class ExchangeRules: Sendable {
     var takesTurns: Bool { session.maxActive != nil || session.coalesce }
     /// What holds for a request that several share: its response is judged by each of them. Nil: none is shared.
     let ofSharedFetch: ExchangeRules?
-    /// Without a byte in either direction; nil: as for hosts without rules.
-    let timeoutNanoseconds: UInt64?
+    /// Nil: as for hosts without rules.
+    let silence: Silence?
     /// What the response rules ask for; nil: nothing.
     package let judge: ResponseJudge?
     /// Of the exchanges that they hold for, and the responses that they judge.
@@ -61,13 +61,15 @@ package final class ExchangeRules: Sendable {
             ofSharedFetch = nil
         }
         asksAgain = session.redirects != .pass || session.credentials != nil || answersChallenges
-        timeoutNanoseconds = sources["session.\(SessionRules.Key.timeout.rawValue)"].map { _ in session.timeout.nanoseconds }
+        silence = sources["session.\(SessionRules.Key.timeout.rawValue)"].map { _ in
+            Silence(firstByte: session.timeout.nanoseconds, idle: session.timeout.nanoseconds)
+        }
         judge = ResponseJudge(response)
     }
 
     /// Without a byte in either direction; nil: nobody wrote one.
     package var timeout: Duration? {
-        timeoutNanoseconds == nil ? nil : session.timeout
+        silence == nil ? nil : session.timeout
     }
 
     /// Which key decided that a response is wrong, and where it is written; nil if nobody wrote one.

@@ -34,7 +34,7 @@ final class FetchRunner {
         selfWhileRunning = self
         // A copy in hand, since the view borrows from it.
         let message = held.message
-        exchange.record.began(message.view, number: fetch.task, at: session.loop.now)
+        exchange.record.began(message.view, number: fetch.task, at: session.now)
         exchange.record.authority = destination.authority
         exchange.record.entry = entry
         let runner = LoopBound(self, on: session.loop)
@@ -42,14 +42,12 @@ final class FetchRunner {
         fetch.run(
             wake: { handle.post { runner.value(on: $0).exchange.downstreamIsWritable() } },
             cancel: { handle.post { runner.value(on: $0).exchange.cancel("nobody waits for it any more") } })
-        exchange.begin(to: destination, by: rules, over: nil)
+        exchange.begin(held.traits, to: destination, by: rules, over: nil)
     }
 
 }
 
 extension FetchRunner: HoldsRequest {
-    var sink: any ByteSink { self }
-
     func writeHead(
         of response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
         edits: HeadEdits, into head: inout [UInt8]

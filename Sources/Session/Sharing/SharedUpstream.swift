@@ -25,7 +25,6 @@ final class SharedUpstream {
     private var framing = BodyFraming.none
     /// The response as it goes on to the client.
     private var pipe: MessagePipe
-    private var swallowed = Swallow()
     private(set) var truncation = "the origin ended in the middle of the response"
 
     /// - Parameter report: tells of connections that are tried for it.
@@ -115,21 +114,17 @@ final class SharedUpstream {
         news = []
         next = 0
     }
-
-    /// Where the request goes, which isn't sent.
-    private final class Swallow: ByteSink {
-        func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
-            buffer.consume(count)
-            return .done
-        }
-    }
 }
 
 extension SharedUpstream: Upstream {
     var isReused: Bool { false }
     func begin(for receiver: any UpstreamReceiver) { self.receiver = receiver }
 
-    var sink: any ByteSink { swallowed }
+    /// The request isn't sent.
+    func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
+        buffer.consume(count)
+        return .done
+    }
 
     func writeHead(
         of request: borrowing RequestView, to destination: Destination, via: ViaPseudonym?, edits: HeadEdits,

@@ -68,6 +68,10 @@ package struct TaskRecord: ~Copyable {
         package fileprivate(set) var firstByte: MonotonicTime?
         /// When the last byte had been passed on, or the try was given up.
         package fileprivate(set) var ended: MonotonicTime?
+
+        fileprivate mutating func answered(at now: MonotonicTime) {
+            if firstByte == nil { firstByte = now }
+        }
     }
     /// Where a redirect led that was followed.
     package struct Hop: Sendable {
@@ -126,12 +130,13 @@ package struct TaskRecord: ~Copyable {
         bytesDown = 0
         bodyUp = nil
         bodyDown = nil
-        failure = nil
+        // Hardly a task has any of them.
+        if failure != nil { failure = nil }
         if story != nil { story = nil }
-        errorType = nil
-        verification = nil
+        if errorType != nil { errorType = nil }
+        if verification != nil { verification = nil }
         method = .other
-        otherMethod.removeAll(keepingCapacity: true)
+        if !otherMethod.isEmpty { otherMethod = [] }
         path.removeAll(keepingCapacity: true)
     }
 
@@ -173,7 +178,7 @@ package struct TaskRecord: ~Copyable {
     package mutating func requestSent(at now: MonotonicTime) { transaction?.requestSent = now }
 
     package mutating func firstByte(at now: MonotonicTime) {
-        if transaction?.firstByte == nil { transaction?.firstByte = now }
+        transaction?.answered(at: now)
     }
 
     /// The response under way broke off, and its rest is asked for.
@@ -259,6 +264,8 @@ package struct TaskRecord: ~Copyable {
     // MARK: For those who tell
 
     package var upstream: UpstreamConnection? { transaction?.upstream }
+    /// Whether the connection that it came over, if it did over one, had served before.
+    package var isReused: Bool? { transaction?.isReused }
     /// The pin that the origin's chain met, as its owner wrote it, whether the connection was made for this task or another.
     package var matchedPin: String? {
         if let heldVerdict { return heldVerdict.verdict.matchedPin?.origin }
