@@ -123,31 +123,11 @@ struct HostIndex: Sendable {
             if slots[slot] >> 32 == hash >> 32 {
                 let place = Int(slots[slot] & 0xffff_ffff) - 1
                 let record = records[place]
-                if record.isLike(scope: scope, length: range.count, port: port), equal(record.name, host, range) { return place }
+                if record.isLike(scope: scope, length: range.count, port: port), names.span.extracting(record.name).spells(host.extracting(range)) { return place }
             }
             slot = (slot + 1) & (slots.count - 1)
         }
         return nil
-    }
-
-    /// Whether the name is this part of the host. Eight bytes at a time: the less there is to do here, the sooner the
-    /// processor comes to the value of the table, which it has to wait for.
-    private func equal(_ name: Range<Int>, _ host: Span<UInt8>, _ range: Range<Int>) -> Bool {
-        let (ours, theirs) = (names.span.extracting(name), host.extracting(range))
-        var index = 0
-        while index + 8 <= ours.count {
-            guard word(ours, at: index) == lowercase(word(theirs, at: index)) else { return false }
-            index += 8
-        }
-        while index < ours.count {
-            guard ours[index] == lowercase(theirs[index]) else { return false }
-            index += 1
-        }
-        return true
-    }
-
-    private func word(_ text: Span<UInt8>, at index: Int) -> UInt64 {
-        text.bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
     }
 }
 
@@ -192,16 +172,4 @@ private struct SuffixHash {
         value = (value ^ value >> 33) &* 0xc4ce_b9fe_1a85_ec53
         return value ^ value >> 33
     }
-}
-
-private func lowercase(_ byte: UInt8) -> UInt8 {
-    byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
-}
-
-/// Of eight bytes at once. No sum of two bytes without their upper bits runs over into the next.
-private func lowercase(_ word: UInt64) -> UInt64 {
-    let low = word & 0x7f7f_7f7f_7f7f_7f7f
-    let isFromA = low &+ 0x3f3f_3f3f_3f3f_3f3f
-    let isBehindZ = low &+ 0x2525_2525_2525_2525
-    return word | (isFromA & ~isBehindZ & ~word & 0x8080_8080_8080_8080) >> 2
 }

@@ -1,0 +1,34 @@
+extension Span<UInt8> {
+    /// Whether this name in lower case is a host's, in whatever case that was written. The hash of a name can be met by another
+    /// name on purpose: this has the last word.
+    ///
+    /// Eight bytes at a time: the less there is to do here, the sooner the processor comes to the value of the table, which
+    /// it has to wait for.
+    func spells(_ host: Span<UInt8>) -> Bool {
+        guard count == host.count else { return false }
+        var index = 0
+        while index + 8 <= count {
+            guard word(at: index) == lowercase(host.word(at: index)) else { return false }
+            index += 8
+        }
+        while index < count {
+            guard self[index] == lowercase(host[index]) else { return false }
+            index += 1
+        }
+        return true
+    }
+
+    private func word(at index: Int) -> UInt64 { bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self) }
+}
+
+func lowercase(_ byte: UInt8) -> UInt8 {
+    byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
+}
+
+/// Of eight bytes at once. No sum of two bytes without their upper bits runs over into the next.
+private func lowercase(_ word: UInt64) -> UInt64 {
+    let low = word & 0x7f7f_7f7f_7f7f_7f7f
+    let isFromA = low &+ 0x3f3f_3f3f_3f3f_3f3f
+    let isBehindZ = low &+ 0x2525_2525_2525_2525
+    return word | (isFromA & ~isBehindZ & ~word & 0x8080_8080_8080_8080) >> 2
+}
