@@ -28,6 +28,7 @@ final class ReportDelivery {
     private static let atOnce = 4
     private static let waitingAtMost = 64
     private static let tries = 2
+    private static let longestTry: Duration = .seconds(10)
     private static let pauseNanoseconds: UInt64 = 1_000_000_000
 
     private let loop: EventLoop
@@ -35,6 +36,7 @@ final class ReportDelivery {
     private let resolver: Resolver
     private let logger: Logger
     private var upstream: UpstreamSettings
+    private var limit: Duration
     private var waiting: [Letter] = []
     private var underWay: [ObjectIdentifier: ReportPost] = [:]
     /// The waits of letters for their second try.
@@ -44,11 +46,12 @@ final class ReportDelivery {
     private var dropping: (timer: Timer, tell: () -> Void)?
 
     init(
-        loop: EventLoop, upstream: UpstreamSettings, listeners: OwnListeners, logger: Logger,
+        loop: EventLoop, upstream: UpstreamSettings, timeouts: Timeouts, listeners: OwnListeners, logger: Logger,
         unixTime: @escaping @Sendable () -> UnixTime
     ) throws {
         self.loop = loop
         self.upstream = upstream
+        limit = Self.limit(timeouts)
         self.logger = logger
         resolver = try Resolver(loop: loop, cache: ResolverCache())
         let slabs = SlabPool()
@@ -64,13 +67,19 @@ final class ReportDelivery {
     var connector: UpstreamConnector { session.connector }
 
     /// From now on reached as a fresh configuration says.
-    func replace(with fresh: UpstreamSettings) {
+    func replace(with fresh: UpstreamSettings, _ timeouts: Timeouts) {
         upstream = fresh
+        limit = Self.limit(timeouts)
         do {
             try resolver.reload()
         } catch {
             logger.error("resolver.reload", metadata: ["cause": "\(error)"])
         }
+    }
+
+    /// A try takes no longer than a client's request may until its response begins, and ten seconds at most.
+    private static func limit(_ timeouts: Timeouts) -> Duration {
+        min(longestTry, timeouts.connect + timeouts.tlsHandshake + timeouts.firstByte)
     }
 
     func deliver(_ letter: Letter) {
@@ -112,7 +121,7 @@ final class ReportDelivery {
         let post: ReportPost
         do {
             post = ReportPost(
-                try ReportRequest(letter.destination, letter.body, upstream: upstream), session: session)
+                try ReportRequest(letter.destination, letter.body, upstream: upstream), session: session, within: limit)
         } catch {
             return failed(letter, "\(error)")
         }

@@ -4,9 +4,7 @@ import Session
 import Transport
 
 /// One report on its way: an exchange whose request is made here, and whose answer counts by its status alone.
-/// Each has ten seconds.
 final class ReportPost {
-    private static let limit: Duration = .seconds(10)
     /// What an answer's head may take.
     private static let answerLimit = 16 << 10
 
@@ -14,21 +12,24 @@ final class ReportPost {
     private let destination: Destination
     let held: HeldRequest
     private let exchange: Exchange
+    private let limit: Duration
     private var status = 0
     private var completion: ((String?) -> Void)?
     private lazy var deadline = Deadline(loop: session.loop) { [unowned self] in
-        let failure = "no answer within \(Self.limit)"
+        let failure = "no answer within \(limit)"
         finish(failure)
         exchange.cancel(failure)
     }
 
-    init(_ request: ReportRequest, session: LoopSession) {
+    /// - Parameter limit: for all of it, from the look-up of the collector's name to the end of the answer.
+    init(_ request: ReportRequest, session: LoopSession, within limit: Duration) {
         self.session = session
+        self.limit = limit
         exchange = Exchange(session: session)
         held = HeldRequest(request.message, body: request.body, slabs: session.slabs)
         var timeouts = Timeouts()
-        timeouts.connect = Self.limit
-        timeouts.tlsHandshake = Self.limit
+        timeouts.connect = limit
+        timeouts.tlsHandshake = limit
         var limits = Limits()
         limits.responseHead = Self.answerLimit
         destination = Destination(
@@ -41,7 +42,7 @@ final class ReportPost {
     ///   after ``cancel()``.
     func start(completion: @escaping (String?) -> Void) {
         self.completion = completion
-        deadline.set(afterNanoseconds: Self.limit.nanoseconds)
+        deadline.set(afterNanoseconds: limit.nanoseconds)
         session.loop.afterThisTurn { [weak self] in
             guard let self, self.completion != nil else { return }
             exchange.begin(held.traits, to: destination, over: nil)

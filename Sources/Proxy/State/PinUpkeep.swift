@@ -36,7 +36,8 @@ final class PinUpkeep {
         snapshot = configuration.snapshot
         lists = RevocationListWatch(loop: loop, changed: listsChanged)
         delivery = try ReportDelivery(
-            loop: loop, upstream: configuration.upstream, listeners: listeners, logger: logger, unixTime: unixTime)
+            loop: loop, upstream: configuration.upstream, timeouts: snapshot.timeouts, listeners: listeners, logger: logger,
+            unixTime: unixTime)
         rules = RuleLedger(directory: snapshot.stateDirectory, logger: logger)
         watch = PinWatch(
             ledger: PinLedger(directory: snapshot.stateDirectory, logger: logger),
@@ -70,7 +71,7 @@ final class PinUpkeep {
     /// Goes on under a fresh configuration.
     func replace(with fresh: ActiveConfiguration) {
         snapshot = fresh.snapshot
-        delivery.replace(with: fresh.upstream)
+        delivery.replace(with: fresh.upstream, fresh.snapshot.timeouts)
         lists.watch(fresh.snapshot)
         review()
     }

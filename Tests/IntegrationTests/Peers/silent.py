@@ -1,0 +1,96 @@
+"""A server that goes as far as it is told with every connection, and then says nothing more.
+
+    silent.py --until STAGE [--certificate chain.pem --key key.pem] [--listen ADDRESS]
+
+With a certificate it speaks TLS. Every connection stays open, and nothing more is read from it. The stages:
+
+    backlog     no connection is made: the queue of the listening socket is full, so that the kernel drops what comes
+    accept      nothing is read
+    hello       a part of the ServerHello
+    handshake   TLS is done, and no request is read
+    request     a request's head is read
+    half-head   a part of the response's head
+    continue    100 Continue
+    switch      101 Switching Protocols
+    head        the response's head
+    half-body   a part of the body
+    half-chunk  a part of a chunk
+    answer      the whole response
+
+Prints JSON lines: {"event": "ready", "port": N}, then "silent" for each connection that has come that far.
+"""
+
+import argparse
+import socket
+import ssl
+import sys
+import threading
+
+from events import say
+
+ANSWERS = {
+    "request": b"",
+    "half-head": b"HTTP/1.1 200 OK\r\nContent-Le",
+    "continue": b"HTTP/1.1 100 Continue\r\n\r\n",
+    "switch": b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n",
+    "head": b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n",
+    "half-body": b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst",
+    "half-chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nA\r\nfirst",
+    "answer": b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst,last",
+}
+STAGES = ["backlog", "accept", "hello", "handshake", *ANSWERS]
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--until", choices=STAGES, required=True)
+parser.add_argument("--certificate")
+parser.add_argument("--key")
+parser.add_argument("--listen", default="127.0.0.1")
+options = parser.parse_args()
+context = None
+if options.certificate:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(options.certificate, options.key)
+kept = []
+
+
+def say_half_a_hello(client):
+    received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server = context.wrap_bio(received, sent, server_side=True)
+    while not sent.pending:
+        received.write(client.recv(65536))
+        try:
+            server.do_handshake()
+        except ssl.SSLWantReadError:
+            pass
+    # A record's header, and some of its message.
+    client.sendall(sent.read()[:40])
+
+
+def serve(client):
+    if options.until == "hello":
+        say_half_a_hello(client)
+    elif options.until != "accept":
+        if context:
+            client = context.wrap_socket(client, server_side=True)
+        if options.until in ANSWERS:
+            head = b""
+            while b"\r\n\r\n" not in head:
+                head += client.recv(1)
+            client.sendall(ANSWERS[options.until])
+    kept.append(client)
+    say("silent")
+
+
+listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+listener.bind((options.listen, 0))
+if options.until == "backlog":
+    listener.listen(0)
+    kept.append(socket.create_connection(listener.getsockname()))
+    say("ready", port=listener.getsockname()[1])
+    threading.Event().wait()
+listener.listen(512)
+say("ready", port=listener.getsockname()[1])
+while True:
+    client, _ = listener.accept()
+    threading.Thread(target=serve, args=(client,), daemon=True).start()
