@@ -9,23 +9,36 @@ package final class Deadline {
     private static let never = MonotonicTime(nanoseconds: .max)
 
     private let loop: EventLoop
-    /// Called on the loop's thread, once for each deadline that passes, never early. It may set the deadline anew
-    /// or release it. It is held as long as the deadline: let it capture the deadline's holder weakly or unowned.
-    package var expired: () -> Void
+    private var expired: OwnerCallback?
     private let timer = Event()
     private var due = Deadline.never
     private var armedFor = Deadline.never
 
-    /// - Parameter expired: see ``expired``; whoever holds the deadline in a `let` sets it at the end of its own init.
-    package init(loop: EventLoop, expired: @escaping () -> Void = {}) {
+    /// A deadline that tells nobody, until ``bind(to:_:)``: for owners that hold it in a `let`.
+    package init(loop: EventLoop) {
         self.loop = loop
-        self.expired = expired
         timer.assign(
             on: loop.base,
             callback: { _, _, context in
                 guard let context else { return }
+                // The context is alive, since the event goes with it; and it is held here until `fired` returns.
                 Unmanaged<Deadline>.fromOpaque(context).takeUnretainedValue().fired()
             }, context: Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    package convenience init<Owner: AnyObject>(
+        loop: EventLoop, owner: Owner, expired: @escaping @Sendable (Owner) -> Void
+    ) {
+        self.init(loop: loop)
+        bind(to: owner, expired)
+    }
+
+    /// - Parameters:
+    ///   - owner: holds the deadline, alone or with objects that go with it; not retained but for the time of a call.
+    ///   - expired: called on the loop's thread, once for each deadline that passes, never early. It may set the deadline
+    ///     anew, and release the deadline and its owner.
+    package func bind<Owner: AnyObject>(to owner: Owner, _ expired: @escaping @Sendable (Owner) -> Void) {
+        self.expired = OwnerCallback(owner, expired)
     }
 
     /// Is a deadline set and not yet passed?
@@ -58,7 +71,7 @@ package final class Deadline {
         armedFor = Deadline.never
         if due <= loop.now {
             due = Deadline.never
-            expired()
+            expired?()
         } else if due != Deadline.never {
             // It has moved; or libevent's coarse clock was up to 4 ms early.
             arm()

@@ -64,9 +64,7 @@ final class ResolverChannel {
             let status = ares_set_servers_ports_csv(channel, servers)
             guard status == ARES_SUCCESS else { throw ResolutionError(status: status, name: servers) }
         }
-        timeout = Deadline(loop: loop) { [unowned self] in
-            process(read: ARES_SOCKET_BAD, write: ARES_SOCKET_BAD)
-        }
+        timeout = Deadline(loop: loop, owner: self) { $0.process(read: ARES_SOCKET_BAD, write: ARES_SOCKET_BAD) }
     }
 
     deinit {
@@ -232,7 +230,7 @@ final class ResolverChannel {
     }
 }
 
-/// Drives a ``NameLookup``. Held by the questions that it has asked, and by its delay.
+/// Drives a ``NameLookup``. Held by the questions that it has asked.
 private final class LookUp {
     private var state: NameLookup
     private let channel: ResolverChannel
@@ -261,9 +259,9 @@ private final class LookUp {
         case .wait: break
         case .ask(let name): ask(name)
         case .startDelay:
-            delay = Timer(loop: loop, afterNanoseconds: NameLookup.resolutionDelayNanoseconds) { [self] in
-                delay = nil
-                perform(state.delayPassed())
+            delay = Timer(loop: loop, owner: self, afterNanoseconds: NameLookup.resolutionDelayNanoseconds) {
+                $0.delay = nil
+                $0.perform($0.state.delayPassed())
             }
         case .begin(let addresses):
             delay = nil

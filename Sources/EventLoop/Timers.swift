@@ -1,10 +1,14 @@
-/// Calls back once after a time, for the control plane; a connection's time-outs use `Deadline`.
+/// Calls its owner back once after a time, for the control plane; a connection's time-outs use `Deadline`.
 package final class Timer {
     private let deadline: Deadline
 
-    /// `fired` is called on the loop's thread, at most once, never early. It is held until the timer is released.
-    package init(loop: EventLoop, afterNanoseconds delay: UInt64, fired: @escaping () -> Void) {
-        deadline = Deadline(loop: loop, expired: fired)
+    /// - Parameters:
+    ///   - owner: holds the timer; not retained but for the time of the call.
+    ///   - fired: called on the loop's thread, at most once, never early. It may release the timer and the owner.
+    package init<Owner: AnyObject>(
+        loop: EventLoop, owner: Owner, afterNanoseconds delay: UInt64, fired: @escaping @Sendable (Owner) -> Void
+    ) {
+        deadline = Deadline(loop: loop, owner: owner, expired: fired)
         deadline.set(afterNanoseconds: delay)
     }
 
@@ -14,24 +18,34 @@ package final class Timer {
     }
 }
 
-/// Calls back again and again at an interval, for the control plane.
+/// Calls its owner back again and again at an interval, for the control plane.
 ///
 /// A beat that comes late moves those after it: there is never a burst to catch up.
 package final class RepeatingTimer {
-    private var deadline: Deadline?
+    private let deadline: Deadline
+    private let interval: UInt64
+    private let fired: OwnerCallback
 
-    /// `fired` is called on the loop's thread, first after one interval. It may cancel or release the timer.
-    package init(loop: EventLoop, everyNanoseconds interval: UInt64, fired: @escaping () -> Void) {
-        let deadline = Deadline(loop: loop) { [weak self] in
-            self?.deadline?.set(afterNanoseconds: interval)
-            fired()
-        }
-        self.deadline = deadline
+    /// - Parameters:
+    ///   - owner: holds the timer; not retained but for the time of a call.
+    ///   - fired: called on the loop's thread, first after one interval. It may cancel or release the timer, and the owner.
+    package init<Owner: AnyObject>(
+        loop: EventLoop, owner: Owner, everyNanoseconds interval: UInt64, fired: @escaping @Sendable (Owner) -> Void
+    ) {
+        self.interval = interval
+        self.fired = OwnerCallback(owner, fired)
+        deadline = Deadline(loop: loop)
+        deadline.bind(to: self) { $0.beat() }
         deadline.set(afterNanoseconds: interval)
     }
 
     /// It won't fire any more. Releasing the timer does the same.
     package func cancel() {
-        deadline = nil
+        deadline.clear()
+    }
+
+    private func beat() {
+        deadline.set(afterNanoseconds: interval)
+        fired()
     }
 }

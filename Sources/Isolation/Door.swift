@@ -131,7 +131,7 @@ final class DoorListener: SocketHandler {
         case .wouldBlock: return false
         case .failed:
             pause()
-            timer = Timer(loop: loop, afterNanoseconds: Self.pauseNanoseconds) { [unowned self] in goOn() }
+            timer = Timer(loop: loop, owner: self, afterNanoseconds: Self.pauseNanoseconds) { $0.goOn() }
             return false
         }
     }

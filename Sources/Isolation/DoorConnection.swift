@@ -34,7 +34,7 @@ final class DoorConnection: ByteStreamOwner {
     private var state = State.opening
     private var received: ByteBuffer
     private var answered: ByteBuffer
-    private lazy var deadline = Deadline(loop: door.loop) { [unowned self] in timedOut() }
+    private lazy var deadline = Deadline(loop: door.loop, owner: self) { $0.timedOut() }
 
     /// - Parameter ended: called once.
     init(_ door: DoorContext, _ socket: consuming Descriptor, ended: @escaping (DoorConnection) -> Void) {

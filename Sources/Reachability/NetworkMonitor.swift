@@ -65,8 +65,8 @@ package final class NetworkMonitor: SocketHandler {
     private var hasFailed = false
     /// Distinguishes look-ups of an earlier start.
     private var generation = 0
-    private lazy var nextLook = Deadline(loop: loop) { [unowned self] in look() }
-    private lazy var nextLookUps = Deadline(loop: loop) { [unowned self] in lookUpDue() }
+    private lazy var nextLook = Deadline(loop: loop, owner: self) { $0.look() }
+    private lazy var nextLookUps = Deadline(loop: loop, owner: self) { $0.lookUpDue() }
 
     /// - Parameters:
     ///   - sysfs: where links are folders.

@@ -71,9 +71,7 @@ package final class Dialer {
 
     /// Starts dialing; to be called once. The dialer has to be held until it completes: letting it go cancels.
     package func start() {
-        delay = Deadline(loop: loop) { [unowned self] in
-            perform(algorithm.attemptDelayPassed())
-        }
+        delay = Deadline(loop: loop, owner: self) { $0.perform($0.algorithm.attemptDelayPassed()) }
         let action = algorithm.start()
         if case .failed = action {
             // There is no address at all.

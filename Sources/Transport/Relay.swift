@@ -26,8 +26,8 @@ package final class Relay: ByteStreamOwner {
     private var down: RelayDirection
     private let halfClosedNanoseconds: UInt64
     private var deadline: Deadline?
-    /// Runs while the proxy stops.
-    private var quiet: Deadline?
+    /// Set while the proxy stops.
+    private var quiet: Quiet?
     /// Where a time without a byte ends it.
     private var silence: Silence?
     private var completion: ((Ending) -> Void)?
@@ -61,9 +61,7 @@ package final class Relay: ByteStreamOwner {
         halfClosedNanoseconds = idle
         self.completion = completion
         self.loop = loop
-        deadline = Deadline(loop: loop) { [unowned self] in
-            if delivery != nil { resetWhenDelivered() } else { finish(.timedOut) }
-        }
+        deadline = Deadline(loop: loop, owner: self) { $0.timedOut() }
     }
 
     package func start() {
@@ -80,20 +78,28 @@ package final class Relay: ByteStreamOwner {
     /// and nobody can say when a tunnel would end by itself.
     package func drain(quietNanoseconds: UInt64, because cause: String) {
         guard completion != nil, quiet == nil else { return }
-        var carried = up.carried &+ down.carried
-        let quiet = Deadline(loop: loop) { [unowned self] in
-            let now = up.carried &+ down.carried
-            if now == carried, up.held == 0, down.held == 0 { return cancel(because: cause) }
-            carried = now
-            self.quiet?.set(afterNanoseconds: quietNanoseconds)
-        }
-        self.quiet = quiet
-        quiet.set(afterNanoseconds: quietNanoseconds)
+        let deadline = Deadline(loop: loop, owner: self) { $0.endIfQuiet(because: cause) }
+        quiet = Quiet(deadline: deadline, nanoseconds: quietNanoseconds, carried: carried)
+        deadline.set(afterNanoseconds: quietNanoseconds)
+    }
+
+    private func endIfQuiet(because cause: String) {
+        guard let quiet else { return }
+        if quiet.carried == carried, up.held == 0, down.held == 0 { return cancel(because: cause) }
+        self.quiet?.carried = carried
+        quiet.deadline.set(afterNanoseconds: quiet.nanoseconds)
+    }
+
+    private struct Quiet {
+        let deadline: Deadline
+        let nanoseconds: UInt64
+        /// Bytes that were written when it was set last.
+        var carried: UInt64
     }
 
     /// Ends it once nothing has moved in either direction for so long. To be called before ``start()``.
     package func endWhenSilent(forNanoseconds nanoseconds: UInt64, because cause: String) {
-        let deadline = Deadline(loop: loop) { [unowned self] in cancel(because: cause) }
+        let deadline = Deadline(loop: loop, owner: self) { $0.cancel(because: cause) }
         silence = Silence(deadline: deadline, nanoseconds: nanoseconds)
         deadline.set(afterNanoseconds: nanoseconds)
     }
@@ -104,10 +110,11 @@ package final class Relay: ByteStreamOwner {
         var moved: UInt64 = 0
     }
 
+    /// Bytes that were written on either side.
+    private var carried: UInt64 { up.carried &+ down.carried }
+
     /// Bytes that were read or written on either side.
-    private var moved: UInt64 {
-        2 &* (up.carried &+ down.carried) &+ UInt64(up.held) &+ UInt64(down.held)
-    }
+    private var moved: UInt64 { 2 &* carried &+ UInt64(up.held) &+ UInt64(down.held) }
 
     private func noteMovement() {
         guard let silence, silence.moved != moved else { return }
@@ -170,6 +177,10 @@ package final class Relay: ByteStreamOwner {
         case .sourceFailed(let error): upstreamFailed(error)
         case .sinkFailed(let error): finish(.downstreamFailed(error))
         }
+    }
+
+    private func timedOut() {
+        if delivery != nil { resetWhenDelivered() } else { finish(.timedOut) }
     }
 
     private func progressed() {

@@ -4,71 +4,82 @@ import Testing
 
 private let millisecond: UInt64 = 1_000_000
 
+/// The owner of a deadline or a timer: counts what it is told, and does what a test wants of it.
+private final class Owner {
+    let loop: EventLoop
+    var deadline: Deadline?
+    var timer: Timer?
+    var beat: RepeatingTimer?
+    private(set) var calls: [MonotonicTime] = []
+    private let called: (Owner) -> Void
+
+    init(_ loop: EventLoop, called: @escaping (Owner) -> Void = { _ in Issue.record("it was called") }) {
+        self.loop = loop
+        self.called = called
+    }
+
+    func passed() {
+        calls.append(.now())
+        called(self)
+    }
+}
+
+extension Deadline {
+    fileprivate convenience init(_ owner: Owner) {
+        self.init(loop: owner.loop, owner: owner) { $0.passed() }
+        owner.deadline = self
+    }
+}
+
 @Suite struct DeadlineTests {
     @Test func `it expires once, and not early`() throws {
         let loop = try EventLoop()
         let due = MonotonicTime.now().advanced(byNanoseconds: 20 * millisecond)
-        var expired: [MonotonicTime] = []
-        let deadline = Deadline(loop: loop) {
-            expired.append(.now())
-            settleThenStop(loop)
-        }
+        let owner = Owner(loop) { settleThenStop($0.loop) }
+        let deadline = Deadline(owner)
         deadline.set(due)
         #expect(deadline.isSet)
         run(loop)
-        #expect(expired.count == 1)
-        #expect(try #require(expired.first) >= due)
+        #expect(owner.calls.count == 1)
+        #expect(try #require(owner.calls.first) >= due)
         #expect(!deadline.isSet)
     }
 
     @Test func `one in the past expires as soon as the loop runs, not within set`() throws {
         let loop = try EventLoop()
-        var expired = 0
-        let deadline = Deadline(loop: loop) {
-            expired += 1
-            loop.stop()
-        }
-        deadline.set(MonotonicTime(nanoseconds: 1))
-        #expect(expired == 0)
+        let owner = Owner(loop) { $0.loop.stop() }
+        Deadline(owner).set(MonotonicTime(nanoseconds: 1))
+        #expect(owner.calls.isEmpty)
         run(loop)
-        #expect(expired == 1)
+        #expect(owner.calls.count == 1)
     }
 
     @Test func `moved later, it keeps the later instant`() throws {
         let loop = try EventLoop()
-        var expired: MonotonicTime?
-        let deadline = Deadline(loop: loop) {
-            expired = .now()
-            loop.stop()
-        }
+        let owner = Owner(loop) { $0.loop.stop() }
+        let deadline = Deadline(owner)
         deadline.set(afterNanoseconds: millisecond)
         let due = MonotonicTime.now().advanced(byNanoseconds: 30 * millisecond)
         deadline.set(due)
         run(loop)
-        #expect(try #require(expired) >= due)
+        #expect(try #require(owner.calls.first) >= due)
     }
 
     @Test func `moved earlier, it doesn't wait for the later instant`() throws {
         let loop = try EventLoop()
-        var expired = 0
-        let deadline = Deadline(loop: loop) {
-            expired += 1
-            loop.stop()
-        }
+        let owner = Owner(loop) { $0.loop.stop() }
+        let deadline = Deadline(owner)
         deadline.set(afterNanoseconds: 3_600_000 * millisecond)
         deadline.set(afterNanoseconds: millisecond)
         run(loop)
-        #expect(expired == 1)
+        #expect(owner.calls.count == 1)
     }
 
     @Test func `cleared, it doesn't expire, and can be set again`() throws {
         let loop = try EventLoop()
-        var expired = 0
-        let cleared = Deadline(loop: loop) { expired += 100 }
-        let reused = Deadline(loop: loop) {
-            expired += 1
-            loop.stop()
-        }
+        let silent = Owner(loop)
+        let owner = Owner(loop) { $0.loop.stop() }
+        let (cleared, reused) = (Deadline(silent), Deadline(owner))
         cleared.set(afterNanoseconds: millisecond)
         reused.set(afterNanoseconds: millisecond)
         cleared.clear()
@@ -76,56 +87,104 @@ private let millisecond: UInt64 = 1_000_000
         #expect(!cleared.isSet)
         reused.set(afterNanoseconds: 20 * millisecond)
         run(loop)
-        #expect(expired == 1)
+        #expect(owner.calls.count == 1)
     }
 
     @Test func `the end of time is never`() throws {
         let loop = try EventLoop()
-        let deadline = Deadline(loop: loop) { Issue.record("the end of time was reached") }
-        deadline.set(afterNanoseconds: .max)
-        let almost = Deadline(loop: loop) { Issue.record("the end of time was reached") }
-        almost.set(MonotonicTime(nanoseconds: .max - 1))
+        let (owner, other) = (Owner(loop), Owner(loop))
+        Deadline(owner).set(afterNanoseconds: .max)
+        Deadline(other).set(MonotonicTime(nanoseconds: .max - 1))
         settle(loop)
     }
 
     @Test func `it may be set anew and released in its callback`() throws {
         let loop = try EventLoop()
-        var rounds = 0
-        var deadline: Deadline?
-        weak var gone: Deadline?
-        deadline = Deadline(loop: loop) {
-            rounds += 1
-            if rounds < 3 {
-                deadline?.set(afterNanoseconds: 0)
-            } else {
-                deadline = nil
-                loop.stop()
-            }
+        let owner = Owner(loop) { owner in
+            if owner.calls.count < 3 { return owner.deadline?.set(afterNanoseconds: 0) ?? () }
+            owner.deadline = nil
+            owner.loop.stop()
         }
-        gone = deadline
-        deadline?.set(afterNanoseconds: 0)
+        Deadline(owner).set(afterNanoseconds: 0)
+        weak let gone = owner.deadline
         run(loop)
-        #expect(rounds == 3)
+        #expect(owner.calls.count == 3)
         #expect(gone == nil)
+    }
+
+    @Test func `one that nobody was bound to expires without a word`() throws {
+        let loop = try EventLoop()
+        let deadline = Deadline(loop: loop)
+        deadline.set(afterNanoseconds: 0)
+        settle(loop)
+        #expect(!deadline.isSet)
     }
 
     @Test func `a repeating timer beats until it is cancelled, a released one not at all`() throws {
         let loop = try EventLoop()
-        var beats = 0
-        var timer: RepeatingTimer?
-        timer = RepeatingTimer(loop: loop, everyNanoseconds: millisecond) {
-            beats += 1
-            if beats == 3 {
-                timer?.cancel()
-                settleThenStop(loop)
+        let owner = Owner(loop) { owner in
+            guard owner.calls.count == 3 else { return }
+            owner.beat?.cancel()
+            settleThenStop(owner.loop)
+        }
+        owner.beat = RepeatingTimer(loop: loop, owner: owner, everyNanoseconds: millisecond) { $0.passed() }
+        let (released, cancelled) = (Owner(loop), Owner(loop))
+        released.timer = Timer(loop: loop, owner: released, afterNanoseconds: 0) { $0.passed() }
+        released.timer = nil
+        cancelled.timer = Timer(loop: loop, owner: cancelled, afterNanoseconds: 0) { $0.passed() }
+        cancelled.timer?.cancel()
+        run(loop)
+        #expect(owner.calls.count == 3)
+    }
+}
+
+/// Whoever is called lives until the call has returned, whatever it lets go of.
+@Suite struct OwnerTests {
+    enum Caller: CaseIterable {
+        case deadline, timer, repeatingTimer
+
+        fileprivate func begin(for owner: Owner) {
+            switch self {
+            case .deadline: Deadline(owner).set(afterNanoseconds: 0)
+            case .timer: owner.timer = Timer(loop: owner.loop, owner: owner, afterNanoseconds: 0) { $0.passed() }
+            case .repeatingTimer: owner.beat = RepeatingTimer(loop: owner.loop, owner: owner, everyNanoseconds: 1) { $0.passed() }
             }
         }
-        do { _ = Timer(loop: loop, afterNanoseconds: 0) { Issue.record("a released timer fired") } }
-        let cancelled = Timer(loop: loop, afterNanoseconds: 0) { Issue.record("a cancelled timer fired") }
-        cancelled.cancel()
+    }
+
+    private final class Holder {
+        var owner: Owner?
+    }
+
+    @Test(arguments: Caller.allCases)
+    func `an owner may let go of itself when it is called`(by caller: Caller) throws {
+        let loop = try EventLoop()
+        let holder = Holder()
+        holder.owner = Owner(loop) { owner in
+            holder.owner = nil
+            owner.deadline = nil
+            owner.timer = nil
+            owner.beat = nil
+            #expect(owner.calls.count == 1)
+            settleThenStop(owner.loop)
+        }
+        weak let gone = holder.owner
+        caller.begin(for: try #require(holder.owner))
         run(loop)
-        #expect(beats == 3)
-        timer = nil
+        #expect(holder.owner == nil)
+        #expect(gone == nil)
+    }
+
+    @Test(arguments: Caller.allCases)
+    func `who calls doesn't keep its owner`(_ caller: Caller) throws {
+        let loop = try EventLoop()
+        let holder = Holder()
+        holder.owner = Owner(loop)
+        weak let gone = holder.owner
+        caller.begin(for: try #require(holder.owner))
+        holder.owner = nil
+        #expect(gone == nil)
+        settle(loop)
     }
 }
 

@@ -8,9 +8,9 @@ final class Watchdog {
     private var timer: Timer?
 
     init(_ loop: EventLoop, seconds: UInt64 = 60) {
-        timer = Timer(loop: loop, afterNanoseconds: seconds * 1_000_000_000) { [unowned loop] in
+        timer = Timer(loop: loop, owner: loop, afterNanoseconds: seconds * 1_000_000_000) {
             Issue.record("the loop was still waiting after \(seconds) s")
-            loop.stop()
+            $0.stop()
         }
     }
 }

@@ -23,7 +23,7 @@ import Testing
         }
 
         func run(intervals: UInt64) {
-            let end = Timer(loop: loop, afterNanoseconds: intervals * Self.interval) { [loop] in loop.stop() }
+            let end = Timer(loop: loop, owner: loop, afterNanoseconds: intervals * Self.interval) { $0.stop() }
             loop.run()
             withExtendedLifetime(end) {}
         }

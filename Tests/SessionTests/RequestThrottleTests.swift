@@ -23,6 +23,19 @@ import Transport
         }
     }
 
+    /// Counts the pauses, each of which ends a run of the loop.
+    private final class Waiter {
+        private(set) var pauses = 0
+        private let stop: Workbench.Stop
+
+        init(_ stop: Workbench.Stop) { self.stop = stop }
+
+        func paused() {
+            pauses += 1
+            stop.isWanted = true
+        }
+    }
+
     /// The head passes at once with the first packet, then a packet after each pause; nothing in a pause.
     @Test func aMessageGoesOutInPackets() throws {
         let bench = try Workbench()
@@ -31,8 +44,8 @@ import Transport
         var buffer = ByteBuffer(slabs: bench.slabs)
         message.withUnsafeBytes { buffer.append(copying: $0) }
         let throttle = RequestThrottle(
-            Throttle(packet: 10, delay: .milliseconds(1)), sink: sink, headLength: 7, loop: bench.loop
-        ) { [stop = bench.stop] in stop.isWanted = true }
+            Throttle(packet: 10, delay: .milliseconds(1)), sink: sink, headLength: 7, loop: bench.loop, owner: bench.stop
+        ) { $0.isWanted = true }
         var isDone = false
         while !isDone {
             if case .done = throttle.write(buffer.count, from: &buffer) { isDone = true }
@@ -51,18 +64,15 @@ import Transport
         let sink = Packets(most: 4)
         var buffer = ByteBuffer(slabs: bench.slabs)
         [UInt8](repeating: 1, count: 25).withUnsafeBytes { buffer.append(copying: $0) }
-        var pauses = 0
+        let waiter = Waiter(bench.stop)
         let throttle = RequestThrottle(
-            Throttle(packet: 10, delay: .milliseconds(1)), sink: sink, headLength: 0, loop: bench.loop
-        ) { [stop = bench.stop] in
-            pauses += 1
-            stop.isWanted = true
-        }
+            Throttle(packet: 10, delay: .milliseconds(1)), sink: sink, headLength: 0, loop: bench.loop, owner: waiter
+        ) { $0.paused() }
         for _ in 0..<100 where sink.bytes.count < 25 {
             let before = sink.bytes.count
             _ = throttle.write(buffer.count, from: &buffer)
             if sink.bytes.count == before { bench.run() }
         }
-        #expect(sink.sizes == [4, 4, 2, 4, 4, 2, 4, 1] && pauses == 2)
+        #expect(sink.sizes == [4, 4, 2, 4, 4, 2, 4, 1] && waiter.pauses == 2)
     }
 }

@@ -72,9 +72,9 @@ final class Workbench {
 
     /// Turns the loop until ``stop`` is wanted; never for ever. As often as the test needs.
     func run() {
-        let watchdog = Timer(loop: loop, afterNanoseconds: 60_000_000_000) { [stop] in
+        let watchdog = Timer(loop: loop, owner: stop, afterNanoseconds: 60_000_000_000) {
             Issue.record("the loop was still waiting")
-            stop.isWanted = true
+            $0.isWanted = true
         }
         while !stop.isWanted, event_base_loop(loop.base.raw, EVLOOP_ONCE) == 0 {}
         stop.isWanted = false

@@ -149,9 +149,9 @@ private struct Dial {
             result = $0
             loop.stop()
         }
-        let watchdog = Deadline(loop: loop) {
+        let watchdog = Deadline(loop: loop, owner: loop) {
             Issue.record("still dialing after a minute")
-            loop.stop()
+            $0.stop()
         }
         watchdog.set(afterNanoseconds: 60_000_000_000)
         loop.afterThisTurn {

@@ -12,8 +12,8 @@ final class HeaderReader: SocketHandler {
     /// -1: given away, or closed.
     private var raw: CInt
     private var received: [UInt8] = []
-    private lazy var deadline = Deadline(loop: loop) { [unowned self] in
-        end(.failure(Failure(cause: "no whole PROXY header came within \(HeaderReader.patience / 1_000_000_000) seconds")))
+    private lazy var deadline = Deadline(loop: loop, owner: self) {
+        $0.end(.failure(Failure(cause: "no whole PROXY header came within \(HeaderReader.patience / 1_000_000_000) seconds")))
     }
     private var completion: ((HeaderReader, Result<ProxyHeader, Failure>) -> Void)?
 

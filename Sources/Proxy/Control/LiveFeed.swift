@@ -97,7 +97,7 @@ final class LiveFeed {
     func add(_ reader: any LiveFeedReader, showsPaths: Bool) {
         watchers.append(Watcher(reader, showsPaths: showsPaths))
         if timer == nil {
-            timer = RepeatingTimer(loop: loop, everyNanoseconds: Self.intervalNanoseconds) { [unowned self] in ask() }
+            timer = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: Self.intervalNanoseconds) { $0.ask() }
         }
         ask()
     }

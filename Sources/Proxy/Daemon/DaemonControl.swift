@@ -29,8 +29,8 @@ extension ProxyDaemon {
         self.collector = collector
         slots = context.slots
         feed = LiveFeed(loop: loop, collector: collector, board: board, names: { context.slots.names }) { [unowned self] in fill(&$0) }
-        countingHits = RepeatingTimer(loop: loop, everyNanoseconds: 60_000_000_000) { [unowned self] in
-            collector.collect { [hits] in hits.note($0.counters) }
+        countingHits = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: 60_000_000_000) { daemon in
+            daemon.collector?.collect { [hits = daemon.hits] in hits.note($0.counters) }
         }
         return ControlResources(daemon: daemon, tasks: board)
     }

@@ -38,10 +38,12 @@ extension ProxyDaemon {
         } else {
             drainWorkers()
         }
-        drainTimer = Timer(loop: loop, afterNanoseconds: snapshot.timeouts.drain.nanoseconds) { [unowned self] in
-            logger.warning("proxy.stop", metadata: ["cause": "timeouts.drain is over: cutting what is still under way"])
-            endAtOnce()
-        }
+        drainTimer = Timer(loop: loop, owner: self, afterNanoseconds: snapshot.timeouts.drain.nanoseconds) { $0.drainTimedOut() }
+    }
+
+    private func drainTimedOut() {
+        logger.warning("proxy.stop", metadata: ["cause": "timeouts.drain is over: cutting what is still under way"])
+        endAtOnce()
     }
 
     private func drainWorkers() {

@@ -51,9 +51,7 @@ extension ProxyDaemon {
                     "listen": "\(listening.description)",
                 ].merging(adminField) { $1 })
             warn(of: fresh)
-            afterReload = Timer(loop: loop, afterNanoseconds: Self.afterReloadNanoseconds) { [freeMemory] in
-                freeMemory.giveBack()
-            }
+            afterReload = Timer(loop: loop, owner: self, afterNanoseconds: Self.afterReloadNanoseconds) { $0.freeMemory.giveBack() }
             return report(refused: nil)
         } catch {
             for problem in error.problems { logger.error("config.error", metadata: ["cause": "\(problem)"]) }

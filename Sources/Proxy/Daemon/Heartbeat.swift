@@ -11,7 +11,7 @@ final class Heartbeat {
     private let threads: [Ask]
     private let alive: () -> Void
     private var awaited = 0
-    private lazy var deadline = Deadline(loop: loop) { [unowned self] in beat() }
+    private lazy var deadline = Deadline(loop: loop, owner: self) { $0.beat() }
 
     init(loop: EventLoop, intervalNanoseconds: UInt64, threads: [Ask], alive: @escaping () -> Void) {
         self.loop = loop

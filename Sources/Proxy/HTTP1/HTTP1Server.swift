@@ -137,7 +137,7 @@ final class HTTP1Server: ByteStreamOwner {
         lastUsed = session.now
         exchange = Exchange(session: session)
         deadline = Deadline(loop: session.loop)
-        deadline.expired = { [unowned self] in timedOut() }
+        deadline.bind(to: self) { $0.timedOut() }
         exchange.downstream = self
         stream.owner = self
     }

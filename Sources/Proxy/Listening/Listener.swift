@@ -91,7 +91,7 @@ final class Listener: SocketHandler {
                 // Level-triggered: without a pause, a lack of descriptors would spin.
                 source?.wantsRead = false
                 failed(error)
-                pause = Timer(loop: loop, afterNanoseconds: Self.pauseNanoseconds) { [unowned self] in resume() }
+                pause = Timer(loop: loop, owner: self, afterNanoseconds: Self.pauseNanoseconds) { $0.resume() }
                 return
             }
         }

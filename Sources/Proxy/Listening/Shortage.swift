@@ -13,7 +13,7 @@ final class Shortage {
     private var began: MonotonicTime?
     private var last = MonotonicTime(nanoseconds: 0)
     private var count = 0
-    private lazy var deadline = Deadline(loop: loop) { [unowned self] in review() }
+    private lazy var deadline = Deadline(loop: loop, owner: self) { $0.review() }
 
     /// What it does to connections.
     enum Effect: String {

@@ -19,7 +19,7 @@ final class AccessLog {
     private var line: EventLineWriter
     private let gatherer: LineGatherer
     private var isOn = true
-    private lazy var deadline = Deadline(loop: loop) { [unowned self] in flush() }
+    private lazy var deadline = Deadline(loop: loop, owner: self) { $0.flush() }
 
     init(output: LogOutput, loop: EventLoop) {
         self.output = output

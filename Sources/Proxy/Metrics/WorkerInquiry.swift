@@ -40,13 +40,15 @@ struct WorkerInquiry {
         private var missing: Int
         private var completion: (([Answer?]) -> Void)?
         private var timer: Timer?
+        /// Itself, until it has ended: workers that have gone hold it no longer.
+        private var selfWhileRunning: Round?
 
         init(loop: EventLoop, count: Int, completion: @escaping ([Answer?]) -> Void) {
             answers = Array(repeating: nil, count: count)
             missing = count
             self.completion = completion
-            // It holds the round until it is over.
-            timer = Timer(loop: loop, afterNanoseconds: WorkerInquiry.patience.nanoseconds) { self.end() }
+            selfWhileRunning = self
+            timer = Timer(loop: loop, owner: self, afterNanoseconds: WorkerInquiry.patience.nanoseconds) { $0.end() }
         }
 
         func add(_ answer: Answer, from number: Int) {
@@ -57,6 +59,7 @@ struct WorkerInquiry {
 
         private func end() {
             timer = nil
+            selfWhileRunning = nil
             guard let completion else { return }
             self.completion = nil
             completion(answers)

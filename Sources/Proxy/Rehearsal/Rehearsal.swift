@@ -100,7 +100,7 @@ package struct Rehearsal {
         private var results: [Int: Ending] = [:]
         private var begun = 0
         private let limit: Duration?
-        private lazy var deadline = Deadline(loop: loop) { [unowned self] in loop.stop() }
+        private lazy var deadline = Deadline(loop: loop, owner: self) { $0.loop.stop() }
 
         init(_ rehearsal: Rehearsal, _ parts: [(host: Host, act: Act)], within limit: Duration? = nil) throws {
             self.rehearsal = rehearsal

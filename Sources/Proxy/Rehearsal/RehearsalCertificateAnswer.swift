@@ -16,7 +16,7 @@ extension Rehearsal {
         private let loop: EventLoop
         private let unixTime: @Sendable () -> UnixTime
         private var completion: ((ClientCertificateRefusal?) -> Void)?
-        private lazy var deadline = Deadline(loop: loop) { [unowned self] in end(nil) }
+        private lazy var deadline = Deadline(loop: loop, owner: self) { $0.end(nil) }
 
         /// - Parameter completion: called once on the loop, perhaps within ``start()``; nil: not refused.
         init(

@@ -93,17 +93,18 @@ final class ReportDelivery {
     /// Has `tell` called once, after a time or when the proxy stops.
     func tellDropped(after nanoseconds: UInt64, tell: @escaping () -> Void) {
         dropping?.tell()
-        let timer = Timer(loop: loop, afterNanoseconds: nanoseconds) { [unowned self] in
-            dropping = nil
-            tell()
-        }
+        let timer = Timer(loop: loop, owner: self, afterNanoseconds: nanoseconds) { $0.tellDropped() }
         dropping = (timer, tell)
+    }
+
+    private func tellDropped() {
+        dropping?.tell()
+        dropping = nil
     }
 
     /// Gives up what is under way: the proxy stops.
     func stop() {
-        dropping?.tell()
-        dropping = nil
+        tellDropped()
         waiting = []
         pauses = [:]
         for post in underWay.values { post.cancel() }
@@ -141,9 +142,9 @@ final class ReportDelivery {
     private func pause(_ letter: Letter) {
         pauseCount += 1
         let number = pauseCount
-        pauses[number] = Timer(loop: loop, afterNanoseconds: Self.pauseNanoseconds) { [unowned self] in
-            pauses[number] = nil
-            send(letter)
+        pauses[number] = Timer(loop: loop, owner: self, afterNanoseconds: Self.pauseNanoseconds) {
+            $0.pauses[number] = nil
+            $0.send(letter)
         }
     }
 

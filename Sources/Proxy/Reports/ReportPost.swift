@@ -15,11 +15,7 @@ final class ReportPost {
     private let limit: Duration
     private var status = 0
     private var completion: ((String?) -> Void)?
-    private lazy var deadline = Deadline(loop: session.loop) { [unowned self] in
-        let failure = "no answer within \(limit)"
-        finish(failure)
-        exchange.cancel(failure)
-    }
+    private lazy var deadline = Deadline(loop: session.loop, owner: self) { $0.timedOut() }
 
     /// - Parameter limit: for all of it, from the look-up of the collector's name to the end of the answer.
     init(_ request: ReportRequest, session: LoopSession, within limit: Duration) {
@@ -53,6 +49,12 @@ final class ReportPost {
         completion = nil
         deadline.clear()
         if exchange.isUnderWay { exchange.cancel("the report was given up") }
+    }
+
+    private func timedOut() {
+        let failure = "no answer within \(limit)"
+        finish(failure)
+        exchange.cancel(failure)
     }
 
     private func finish(_ failure: String?) {

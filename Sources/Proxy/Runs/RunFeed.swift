@@ -117,7 +117,7 @@ final class RunFeed: ByteStreamOwner {
             return end()
         }
         patience -= 1
-        awaitingSteps = Timer(loop: loop, afterNanoseconds: Self.stepNanoseconds) { [unowned self] in awaitSteps() }
+        awaitingSteps = Timer(loop: loop, owner: self, afterNanoseconds: Self.stepNanoseconds) { $0.awaitSteps() }
     }
 
     private func end() {

@@ -37,7 +37,7 @@ final class RunInquiry {
         }
         guard !inquiry.numbers.isEmpty else { return false }
         inquiry.completion = completion
-        inquiry.timer = Timer(loop: loop, afterNanoseconds: patienceNanoseconds) { [unowned inquiry] in inquiry.giveUp() }
+        inquiry.timer = Timer(loop: loop, owner: inquiry, afterNanoseconds: patienceNanoseconds) { $0.giveUp() }
         return true
     }
 

@@ -57,7 +57,7 @@ package final class RunNames {
             stream = ByteStream(loop: loop, descriptor: socket)
             answer = ByteBuffer(slabs: slabs)
             deadline = Deadline(loop: loop)
-            deadline.expired = { [unowned self] in end(.failure(.silent)) }
+            deadline.bind(to: self) { $0.end(.failure(.silent)) }
             deadline.set(afterNanoseconds: nanoseconds)
         }
 

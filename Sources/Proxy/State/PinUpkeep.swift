@@ -47,17 +47,19 @@ final class PinUpkeep {
 
     func start() {
         // Days of the monotonic clock: a wall clock that is set neither skips one nor repeats it.
-        saving = RepeatingTimer(loop: loop, everyNanoseconds: Self.minute) { [unowned self] in
-            watch.chains.review(at: self.unixTime())
-            save()
-            lists.look()
-            // A list may live for hours only.
-            warnOfLists(at: self.unixTime())
-        }
+        saving = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: Self.minute) { $0.minutePassed() }
         lists.watch(snapshot)
-        daily = RepeatingTimer(loop: loop, everyNanoseconds: Self.day) { [unowned self] in review() }
+        daily = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: Self.day) { $0.review() }
         review()
         watch.chains.start(at: unixTime())
+    }
+
+    private func minutePassed() {
+        watch.chains.review(at: unixTime())
+        save()
+        lists.look()
+        // A list may live for hours only.
+        warnOfLists(at: unixTime())
     }
 
     /// Does what `pinproxy learn` asks for.

@@ -24,7 +24,7 @@ final class TestOriginConnection: ByteStreamOwner {
         received = ByteBuffer(slabs: slabs)
         answer = ByteBuffer(slabs: slabs)
         deadline = Deadline(loop: loop)
-        deadline.expired = { [unowned self] in end() }
+        deadline.bind(to: self) { $0.end() }
         stream.owner = self
     }
 

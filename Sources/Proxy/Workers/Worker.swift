@@ -18,7 +18,7 @@ final class Worker {
     private var fronts: [ObjectIdentifier: TLSFront] = [:]
     private var headers: [ObjectIdentifier: HeaderReader] = [:]
     private var peak = PeakWatch()
-    private lazy var quiet = Deadline(loop: context.loop) { [unowned self] in giveMemoryBack() }
+    private lazy var quiet = Deadline(loop: context.loop, owner: self) { $0.giveMemoryBack() }
     private lazy var descriptors = Shortage(
         "descriptors.lack", .idleConnectionsClosed, loop: context.loop, logger: context.shared.logger)
     private var nextSearch = MonotonicTime(nanoseconds: 0)

@@ -14,9 +14,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
     private var completion: ((Result<UpstreamConnection, UpstreamFailure>) -> Void)?
 
     private var step = UpstreamFailure.Step.nameLookup
-    private lazy var deadline = Deadline(loop: connector.loop) { [unowned self] in
-        if let isolation, step == .nameLookup { fail(.noNetwork(isolation)) } else { fail(.timedOut(step)) }
-    }
+    private lazy var deadline = Deadline(loop: connector.loop, owner: self) { $0.timedOut() }
     /// Why nothing but this machine's own addresses can be dialled; nil: others can.
     private var isolation: UnreachableReason?
     private var resolution: Resolution?
@@ -58,6 +56,10 @@ package final class UpstreamAttempt: ByteStreamOwner {
     package func cancel() {
         completion = nil
         release()
+    }
+
+    private func timedOut() {
+        if let isolation, step == .nameLookup { fail(.noNetwork(isolation)) } else { fail(.timedOut(step)) }
     }
 
     // MARK: Name and address
@@ -173,7 +175,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
     /// Nor may it be led back to this proxy's own listeners, as a parent on the same machine would be.
     private func judgeDestination() {
         guard target.key.addresses.mayObject || connector.listeners.use(port: target.port) else { return }
-        let judging = Deadline(loop: connector.loop) { [unowned self] in destinationJudged(nil) }
+        let judging = Deadline(loop: connector.loop, owner: self) { $0.destinationJudged(nil) }
         judging.set(afterNanoseconds: Self.judgementNanoseconds)
         self.judging = judging
         destination = connector.resolver.resolve(target.host) { [weak self] result in

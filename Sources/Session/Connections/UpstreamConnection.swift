@@ -81,7 +81,7 @@ package final class UpstreamConnection: ByteStreamOwner {
         responses = MessagePipe(received: received)
         self.loop = loop
         idleDeadline = Deadline(loop: loop)
-        idleDeadline.expired = { [unowned self] in origin.drop(self) }
+        idleDeadline.bind(to: self) { $0.origin.drop($0) }
         stream.owner = self
     }
 

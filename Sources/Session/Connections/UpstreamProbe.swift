@@ -31,7 +31,7 @@ package final class UpstreamProbe: ByteStreamOwner {
     private var attempt: UpstreamAttempt?
     private var connection: UpstreamConnection?
     private var verdict: Verdict?
-    private lazy var deadline = Deadline(loop: connector.loop) { [unowned self] in end(.failed(.timedOut(.tls))) }
+    private lazy var deadline = Deadline(loop: connector.loop, owner: self) { $0.end(.failed(.timedOut(.tls))) }
 
     init(
         connector: UpstreamConnector, target: UpstreamTarget, address: SocketAddress,

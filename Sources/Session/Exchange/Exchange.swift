@@ -49,7 +49,7 @@ package final class Exchange: UpstreamReceiver {
     package init(session: LoopSession) {
         self.session = session
         deadline = Deadline(loop: session.loop)
-        deadline.expired = { [unowned self] in timedOut() }
+        deadline.bind(to: self) { $0.timedOut() }
     }
 
     package var isUnderWay: Bool { state.isUnderWay }
@@ -223,8 +223,8 @@ package final class Exchange: UpstreamReceiver {
     /// Holds the request back as a rule wants (`throttle`).
     private func slowDown(_ upstream: any Upstream, headLength: Int) {
         throttle = rules?.request.throttle.map { rule in
-            RequestThrottle(rule, sink: upstream, headLength: headLength, loop: session.loop) { [unowned self] in
-                passRequest(readable: false)
+            RequestThrottle(rule, sink: upstream, headLength: headLength, loop: session.loop, owner: self) {
+                $0.passRequest(readable: false)
             }
         }
     }

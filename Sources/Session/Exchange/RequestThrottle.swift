@@ -13,16 +13,16 @@ final class RequestThrottle: ByteSink {
 
     /// - Parameters:
     ///   - headLength: bytes of the head, which passes at once.
+    ///   - owner: holds the throttle.
     ///   - goOn: called after a pause.
-    init(_ rule: Throttle, sink: any ByteSink, headLength: Int, loop: EventLoop, goOn: @escaping () -> Void) {
+    init<Owner: AnyObject>(
+        _ rule: Throttle, sink: any ByteSink, headLength: Int, loop: EventLoop, owner: Owner,
+        goOn: @escaping @Sendable (Owner) -> Void
+    ) {
         self.sink = sink
         self.rule = rule
         allowance = headLength + rule.packet
-        pause = Deadline(loop: loop)
-        pause.expired = { [unowned self] in
-            allowance = rule.packet
-            goOn()
-        }
+        pause = Deadline(loop: loop, owner: owner, expired: goOn)
     }
 
     /// The next bytes have to wait.
@@ -34,7 +34,10 @@ final class RequestThrottle: ByteSink {
         let outcome = sink.write(min(count, allowance), from: &buffer)
         let written = before - buffer.count
         allowance -= written
-        if allowance == 0 { pause.set(afterNanoseconds: rule.delay.nanoseconds) }
+        if allowance == 0 {
+            allowance = rule.packet
+            pause.set(afterNanoseconds: rule.delay.nanoseconds)
+        }
         if case .done = outcome, written < count { return .blocked }
         return outcome
     }
