@@ -27,7 +27,7 @@ package final class Door {
         context = DoorContext(loop: loop, network: network, credentials: credentials, reports: reports, names: Names(ask))
         for raw in sockets {
             if Socket.isStream(raw) {
-                listeners.append(DoorListener(loop: loop, raw: raw) { [unowned self] in accepted($0) })
+                listeners.append(DoorListener(loop: loop, raw: raw) { [weak self] in self?.accepted($0) })
             } else {
                 datagrams.append(NameDatagrams(loop: loop, raw: raw, names: context.names))
             }
@@ -35,7 +35,7 @@ package final class Door {
     }
 
     private func accepted(_ socket: consuming Descriptor) {
-        let connection = DoorConnection(context, socket) { [unowned self] in ended($0) }
+        let connection = DoorConnection(context, socket) { [weak self] in self?.ended($0) }
         connections[ObjectIdentifier(connection)] = connection
         if connections.count >= Self.limit { for listener in listeners { listener.pause() } }
         connection.start()

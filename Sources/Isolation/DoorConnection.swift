@@ -116,7 +116,9 @@ final class DoorConnection: ByteStreamOwner {
 
     /// - Parameter authority: whom the client wants; nil: it speaks to the proxy itself.
     private func dial(for authority: Authority?) {
-        let dialer = Dialer(loop: door.loop, addresses: [door.network.proxy]) { [unowned self] result in dialed(authority, result) }
+        let dialer = Dialer(loop: door.loop, addresses: [door.network.proxy]) { [weak self] result in
+            self?.dialed(authority, result)
+        }
         state = .dialing(dialer, authority)
         dialer.start()
     }
@@ -184,7 +186,7 @@ final class DoorConnection: ByteStreamOwner {
         let relay = Relay(
             loop: door.loop, downstream: stream, upstream: proxy, received: received.take(), answered: answered.take(),
             idleNanoseconds: Self.restNanoseconds
-        ) { [unowned self] _ in end() }
+        ) { [weak self] _ in self?.end() }
         state = .relaying(relay)
         relay.start()
         if case .relaying = state, door.isDraining { drain() }

@@ -14,13 +14,13 @@ extension ClientConnection {
         record.kind = route.target.key.layer.isShared ? .interception : .tunnel
         worker.session.begin(&record)
         server.dropHead()
-        let attempt = ConnectAttempt(route, worker: worker) { [unowned self] in connected(by: route, $0) }
+        let attempt = ConnectAttempt(route, worker: worker) { [weak self] in self?.connected(by: route, $0) }
         state = .connecting(attempt)
         attempt.start()
     }
 
     private func connected(by route: Route, _ result: Result<UpstreamConnection, UpstreamFailure>) {
-        if holdsBack({ [unowned self] in connected(by: route, result) }) { return }
+        if holdsBack({ $0.connected(by: route, result) }) { return }
         switch result {
         case .success(let upstream): promise(route, upstream)
         case .failure(let failure):
@@ -56,7 +56,7 @@ extension ClientConnection {
     /// A reload came while the connection was being made, and what it says would have made another one, or none.
     private func connectAnew(_ old: Route) {
         state = .open
-        if awaitsPeer(for: old.authority) { return identify { [unowned self] in connectAnew(old) } }
+        if awaitsPeer(for: old.authority) { return identify { $0.connectAnew(old) } }
         switch worker.decide(old.authority, for: .secure, client: client(as: old.client)) {
         case .refuse(let error): server.refuseRequest(error)
         case .relay(let route), .tunnel(let route): connect(route)
@@ -66,7 +66,7 @@ extension ClientConnection {
     private static let established = Array("HTTP/1.1 200 Connection established\r\n\r\n".utf8)
 
     func handedOver(by server: HTTP1Server) {
-        if holdsBack({ [unowned self] in handedOver(by: server) }) { return }
+        if holdsBack({ $0.handedOver(by: $0.server) }) { return }
         if case .promisedRefusal(let route) = state { return beginSecuring(route) }
         guard case .promised(let route, let upstream) = state else { return server.abort() }
         if !upstream.origin.key.layer.isShared, upstream.origin.isRetired {
@@ -129,7 +129,7 @@ extension ClientConnection {
 
     func secured(_ result: Result<Void, StreamError>) {
         guard case .securing(let route) = state else { return }
-        if holdsBack({ [unowned self] in secured(result) }) { return }
+        if holdsBack({ $0.secured(result) }) { return }
         switch result {
         case .success:
             if let name = server.stream.withTLS({ $0.clientServerName }) ?? nil, !(asked ?? route.authority).isNamedWithPort(name) {
@@ -163,14 +163,14 @@ extension ClientConnection {
         let verification = VerifiedTunnel(
             worker: worker, route: route, downstream: server.stream, upstream: upstream,
             received: server.requests.takeBuffer()
-        ) { [unowned self] ending in verified(upstream, ending) }
+        ) { [weak self] ending in self?.verified(upstream, ending) }
         state = .verifying(verification)
         verification.start()
     }
 
     private func verified(_ upstream: UpstreamConnection, _ ending: VerifiedTunnel.Ending) {
         guard case .verifying(let verification) = state else { return }
-        if holdsBack({ [unowned self] in verified(upstream, ending) }) { return }
+        if holdsBack({ $0.verified(upstream, ending) }) { return }
         state = .open
         server.clearDeadline()
         record.tunnelBegan(up: verification.bytesUp, down: verification.bytesDown)
@@ -210,8 +210,8 @@ extension ClientConnection {
             loop: worker.loop, downstream: server.stream, upstream: upstream.stream,
             received: received, answered: answered,
             idleNanoseconds: relayed.timeout?.nanoseconds ?? worker.serverSettings.idleNanoseconds
-        ) { [unowned self] ending in
-            guard case .relaying(let relay, _) = state else { return }
+        ) { [weak self] ending in
+            guard let self, case .relaying(let relay, _) = state else { return }
             record.relayEnded(ending, up: relay.bytesUp, down: relay.bytesDown)
             worker.session.complete(&record)
             server.leave()

@@ -9,11 +9,15 @@ import Transport
 /// One client: what it asks of the proxy itself (CONNECT, or requests with whole URLs), and, inside a CONNECT
 /// that is intercepted, the requests to the one authority that it named.
 final class ClientConnection {
+    /// What follows when something that was awaited is there. The connection keeps it, and gives itself as the argument:
+    /// a step that captured it would keep it for ever.
+    typealias Step = (ClientConnection) -> Void
+
     enum State {
         /// Requests are for the proxy itself.
         case open
         /// The processes at the other end are being looked for; then it goes on as before.
-        indirect case identifying(State, () -> Void)
+        indirect case identifying(State, Step)
         /// Credentials are being compared.
         case authenticating
         /// A CONNECT waits for its upstream connection.
@@ -114,7 +118,7 @@ final class ClientConnection {
 
     /// Keeps what follows a step until the task is resumed, if it is suspended.
     /// - Returns: whether it is.
-    func holdsBack(_ work: @escaping () -> Void) -> Bool {
+    func holdsBack(_ work: @escaping Step) -> Bool {
         guard suspension.isSuspended else { return false }
         suspension = .holding(work)
         return true
@@ -163,7 +167,7 @@ extension ClientConnection: HTTP1ServerOwner {
     func receivedUnreadable(_ error: ProxyError, by server: HTTP1Server) {
         if case .open = state, !worker.shared.runs.isEmpty {
             identity = ClientIdentity(peer: identity.peer)
-            if awaitsRuns({ [unowned self] in receivedUnreadable(error, by: server) }) { return }
+            if awaitsRuns({ $0.receivedUnreadable(error, by: $0.server) }) { return }
             run?.requested()
         }
         server.refuseUnreadable(error)

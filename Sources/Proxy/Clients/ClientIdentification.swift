@@ -46,16 +46,16 @@ extension ClientConnection {
 
     /// Keeps the request in hand until it is known who asks.
     /// - Parameter work: what follows, in the state that is left now.
-    func identify(then work: @escaping () -> Void) {
-        keepRequest(for: { [unowned self] in
+    func identify(then work: @escaping Step) {
+        keepRequest { client in
             // A reload may have come meanwhile.
-            if withdrawal != nil { received(by: server) } else { work() }
-        })
+            if client.withdrawal != nil { client.received(by: client.server) } else { work(client) }
+        }
         askForDecision()
     }
 
     /// Keeps the request in hand until somebody else has answered, and ``goOn()`` is called.
-    func keepRequest(for work: @escaping () -> Void) {
+    func keepRequest(for work: @escaping Step) {
         state = .identifying(state, work)
         server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
     }
@@ -63,10 +63,10 @@ extension ClientConnection {
     /// What was awaited is known: on with the request, unless its task is suspended.
     func goOn() {
         guard case .identifying(let before, let work) = state else { return }
-        if holdsBack({ [unowned self] in goOn() }) { return }
+        if holdsBack({ $0.goOn() }) { return }
         state = before
         server.clearDeadline()
-        work()
+        work(self)
     }
 
     /// For whom a route was, by what is known of it now.

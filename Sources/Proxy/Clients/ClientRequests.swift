@@ -15,7 +15,7 @@ extension ClientConnection {
         if users == nil, runs.isEmpty { return performRequest() }
         let credentials = server.readRequest { Credentials(in: $0.head, $0.bytes) }
         if let credentials, let token = RunToken(credentials) { return requestOfRun(runs.run(with: token), users) }
-        if !runs.isEmpty, awaitsRuns({ [unowned self] in received(by: server) }) { return }
+        if !runs.isEmpty, awaitsRuns({ $0.received(by: $0.server) }) { return }
         run?.requested()
         guard let users else { return performRequest() }
         guard let credentials else {
@@ -40,7 +40,7 @@ extension ClientConnection {
 
     private func verified(_ credentials: Credentials, _ ruling: UserVerifier.Ruling, by users: UserVerifier) {
         guard case .authenticating = state else { return }
-        if holdsBack({ [unowned self] in verified(credentials, ruling, by: users) }) { return }
+        if holdsBack({ $0.verified(credentials, ruling, by: users) }) { return }
         state = .open
         server.clearDeadline()
         switch ruling {
@@ -66,12 +66,12 @@ extension ClientConnection {
         case .tunnel(let authority):
             record.authority = authority.canonical
             guard awaitsPeer(for: authority.canonical) else { return requestTunnel(authority) }
-            identify { [unowned self] in requestTunnel(authority) }
+            identify { $0.requestTunnel(authority) }
         case .url(let named, let wanted):
             guard let (authority, purpose) = settled(named, wanted) else { return }
             record.authority = authority.canonical
             guard awaitsPeer(for: authority.canonical) else { return requestURL(authority, purpose) }
-            identify { [unowned self] in requestURL(authority, purpose) }
+            identify { $0.requestURL(authority, purpose) }
         }
     }
 
@@ -117,7 +117,7 @@ extension ClientConnection {
         if route.snapshot === worker.snapshot { return performInside(route) }
         // There was a reload.
         if let withdrawal { return fail(withdrawal) }
-        if awaitsPeer(for: route.authority) { return identify { [unowned self] in requestInside(route) } }
+        if awaitsPeer(for: route.authority) { return identify { $0.requestInside(route) } }
         guard case .relay(let fresh) = worker.decide(route.authority, for: .secure, client: client(as: route.client)) else {
             return fail("after a reload this host may no longer be intercepted")
         }

@@ -18,7 +18,7 @@ extension ClientConnection {
     /// client may be gone before anybody has seen whose it was.
     /// - Parameter work: begins anew once they have answered.
     /// - Returns: whether that is awaited.
-    func awaitsRuns(_ work: @escaping () -> Void) -> Bool {
+    func awaitsRuns(_ work: @escaping Step) -> Bool {
         guard case .notBegun = runInquiry, let socket = peer.socket, let number = socket.inode else { return false }
         let isBegun = RunInquiry.begin(about: number, worker.shared.runs.runs(of: socket.user), on: worker.loop) { [weak self] run in
             self?.found(run)

@@ -125,7 +125,7 @@ extension ClientConnection {
         case .open, .inside: server.resumeGathering()
         case .closed: break
         }
-        if case .holding(let work) = before { work() }
+        if case .holding(let work) = before { work(self) }
     }
 
     /// Ends both sides, so that nobody takes a part for the whole. A client that has no part is told.

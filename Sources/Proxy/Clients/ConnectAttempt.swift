@@ -57,7 +57,8 @@ final class ConnectAttempt {
     private func dial(at address: SocketAddress? = nil) {
         attempt = worker.session.connector.connect(
             to: route.target, at: address, timeouts: worker.snapshot.timeouts
-        ) { [unowned self] result in
+        ) { [weak self] result in
+            guard let self else { return }
             attempt = nil
             worker.report(result, of: route)
             if case .success(let connection) = result, case .verifiedTunnel = route.target.layer, address == nil {
@@ -74,7 +75,8 @@ final class ConnectAttempt {
         probe = worker.session.connector.probe(
             route.target, at: upstream.address, over: upstream, applicationProtocols: nil,
             timeouts: worker.snapshot.timeouts
-        ) { [unowned self] outcome in
+        ) { [weak self] outcome in
+            guard let self else { return }
             probe = nil
             worker.report(outcome, of: route)
             switch outcome {

@@ -99,7 +99,8 @@ extension ClientConnection {
             return server.refuseRequest(.codedBody(host: route.authority.host))
         }
         let limit = route.snapshot.limits.inspectedBody
-        server.gatherBody(limit: limit) { [unowned self] progress in
+        server.gatherBody(limit: limit) { [weak self] progress in
+            guard let self else { return }
             switch progress {
             case .complete(let body, let taken):
                 convert(body, type, taken: taken, route, rules, conversion, limit: limit)
@@ -129,7 +130,7 @@ extension ClientConnection {
         _ conversion: BodyConversion
     ) {
         guard server.isHeld else { return }
-        if holdsBack({ [unowned self] in converted(result, taken: taken, route, rules, conversion) }) { return }
+        if holdsBack({ $0.converted(result, taken: taken, route, rules, conversion) }) { return }
         server.clearDeadline()
         switch result {
         case .success(let body):

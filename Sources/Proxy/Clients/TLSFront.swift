@@ -86,7 +86,7 @@ final class TLSFront: ByteStreamOwner {
         let relay = Relay(
             loop: loop, downstream: stream, upstream: inside, received: ByteBuffer(slabs: slabs),
             answered: ByteBuffer(slabs: slabs), idleNanoseconds: idleNanoseconds
-        ) { [unowned self] _ in finish(failure: nil) }
+        ) { [weak self] _ in self?.finish(failure: nil) }
         self.relay = relay
         relay.start()
     }

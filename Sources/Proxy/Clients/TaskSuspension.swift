@@ -4,7 +4,7 @@ enum TaskSuspension {
     case none
     case suspended
     /// A step has ended meanwhile: what follows is done when the task is resumed.
-    case holding(() -> Void)
+    case holding(ClientConnection.Step)
 
     var isSuspended: Bool { if case .none = self { false } else { true } }
 }

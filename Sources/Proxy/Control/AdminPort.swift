@@ -79,9 +79,9 @@ final class AdminPort {
             do throws(SystemError) {
                 if UnixSocket.isAnswered(at: path) { throw SystemError(code: EADDRINUSE, call: "bind") }
                 added.unix.append(
-                    try UnixListener(path: path, access: settings.socket, loop: loop) { [unowned self] in
-                        accepted($0, at: path)
-                    } failed: { [unowned self] in failed($0) })
+                    try UnixListener(path: path, access: settings.socket, loop: loop) { [weak self] in
+                        self?.accepted($0, at: path)
+                    } failed: { [weak self] in self?.failed($0) })
             } catch {
                 added.close()
                 throw refused(SocketFileError(path: path, cause: error, port: .admin, file: file).reason)
@@ -121,10 +121,10 @@ final class AdminPort {
             let listener = Listener(loop: loop, socket: socket) {
                 true
             } mustWait: {
-            } accepted: { [unowned self] descriptor, peer, _ in
-                clients.serve(descriptor, through: .port(client: peer.description), tls: tls)
-            } failed: { [unowned self] in
-                failed($0)
+            } accepted: { [weak self] descriptor, peer, _ in
+                self?.accepted(descriptor, from: peer.description)
+            } failed: { [weak self] in
+                self?.failed($0)
             }
             listeners.append((socket, listener))
             listener.resume()
@@ -133,7 +133,11 @@ final class AdminPort {
 
     private func accepted(_ socket: consuming Descriptor, at path: String) {
         let peer = UnixSocket.peer(of: socket.raw).map { ControlPeer($0).description }
-        clients.serve(socket, through: .port(client: peer ?? path), tls: tls)
+        accepted(socket, from: peer ?? path)
+    }
+
+    private func accepted(_ socket: consuming Descriptor, from client: String) {
+        clients.serve(socket, through: .port(client: client), tls: tls)
     }
 
     private func failed(_ error: SystemError) {

@@ -36,8 +36,8 @@ final class ControlClients {
         let client = ControlConnection(
             stream: ByteStream(loop: loop, descriptor: socket), session: session, settings: settings, door: door, answer: answer,
             feed: feed
-        ) { [unowned self] client in
-            clients.removeAll { $0 === client }
+        ) { [weak self] client in
+            self?.clients.removeAll { $0 === client }
         }
         clients.append(client)
         if let tls { client.start(tls, within: Self.patience.nanoseconds) } else { client.start() }

@@ -18,8 +18,8 @@ package final class ControlSocket {
     ) throws(SystemError) {
         self.logger = logger
         clients = ControlClients(loop: loop, session: session, answer: answer, feed: feed)
-        listener = try UnixListener(path: path, loop: loop) { [unowned self] socket in
-            accepted(socket)
+        listener = try UnixListener(path: path, loop: loop) { [weak self] socket in
+            self?.accepted(socket)
         } failed: { error in
             logger.warning("control.failed", metadata: ["cause": "\(error)", "effect": "a command has to wait"])
         }

@@ -10,29 +10,27 @@ import TLS
 extension ProxyDaemon {
     /// What the control socket and the admin port answer by.
     func controlResources(_ context: ProxyContext, _ upkeep: PinUpkeep) -> ControlResources {
-        let daemon = ControlResources.Daemon(
-            unreadiness: { [unowned self] in unreadiness },
-            status: { [unowned self] in status(upkeep, $0) },
-            metrics: { [unowned self] in metrics(context, $0, $1) },
-            configuration: { [unowned self] in
-                ConfigurationReport(snapshot, generation: generation, readAt: readAt)
-            },
+        // unowned: the loop alone asks, which turns within run(); and whoever has called that holds the daemon.
+        let daemon = { [unowned self] in self }
+        let questions = ControlResources.Daemon(
+            unreadiness: { daemon().unreadiness },
+            status: { daemon().status(upkeep, $0) },
+            metrics: { daemon().metrics(context, $0, $1) },
+            configuration: { daemon().configurationReport },
             authority: { context.authority.certificate.pem },
-            script: { [unowned self] in
-                ProxyScript.text(directAddresses, askedAs: $0, isSecure: snapshot.proxy.tls != nil)
-            },
-            reload: { [unowned self] in reload() },
+            script: { daemon().proxyScript(askedAs: $0) },
+            reload: { daemon().reload() },
             learn: { upkeep.obey($0) },
-            gate: { [unowned self] in admin?.gate ?? AdminGate(snapshot.admin) })
+            gate: { daemon().adminGate })
         let board = TaskBoard(loop: loop, workers: workers, sessionCount: context.sessionCount)
         let collector = MetricsCollector(WorkerInquiry(loop: loop, workers: workers))
         self.collector = collector
         slots = context.slots
-        feed = LiveFeed(loop: loop, collector: collector, board: board, names: { context.slots.names }) { [unowned self] in fill(&$0) }
+        feed = LiveFeed(loop: loop, collector: collector, board: board, names: { context.slots.names }) { [weak self] in self?.fill(&$0) }
         countingHits = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: 60_000_000_000) { daemon in
             daemon.collector?.collect { [hits = daemon.hits] in hits.note($0.counters) }
         }
-        return ControlResources(daemon: daemon, tasks: board)
+        return ControlResources(daemon: questions, tasks: board)
     }
 
     /// Opens the control socket. A proxy that can't have it serves all the same, and says so.
@@ -41,7 +39,7 @@ extension ProxyDaemon {
         do throws(SystemError) {
             return try ControlSocket(path: path, loop: loop, session: session, logger: logger) {
                 resources.answer($0, $1)
-            } feed: { [unowned self] in feed }
+            } feed: { [weak self] in self?.feed }
         } catch {
             let cause = error.code == EEXIST ? "\(path) is there and is no socket: remove it" : "\(path): \(error)"
             logger.warning(
@@ -57,7 +55,7 @@ extension ProxyDaemon {
     /// Opens the socket of runs. Without it `pinproxy exec` works, and can't tell what is refused.
     func openRuns(_ context: ProxyContext, _ session: LoopSession) -> RunSocket? {
         let path = RunSocket.path(in: snapshot.stateDirectory)
-        let daemon = RunSocket.Daemon(users: { [unowned self] in users }, addresses: { [unowned self] in directAddresses.map(\.description) })
+        let daemon = RunSocket.Daemon(users: { [weak self] in self?.users }, addresses: { [weak self] in self?.directAddresses.map(\.description) ?? [] })
         do throws(SystemError) {
             return try RunSocket(
                 path: path, loop: loop, session: session, register: context.runs, logger: logger, daemon: daemon)
@@ -68,6 +66,16 @@ extension ProxyDaemon {
             return nil
         }
     }
+
+    private var configurationReport: ConfigurationReport {
+        ConfigurationReport(snapshot, generation: generation, readAt: readAt)
+    }
+
+    private func proxyScript(askedAs host: String?) -> String {
+        ProxyScript.text(directAddresses, askedAs: host, isSecure: snapshot.proxy.tls != nil)
+    }
+
+    private var adminGate: AdminGate { admin?.gate ?? AdminGate(snapshot.admin) }
 
     /// Why it can't serve at the moment; nil if it can.
     private var unreadiness: String? {

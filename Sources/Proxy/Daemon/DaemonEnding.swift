@@ -9,7 +9,7 @@ extension ProxyDaemon {
     func stopWhenUnused() {
         guard let runs, !runs.isUnused else { return endRuns() }
         starter?.tellKept()
-        runs.unused = { [unowned self] in endRuns() }
+        runs.unused = { [weak self] in self?.endRuns() }
     }
 
     /// No other run may begin with a proxy that ends: whoever wants one starts the next.

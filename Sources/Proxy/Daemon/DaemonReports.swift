@@ -11,7 +11,10 @@ extension ProxyDaemon {
     /// - Parameter completion: called once on the loop, when the workers have told what they know.
     func status(_ upkeep: PinUpkeep, _ completion: @escaping (StatusReport) -> Void) {
         guard let collector else { return completion(status(upkeep, nil)) }
-        collector.collect { [unowned self] in completion(status(upkeep, $0)) }
+        collector.collect { [weak self] measurement in
+            guard let self else { return }
+            completion(status(upkeep, measurement))
+        }
     }
 
     private func status(_ upkeep: PinUpkeep, _ measurement: ProxyMeasurement?) -> StatusReport {
@@ -52,7 +55,8 @@ extension ProxyDaemon {
     /// - Parameter completion: called once on the loop.
     func metrics(_ context: ProxyContext, _ format: MetricsText.Format, _ completion: @escaping ([UInt8]) -> Void) {
         guard let collector else { return completion([]) }
-        collector.collect { [unowned self] measurement in
+        collector.collect { [weak self] measurement in
+            guard let self else { return }
             var daemon = MetricsReport.Daemon()
             daemon.version = Self.version
             daemon.clients = clientCount

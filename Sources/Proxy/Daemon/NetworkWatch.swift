@@ -48,7 +48,7 @@ final class NetworkWatch {
     func follow(_ targets: [Configuration.ReachabilityTarget]) {
         logged = Set(targets.map(\.watched))
         monitor.follow(Self.followed(targets))
-        tell(NetworkOutlook(monitor.statuses), false)
+        updated()
     }
 
     func stop() { monitor.stop() }
@@ -71,11 +71,13 @@ final class NetworkWatch {
 
     private var listener: NetworkMonitor.Listener {
         var listener = NetworkMonitor.Listener()
-        listener.updated = { [unowned self] in tell(NetworkOutlook(monitor.statuses), false) }
-        listener.changed = { [unowned self] in changed($0) }
-        listener.failed = { [unowned self] in failed($0) }
+        listener.updated = { [weak self] in self?.updated() }
+        listener.changed = { [weak self] in self?.changed($0) }
+        listener.failed = { [weak self] in self?.failed($0) }
         return listener
     }
+
+    private func updated() { tell(NetworkOutlook(monitor.statuses), false) }
 
     private func changed(_ change: ReachabilityChange) {
         if logged.contains(change.target) { log(change) }

@@ -105,7 +105,7 @@ package final class ProxyDaemon {
         let configuration = try ActiveConfiguration(snapshot, authority: authority, logger: logger)
         let upkeep = try PinUpkeep(
             loop: loop, configuration: configuration, listeners: listeners, logger: logger, unixTime: unixTime,
-            listsChanged: { [unowned self] in reloadRevocationLists() })
+            listsChanged: { [weak self] in self?.reloadRevocationLists() })
         let workerCount = snapshot.proxy.workers ?? Processors.available
         let context = try ProxyContext(
             authority: authority, leafLifetime: snapshot.authority.leafLifetime, pins: upkeep.watch, rules: upkeep.rules,
@@ -119,10 +119,10 @@ package final class ProxyDaemon {
         let session = LoopSession(
             loop: loop, slabs: SlabPool(), pool: UpstreamPool(), connector: upkeep.connector,
             index: context.sessionCount - 1, of: context.sessionCount)
-        let admin = AdminPort(loop: loop, session: session, logger: logger) { [unowned self] in
-            self.resources?.answer($0, $1)
-        } feed: { [unowned self] in
-            feed
+        let admin = AdminPort(loop: loop, session: session, logger: logger) { [weak self] in
+            self?.resources?.answer($0, $1)
+        } feed: { [weak self] in
+            self?.feed
         }
         admin.replace(with: snapshot.admin, try admin.open(snapshot.admin, namedIn: snapshot.files.first ?? "", inherited: inherited))
         self.admin = admin
@@ -142,7 +142,8 @@ package final class ProxyDaemon {
         listenersChanged()
         let network = try NetworkWatch(
             loop: loop, names: context.names, targets: snapshot.reachability, logger: logger
-        ) { [unowned self] outlook, isAnother in
+        ) { [weak self] outlook, isAnother in
+            guard let self else { return }
             for worker in workers { worker.perform { $0.replaceOutlook(outlook, isAnother: isAnother) } }
             if isAnother { runs?.forgetNames() }
         }
@@ -163,7 +164,9 @@ package final class ProxyDaemon {
         }
         if let acceptor { threads.append { answer in acceptor.perform { _ in answer() } } }
         let heartbeat = Heartbeat(loop: loop, intervalNanoseconds: notices.aliveNanoseconds, threads: threads) {
-            [unowned self] in notices.alive(summary)
+            [weak self] in
+            guard let self else { return }
+            notices.alive(summary)
         }
         self.heartbeat = heartbeat
         heartbeat.start()
@@ -211,7 +214,7 @@ package final class ProxyDaemon {
                 "listen": "\(listening.description)", "workers": "\(workers.count)", "pid": "\(getpid())",
             ].merging(adminField) { $1 })
         if let descriptor = notices.starter {
-            starter = StarterWatch(loop: loop, descriptor: descriptor, listen: addresses) { [unowned self] in stopWhenUnused() }
+            starter = StarterWatch(loop: loop, descriptor: descriptor, listen: addresses) { [weak self] in self?.stopWhenUnused() }
         }
         notices.ready()
         freeMemory.giveBackAfterStart()

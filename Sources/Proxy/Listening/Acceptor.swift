@@ -17,7 +17,7 @@ final class Acceptor {
     private let desk = ArrivalDesk()
     /// Where PROXY headers come first, and from whom they are taken.
     private var senders: [Endpoint: [AddressRange]]
-    private lazy var limit = Shortage("clients.limit", loop: loop, logger: logger) { [unowned self] in isFull }
+    private lazy var limit = Shortage("clients.limit", loop: loop, logger: logger) { [weak self] in self?.isFull == true }
     private lazy var descriptors = Shortage("accept.failed", loop: loop, logger: logger)
 
     /// - Parameter vacancy: where workers tell that a client has gone; it has to know this acceptor before ``start()``.
@@ -38,23 +38,28 @@ final class Acceptor {
     private func add(_ sockets: [ListeningSocket]) {
         for socket in sockets {
             let isKnown = desk.knowsConnections(to: socket.raw)
-            let listener = Listener(loop: loop, socket: socket) { [unowned self] in
-                hasRoom
-            } mustWait: { [unowned self] in
-                waitForRoom()
-            } accepted: { [unowned self] descriptor, source, hasWaited in
+            let listener = Listener(loop: loop, socket: socket) { [weak self] in
+                self?.hasRoom == true
+            } mustWait: { [weak self] in
+                self?.waitForRoom()
+            } accepted: { [weak self] descriptor, source, hasWaited in
+                guard let self else { return }
                 if hasWaited {
                     limit.met()
                     descriptors.met()
                 }
                 handOut(descriptor, from: source, at: socket.wanted, isKnown: isKnown)
-            } failed: { [unowned self] error in
-                descriptors.strike(.error, Self.fields(of: error))
-                guard error.isLackOfDescriptors else { return }
-                for worker in workers { worker.perform { _ = $0.makeRoom() } }
+            } failed: { [weak self] error in
+                self?.failed(error)
             }
             listeners.append(listener)
         }
+    }
+
+    private func failed(_ error: SystemError) {
+        descriptors.strike(.error, Self.fields(of: error))
+        guard error.isLackOfDescriptors else { return }
+        for worker in workers { worker.perform { _ = $0.makeRoom() } }
     }
 
     func start() {

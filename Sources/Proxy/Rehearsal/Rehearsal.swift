@@ -129,7 +129,8 @@ package struct Rehearsal {
             let index = begun
             begun += 1
             let target = rehearsal.target(parts[index].host, parts[index].act)
-            attempts[index] = connector.connect(to: target, timeouts: rehearsal.timeouts) { [unowned self] result in
+            attempts[index] = connector.connect(to: target, timeouts: rehearsal.timeouts) { [weak self] result in
+                guard let self else { return }
                 attempts[index] = nil
                 switch (result, target.layer) {
                 case (.success(let connection), .verifiedTunnel): probe(index, target, over: connection)
@@ -143,7 +144,8 @@ package struct Rehearsal {
             let address = connection.address
             probes[index] = connector.probe(
                 target, at: address, over: connection, applicationProtocols: nil, timeouts: rehearsal.timeouts
-            ) { [unowned self] outcome in
+            ) { [weak self] outcome in
+                guard let self else { return }
                 probes[index] = nil
                 switch outcome {
                 case .found(let finding, _):
@@ -157,7 +159,8 @@ package struct Rehearsal {
 
         /// Waits for what an origin says of a client certificate that it asked for, if it hasn't said so yet.
         private func listen(_ index: Int, to connection: UpstreamConnection) {
-            let wait = CertificateAnswer(connection, loop: loop, unixTime: rehearsal.unixTime) { [unowned self] refusal in
+            let wait = CertificateAnswer(connection, loop: loop, unixTime: rehearsal.unixTime) { [weak self] refusal in
+                guard let self else { return }
                 waits[index] = nil
                 if let refusal {
                     connection.close()

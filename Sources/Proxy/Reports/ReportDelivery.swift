@@ -128,7 +128,8 @@ final class ReportDelivery {
         }
         let number = ObjectIdentifier(post)
         underWay[number] = post
-        post.start { [unowned self] failure in
+        post.start { [weak self] failure in
+            guard let self else { return }
             underWay[number] = nil
             if let failure, letter.tries < Self.tries {
                 logger.debug("pin.report.again", metadata: fields(letter, ["cause": "\(failure)"]))

@@ -113,8 +113,8 @@ extension RunConnection: AnsweringOwner {
         guard let (run, _, begun) = accepted else { return server.abort() }
         server.clearDeadline()
         let feed = RunFeed(
-            loop: session.loop, stream: server.stream, slabs: session.slabs, run: run, begun: begun) { [unowned server] in
-            server.close()
+            loop: session.loop, stream: server.stream, slabs: session.slabs, run: run, begun: begun) { [weak server] in
+            server?.close()
         }
         self.feed = feed
         feed.start()

@@ -56,9 +56,9 @@ package final class RunSocket {
         settings.idleNanoseconds = Self.patience.nanoseconds
         settings.requestNanoseconds = Self.patience.nanoseconds
         settings.requestHead = 16 << 10
-        listener = try UnixListener(path: path, access: SocketAccess(mode: 0o666), loop: loop) { [unowned self] socket in
+        listener = try UnixListener(path: path, access: SocketAccess(mode: 0o666), loop: loop) { [weak self] socket in
             let peer = UnixSocket.peer(of: socket.raw)
-            accepted(socket, peer)
+            self?.accepted(socket, peer)
         } failed: { error in
             logger.warning("control.failed", metadata: ["cause": "\(error)", "effect": "a command has to wait"])
         }
@@ -84,13 +84,14 @@ package final class RunSocket {
         if waiting.count >= Self.waitingLimit { waiting.first?.stop() }
         let connection = RunConnection(
             stream: ByteStream(loop: loop, descriptor: socket), session: session, settings: settings, peer: peer
-        ) { [unowned self] asked, connection in
+        ) { [weak self] asked, connection in
+            guard let self else { return }
             switch asked {
             case .run(let order): begin(order, connection)
             case .addresses(let name, let token): lookUp(name, for: token, connection)
             }
-        } ended: { [unowned self] in
-            ended($0)
+        } ended: { [weak self] in
+            self?.ended($0)
         }
         waiting.append(connection)
         connection.start()

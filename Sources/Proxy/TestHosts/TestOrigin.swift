@@ -39,7 +39,7 @@ final class TestOrigin: OwnOrigin {
             let near = Descriptor(owning: pair.0)
             let connection = TestOriginConnection(
                 stream: ByteStream(loop: loop, descriptor: Descriptor(owning: pair.1)), loop: loop, slabs: slabs
-            ) { [unowned self] ended in connections.removeAll { $0 === ended } }
+            ) { [weak self] ended in self?.connections.removeAll { $0 === ended } }
             connections.append(connection)
             connection.start(tls, identity)
             return near

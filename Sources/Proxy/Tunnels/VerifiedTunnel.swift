@@ -218,15 +218,15 @@ final class VerifiedTunnel: ByteStreamOwner {
         case .incomplete: break
         case .retry(let end):
             looked += end
-            judgeByProbe(version: .tls13) { [unowned self] in retry(after: $0) }
+            judgeByProbe(version: .tls13) { $0.retry(after: $1) }
         case .encrypted:
             // A reload that came while the second ClientHello was awaited counts too.
             if let retryVerdict, route.snapshot === worker.snapshot { return end(.verified(retryVerdict)) }
-            judgeByProbe(version: .tls13) { [unowned self] in end(.verified($0)) }
+            judgeByProbe(version: .tls13) { $0.end(.verified($1)) }
         case .resumed(let version):
-            judgeByProbe(version: wireVersion(version)) { [unowned self] in end(.verified($0)) }
+            judgeByProbe(version: wireVersion(version)) { $0.end(.verified($1)) }
         case .shown(let shown):
-            judge(shown) { [unowned self] in end(.verified($0)) }
+            judge(shown) { $0.end(.verified($1)) }
         case .alert(let alert, let end):
             // Whoever says so has proved nothing; but nothing is all that the client learns from it. What
             // came before the alert, perhaps certificates, nobody has judged.

@@ -7,10 +7,12 @@ import TLS
 /// How a verified tunnel comes to its verdict.
 extension VerifiedTunnel {
     private typealias Judge = (policy: SecurityPolicy, anchors: TrustAnchors, name: ServerName)
+    /// What follows when the policy accepts.
+    typealias Accepted = (VerifiedTunnel, TunnelVerdict?) -> Void
 
     /// What judges the origin by the configuration in force: a reload may have come since CONNECT. nil if
     /// that has decided already, because the host is no longer verified, or no longer tunnelled.
-    private func judge(of version: TLSVersion?, accepted: (TunnelVerdict?) -> Void) -> Judge? {
+    private func judge(of version: TLSVersion?, accepted: Accepted) -> Judge? {
         if route.snapshot !== worker.snapshot {
             guard case .tunnel(let fresh) = worker.decide(route.authority, for: .secure, client: route.client) else {
                 refuse(.handshakeFailure, "after a reload this host may no longer be tunnelled", "http_request_denied")
@@ -19,7 +21,7 @@ extension VerifiedTunnel {
             route = fresh
         }
         guard case .verifiedTunnel(let policy, let anchors, let name) = route.target.layer else {
-            accepted(nil)
+            accepted(self, nil)
             return nil
         }
         let minimum = max(policy.requirements.minimumTLS, .tls12)
@@ -33,7 +35,7 @@ extension VerifiedTunnel {
 
     /// Judges the certificates that pass by.
     /// - Parameter accepted: called at once if the policy accepts them.
-    func judge(_ shown: ServerCertificates, accepted: (TunnelVerdict?) -> Void) {
+    func judge(_ shown: ServerCertificates, accepted: Accepted) {
         guard let judge = judge(of: wireVersion(shown.version), accepted: accepted) else { return }
         let presented: PresentedChain
         do {
@@ -56,7 +58,7 @@ extension VerifiedTunnel {
             worker.session.connector.forgetProbes(of: route.target, at: upstream.address)
             return refuse(TunnelAlert(for: refusal), refusal.title, "tls_certificate_error")
         }
-        accepted(TunnelVerdict(verdict: verdict, check: .inBand))
+        accepted(self, TunnelVerdict(verdict: verdict, check: .inBand))
     }
 
     /// Whether the origin has proved by its signature of the key exchange that it holds its certificate's key; nil if so,
@@ -91,12 +93,13 @@ extension VerifiedTunnel {
     /// - Parameters:
     ///   - version: what the origin speaks with the client; nil: none that is known.
     ///   - accepted: called on the loop once the probe has been accepted, or at once if none is asked for.
-    func judgeByProbe(version: TLSVersion?, accepted: @escaping (TunnelVerdict?) -> Void) {
+    func judgeByProbe(version: TLSVersion?, accepted: @escaping Accepted) {
         guard judge(of: version, accepted: accepted) != nil else { return }
         probe = worker.session.connector.probe(
             route.target, at: upstream.address, applicationProtocols: hello?.applicationProtocols ?? [],
             timeouts: worker.snapshot.timeouts
-        ) { [unowned self] outcome in
+        ) { [weak self] outcome in
+            guard let self else { return }
             probe = nil
             worker.report(outcome, of: route)
             switch outcome {
@@ -112,13 +115,13 @@ extension VerifiedTunnel {
     }
 
     /// An origin that speaks TLS 1.3 with the client would have spoken it with the probe.
-    private func judge(_ finding: ProbeFinding, version: TLSVersion?, accepted: (TunnelVerdict?) -> Void) {
+    private func judge(_ finding: ProbeFinding, version: TLSVersion?, accepted: Accepted) {
         guard version != .tls13 || finding.version == .tls13 else {
             return distrust(
                 .handshakeFailure, .probe,
                 "the origin spoke \(finding.version) with the probe, and TLS 1.3 with the client")
         }
-        accepted(TunnelVerdict(verdict: finding.verdict, check: .probe))
+        accepted(self, TunnelVerdict(verdict: finding.verdict, check: .probe))
     }
 
     /// Of what is on the wire; nil for SSL 3.0 and what isn't known.

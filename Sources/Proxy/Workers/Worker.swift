@@ -30,7 +30,7 @@ final class Worker {
     ) throws {
         context = try WorkerContext(loop: loop, number: number, shared: shared, configuration: configuration)
         self.load = load
-        context.session.pool.relief = { [unowned self] in makeRoom() }
+        context.session.pool.relief = { [weak self] in self?.makeRoom() ?? 0 }
     }
 
     // MARK: Clients
@@ -50,7 +50,8 @@ final class Worker {
 
     /// A load balancer says first where its client is.
     private func readHeader(_ socket: consuming Descriptor, _ arrival: Arrival) {
-        let reader = HeaderReader(loop: context.loop, socket: socket) { [unowned self] reader, result in
+        let reader = HeaderReader(loop: context.loop, socket: socket) { [weak self] reader, result in
+            guard let self else { return }
             headers[ObjectIdentifier(reader)] = nil
             switch result {
             case .success(let header): begin(reader.take(), arrival.behind(header))
@@ -69,9 +70,10 @@ final class Worker {
             let front = TLSFront(
                 loop: context.loop, socket: socket, slabs: context.session.slabs,
                 idleNanoseconds: context.serverSettings.idleNanoseconds
-            ) { [unowned self] front, inside in
-                serve(inside, arrival, behind: front)
-            } ended: { [unowned self] front, failure in
+            ) { [weak self] front, inside in
+                self?.serve(inside, arrival, behind: front)
+            } ended: { [weak self] front, failure in
+                guard let self else { return }
                 if let failure { log(failure, of: arrival) }
                 fronts[ObjectIdentifier(front)] = nil
                 load.ended()
@@ -91,7 +93,7 @@ final class Worker {
         let client = ClientConnection(
             worker: context, stream: stream, arrival: arrival, isCounted: front == nil,
             url: arrival.source.path.map { "unix:\($0)" } ?? front.flatMap { $0.localAddress.map { "https://\($0)" } }
-        ) { [unowned self] in remove($0) }
+        ) { [weak self] in self?.remove($0) }
         clients[ObjectIdentifier(client)] = client
         _ = peak.changed(to: connections)
         client.start()

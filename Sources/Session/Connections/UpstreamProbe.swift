@@ -64,7 +64,8 @@ package final class UpstreamProbe: ByteStreamOwner {
             connection = given
             return shakeHands(over: given.stream)
         }
-        attempt = connector.connect(to: target, at: address, timeouts: timeouts) { [unowned self] result in
+        attempt = connector.connect(to: target, at: address, timeouts: timeouts) { [weak self] result in
+            guard let self else { return }
             attempt = nil
             switch result {
             case .success(let connection):
@@ -87,12 +88,14 @@ package final class UpstreamProbe: ByteStreamOwner {
             let connection = try stream.withDescriptor { descriptor in
                 try TLSConnection(
                     client: context, descriptor: descriptor, serverName: name,
-                    verify: { [unowned self] presented in
+                    verify: { [weak self] presented in
+                        guard let self else { return .reject(x509Code: 0) }
                         let verdict = policy.evaluate(presented, host: name, anchors: anchors, at: now)
                         self.verdict = verdict
                         return verdict.peerVerdict
                     },
-                    confirm: { [unowned self] evidence in
+                    confirm: { [weak self] evidence in
+                        guard let self else { return .reject(x509Code: 0) }
                         verdict = verdict.map { policy.confirm($0, with: evidence, at: now) }
                         return verdict?.peerVerdict ?? .reject(x509Code: 0)
                     })

@@ -150,7 +150,8 @@ package final class Exchange: UpstreamReceiver {
             return start(on: idle)
         }
         attempt = session.connector.connect(to: destination.target, timeouts: destination.terms.timeouts) {
-            [unowned self] result in
+            [weak self] result in
+            guard let self else { return }
             attempt = nil
             downstream.attempted(result, to: destination)
             switch result {

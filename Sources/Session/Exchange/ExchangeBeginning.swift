@@ -27,7 +27,8 @@ extension Exchange {
         arrived(leased: true)
         let admission = Admission(
             to: destination.target, by: rules.session, limit: limit, among: session.admissions, on: session.loop
-        ) { [unowned self] in
+        ) { [weak self] in
+            guard let self else { return }
             deadline.clear()
             // Nothing was sent yet: what the policy in force refuses isn't begun.
             guard !destination.origin.isRetired else {
