@@ -9,7 +9,7 @@ package final class Deadline {
     private static let never = MonotonicTime(nanoseconds: .max)
 
     private let loop: EventLoop
-    private var expired: OwnerCallback?
+    private var expired: () -> Void = {}
     private let timer = Event()
     private var due = Deadline.never
     private var armedFor = Deadline.never
@@ -34,11 +34,13 @@ package final class Deadline {
     }
 
     /// - Parameters:
-    ///   - owner: holds the deadline, alone or with objects that go with it; not retained but for the time of a call.
+    ///   - owner: holds the deadline, alone or by objects that nobody else holds. It is retained for the time of a call.
     ///   - expired: called on the loop's thread, once for each deadline that passes, never early. It may set the deadline
-    ///     anew, and release the deadline and its owner.
+    ///     anew, and release the deadline and its owner. It is Sendable, so that it captures no object of the loop but
+    ///     gets its owner: a captured one would be kept for ever, or be gone.
     package func bind<Owner: AnyObject>(to owner: Owner, _ expired: @escaping @Sendable (Owner) -> Void) {
-        self.expired = OwnerCallback(owner, expired)
+        // unowned: the deadline goes with its owner, and doesn't fire after that. Weak costs 2.6 % of an exchange.
+        self.expired = { [unowned owner] in expired(owner) }
     }
 
     /// Is a deadline set and not yet passed?
@@ -71,7 +73,7 @@ package final class Deadline {
         armedFor = Deadline.never
         if due <= loop.now {
             due = Deadline.never
-            expired?()
+            expired()
         } else if due != Deadline.never {
             // It has moved; or libevent's coarse clock was up to 4 ms early.
             arm()

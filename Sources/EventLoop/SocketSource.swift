@@ -30,8 +30,7 @@ package protocol SocketHandler: AnyObject {
 /// number, and a new socket of the same number would be taken for the old one.
 package final class SocketSource {
     private let loop: EventLoop
-    // The handler usually holds the source. Unowned, not weak: no side table, and a handler that goes while
-    // its source lives on traps instead of leaving a socket that nobody hears.
+    // unowned: the handler holds the source, and lets go of it, or invalidates it, before it goes.
     private unowned let handler: any SocketHandler
     private let descriptor: CInt
     private let readEvent = Event()
@@ -40,6 +39,8 @@ package final class SocketSource {
     private var interest: Readiness = []
     private var isValid = true
 
+    /// - Parameter handler: holds the source, alone or by objects that nobody else holds; not retained but for the time of a
+    ///   call.
     package init(loop: EventLoop, descriptor: CInt, handler: any SocketHandler) {
         self.loop = loop
         self.handler = handler
@@ -105,8 +106,10 @@ package final class SocketSource {
     }
 
     private static func fired(_ context: UnsafeMutableRawPointer, _ readiness: Readiness) {
-        // The source isn't held in the call: when the handler releases it, it must be disarmed there and then, before
-        // its descriptor is closed and the number used again. Nor is the loop: this is called from within its
+        // The handler is held until its call returns, by the one reference that is loaded here.
+        //
+        // The source isn't: when the handler releases it, it must be disarmed there and then, before its descriptor is
+        // closed and the number used again; it is not touched after that. Nor is the loop: this is called from within its
         // ``EventLoop/run()``, which holds it. To count references here would be done for every event of every socket.
         let (loop, handler) = Unmanaged<SocketSource>.fromOpaque(context)._withUnsafeGuaranteedRef {
             (Unmanaged.passUnretained($0.loop), $0.handler)

@@ -1,14 +1,17 @@
 /// Calls its owner back once after a time, for the control plane; a connection's time-outs use `Deadline`.
 package final class Timer {
     private let deadline: Deadline
+    private let fired: () -> Void
 
     /// - Parameters:
-    ///   - owner: holds the timer; not retained but for the time of the call.
+    ///   - owner: usually holds the timer. It is retained for the time of the call; if it is gone, nothing is called.
     ///   - fired: called on the loop's thread, at most once, never early. It may release the timer and the owner.
     package init<Owner: AnyObject>(
         loop: EventLoop, owner: Owner, afterNanoseconds delay: UInt64, fired: @escaping @Sendable (Owner) -> Void
     ) {
-        deadline = Deadline(loop: loop, owner: owner, expired: fired)
+        self.fired = { [weak owner] in owner.map(fired) }
+        deadline = Deadline(loop: loop)
+        deadline.bind(to: self) { $0.fired() }
         deadline.set(afterNanoseconds: delay)
     }
 
@@ -24,16 +27,16 @@ package final class Timer {
 package final class RepeatingTimer {
     private let deadline: Deadline
     private let interval: UInt64
-    private let fired: OwnerCallback
+    private let fired: () -> Void
 
     /// - Parameters:
-    ///   - owner: holds the timer; not retained but for the time of a call.
+    ///   - owner: usually holds the timer. It is retained for the time of a call; if it is gone, nothing is called.
     ///   - fired: called on the loop's thread, first after one interval. It may cancel or release the timer, and the owner.
     package init<Owner: AnyObject>(
         loop: EventLoop, owner: Owner, everyNanoseconds interval: UInt64, fired: @escaping @Sendable (Owner) -> Void
     ) {
         self.interval = interval
-        self.fired = OwnerCallback(owner, fired)
+        self.fired = { [weak owner] in owner.map(fired) }
         deadline = Deadline(loop: loop)
         deadline.bind(to: self) { $0.beat() }
         deadline.set(afterNanoseconds: interval)

@@ -67,6 +67,7 @@ package final class ByteStream: SocketHandler, ByteSink {
         case tls
     }
 
+    // unowned: an owner holds the stream. Where others do too, it stops it, or gives it to another owner, before it goes.
     @exclusivity(unchecked) package unowned var owner: (any ByteStreamOwner)?
     private let loop: EventLoop
     private var source: SocketSource?
@@ -360,6 +361,8 @@ package final class ByteStream: SocketHandler, ByteSink {
 
     package func socketReady(_ readiness: Readiness) {
         if layer == .handshake { return continueHandshake() }
+        // Held until this returns. A call may make another the owner, who hears of what is left by the next event.
+        guard let owner else { return }
         if readiness.contains(.write) {
             wantsWrite = false
             if endsWhenWritable {
@@ -368,11 +371,13 @@ package final class ByteStream: SocketHandler, ByteSink {
             }
             if readWaitsForWrite {
                 readWaitsForWrite = false
-                owner?.streamIsReadable(self)
+                owner.streamIsReadable(self)
+                guard self.owner === owner else { return }
             }
-            owner?.streamIsWritable(self)
+            owner.streamIsWritable(self)
+        } else if wantsRead {
+            owner.streamIsReadable(self)
         }
-        if readiness.contains(.read), wantsRead { owner?.streamIsReadable(self) }
     }
 
     private func continueHandshake() {

@@ -14,7 +14,9 @@ extension ClientConnection {
         record.kind = route.target.key.layer.isShared ? .interception : .tunnel
         worker.session.begin(&record)
         server.dropHead()
-        let attempt = ConnectAttempt(route, worker: worker) { [weak self] in self?.connected(by: route, $0) }
+        // It holds this connection until it calls or is cancelled, which closed(_:) does. Weak would cost each CONNECT two
+        // allocations.
+        let attempt = ConnectAttempt(route, worker: worker) { self.connected(by: route, $0) }
         state = .connecting(attempt)
         attempt.start()
     }

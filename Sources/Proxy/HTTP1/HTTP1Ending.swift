@@ -84,6 +84,7 @@ extension HTTP1Server {
     /// Whoever had the stream has closed it.
     func leave() {
         if isClosed { return }
+        assert(!exchange.isUnderWay, "the owner would be told of the exchange's end")
         phase = .closed
         deadline.clear()
         stream.stop()

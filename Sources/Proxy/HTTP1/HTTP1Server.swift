@@ -100,6 +100,7 @@ final class HTTP1Server: ByteStreamOwner {
     let session: LoopSession
     let settings: HTTP1ServerSettings
     /// Set once, before ``serve()``.
+    // unowned: the owner holds the server until closed(_:), which is the last that it is told.
     unowned var owner: (any HTTP1ServerOwner)!
     var phase = Phase.awaitingRequest
     let exchange: Exchange

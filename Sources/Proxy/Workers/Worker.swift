@@ -23,6 +23,8 @@ final class Worker {
         "descriptors.lack", .idleConnectionsClosed, loop: context.loop, logger: context.shared.logger)
     private var nextSearch = MonotonicTime(nanoseconds: 0)
     private var stopped: (() -> Void)?
+    /// One for all clients: each would take an allocation.
+    private lazy var clientEnded: (ClientConnection) -> Void = { [weak self] in self?.remove($0) }
 
     /// - Parameter number: of this worker, from 0.
     init(
@@ -92,8 +94,8 @@ final class Worker {
         if let front { stream.aborted = { [weak front] in front?.stop() } }
         let client = ClientConnection(
             worker: context, stream: stream, arrival: arrival, isCounted: front == nil,
-            url: arrival.source.path.map { "unix:\($0)" } ?? front.flatMap { $0.localAddress.map { "https://\($0)" } }
-        ) { [weak self] in self?.remove($0) }
+            url: arrival.source.path.map { "unix:\($0)" } ?? front.flatMap { $0.localAddress.map { "https://\($0)" } },
+            ended: clientEnded)
         clients[ObjectIdentifier(client)] = client
         _ = peak.changed(to: connections)
         client.start()

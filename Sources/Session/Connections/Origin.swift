@@ -78,8 +78,8 @@ package final class UpstreamPool {
     /// All that are idle.
     @exclusivity(unchecked) private var idle = RestingOrder()
 
-    /// An origin takes itself out when it goes. Not weak: that would slow down every use of the origin.
     private struct Known {
+        // unowned: an origin takes itself out when it goes. Weak would slow down every use of the origin.
         unowned let origin: Origin
     }
 

@@ -10,6 +10,7 @@ import Transport
 /// which its task is completed once.
 package final class Exchange: UpstreamReceiver {
     /// Who asked; set once, before the first exchange.
+    // unowned: who asked holds the exchange, and is held where something else calls it: ``whileHeld(_:)``.
     @exclusivity(unchecked) package unowned var downstream: (any Downstream)!
     let session: LoopSession
     // What is read and stored whole, or changed by code that calls nobody, can't be accessed twice at a time:
@@ -49,7 +50,7 @@ package final class Exchange: UpstreamReceiver {
     package init(session: LoopSession) {
         self.session = session
         deadline = Deadline(loop: session.loop)
-        deadline.bind(to: self) { $0.timedOut() }
+        deadline.bind(to: self) { exchange in exchange.whileHeld { exchange.timedOut() } }
     }
 
     package var isUnderWay: Bool { state.isUnderWay }
@@ -68,6 +69,10 @@ package final class Exchange: UpstreamReceiver {
     }
 
     // MARK: What is done
+
+    /// Does what is to be done when a clock, an upstream or another thread calls. Whoever asked may let go of the exchange,
+    /// and go, as soon as it has ended: until the work is done both are held.
+    @inline(__always) func whileHeld(_ work: () -> Void) { withExtendedLifetime(downstream, work) }
 
     func happened(_ event: ExchangeState.Event) {
         let phase = state.phase
@@ -152,14 +157,18 @@ package final class Exchange: UpstreamReceiver {
         attempt = session.connector.connect(to: destination.target, timeouts: destination.terms.timeouts) {
             [weak self] result in
             guard let self else { return }
-            attempt = nil
-            downstream.attempted(result, to: destination)
-            switch result {
-            case .success(let connection): start(on: connection)
-            case .failure(let failure):
-                resumption?.failed()
-                happened(.upstreamFailed(isFinal: failure.isFinal), because: .unreachable(failure))
-            }
+            whileHeld { self.attempted(result, to: destination) }
+        }
+    }
+
+    private func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {
+        attempt = nil
+        downstream.attempted(result, to: destination)
+        switch result {
+        case .success(let connection): start(on: connection)
+        case .failure(let failure):
+            resumption?.failed()
+            happened(.upstreamFailed(isFinal: failure.isFinal), because: .unreachable(failure))
         }
     }
 
@@ -224,8 +233,8 @@ package final class Exchange: UpstreamReceiver {
     /// Holds the request back as a rule wants (`throttle`).
     private func slowDown(_ upstream: any Upstream, headLength: Int) {
         throttle = rules?.request.throttle.map { rule in
-            RequestThrottle(rule, sink: upstream, headLength: headLength, loop: session.loop, owner: self) {
-                $0.passRequest(readable: false)
+            RequestThrottle(rule, sink: upstream, headLength: headLength, loop: session.loop, owner: self) { exchange in
+                exchange.whileHeld { exchange.passRequest(readable: false) }
             }
         }
     }

@@ -29,12 +29,7 @@ extension Exchange {
             to: destination.target, by: rules.session, limit: limit, among: session.admissions, on: session.loop
         ) { [weak self] in
             guard let self else { return }
-            deadline.clear()
-            // Nothing was sent yet: what the policy in force refuses isn't begun.
-            guard !destination.origin.isRetired else {
-                return notAdmitted("the configuration has changed while the request waited for its turn; ask again")
-            }
-            if let leased, !leased.isOver { start(on: leased) } else { open(fresh: false) }
+            whileHeld { self.turnHasCome(to: destination, over: leased) }
         }
         self.admission = admission
         if admission.isWaiting {
@@ -44,6 +39,15 @@ extension Exchange {
         } else {
             open(fresh: false)
         }
+    }
+
+    private func turnHasCome(to destination: Destination, over leased: UpstreamConnection?) {
+        deadline.clear()
+        // Nothing was sent yet: what the policy in force refuses isn't begun.
+        guard !destination.origin.isRetired else {
+            return notAdmitted("the configuration has changed while the request waited for its turn; ask again")
+        }
+        if let leased, !leased.isOver { start(on: leased) } else { open(fresh: false) }
     }
 
     /// Where the request goes: at first, and where a redirect leads.

@@ -28,19 +28,21 @@ extension Exchange {
     }
 
     package func upstreamIsReadable() {
-        if state.isSuspended { return upstream?.wantsRead(false) ?? () }
-        switch state.phase {
-        case .awaiting: receiveHead()
-        case .responding, .holding: passResponse(readable: true)
-        case .discarding: passDiscarded(readable: true)
-        case .idle, .connecting, .interim, .switching, .judging: upstream?.wantsRead(false)
+        whileHeld {
+            if state.isSuspended { return upstream?.wantsRead(false) ?? () }
+            switch state.phase {
+            case .awaiting: receiveHead()
+            case .responding, .holding: passResponse(readable: true)
+            case .discarding: passDiscarded(readable: true)
+            case .idle, .connecting, .interim, .switching, .judging: upstream?.wantsRead(false)
+            }
         }
     }
 
     /// The request can't be sent to its end.
     package func requestFailed(_ failure: ExchangeFailure) { happened(.requestMalformed, because: failure) }
 
-    package func upstreamIsWritable() { passRequest(readable: false) }
+    package func upstreamIsWritable() { whileHeld { passRequest(readable: false) } }
 
     // MARK: Control
 

@@ -120,7 +120,8 @@ extension Exchange {
             judgement.verdict(on: body)
         } answer: { [weak self, weak inspection] in
             guard let self, let inspection, self.inspection === inspection, state.phase == .judging else { return }
-            judged($0)
+            let verdict = $0
+            whileHeld { self.judged(verdict) }
         }
         if !isUnderWay { happened(.judged(isAccepted: false), because: .notJudged) }
     }

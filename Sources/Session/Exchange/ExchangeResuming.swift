@@ -33,7 +33,7 @@ extension Exchange {
         clearDeadline()
         session.hooks.broke?(record, ResponseBreak(offset: resumption.passed, length: resumption.length, cause: cause))
         guard resumption.pauseNanoseconds > 0 else { return reconnect() }
-        resumption.pause.bind(to: self) { $0.reconnect() }
+        resumption.pause.bind(to: self) { exchange in exchange.whileHeld { exchange.reconnect() } }
         resumption.pause.set(afterNanoseconds: resumption.pauseNanoseconds)
     }
 

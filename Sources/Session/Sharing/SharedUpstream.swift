@@ -7,7 +7,7 @@ final class SharedUpstream {
     private let session: LoopSession
     private var fetch: SharedFetch?
     private var number = 0
-    private unowned var receiver: (any UpstreamReceiver)?
+    private weak var receiver: (any UpstreamReceiver)?
     /// What was told and not taken, the oldest first.
     private var news: [SharedFetch.News] = []
     private var next = 0

@@ -1,0 +1,61 @@
+import Foundation
+import Testing
+
+/// An `unowned` reference whose object has gone ends the process for everybody. Each says why that can't be, in a comment on
+/// its line or just before it: `// unowned: REASON`.
+@Suite struct UnownedTests {
+    @Test func everyUseHasItsReason() throws {
+        let sources = URL(filePath: #filePath).appending(path: "../../../Sources").standardized
+        let files = try #require(FileManager.default.enumerator(atPath: sources.path)).compactMap { $0 as? String }
+            .filter { $0.hasSuffix(".swift") }
+        #expect(files.count > 100)
+        for file in files {
+            let text = try String(contentsOf: sources.appending(path: file), encoding: .utf8)
+            let faults = text.contains("unowned") ? Self.faults(in: text) : []
+            #expect(faults.isEmpty, "\(file): \(faults.joined(separator: "; "))")
+        }
+    }
+
+    @Test(arguments: [
+        "unowned let owner: Owner", "private unowned var owner: Owner?", "let call = { [unowned owner] in owner.call() }",
+        "// unowned: far away\n\nunowned let owner: Owner", "// held by nobody\nunowned let owner: Owner",
+        "// unowned:\nunowned let owner: Owner", "// unowned: of the first alone\nunowned let a: A\nunowned let b: B",
+        "// unowned: never\nunowned(unsafe) let owner: Owner", "// unowned: held\nlet call = { [unowned owner] in\n  owner.end()\n}",
+        "// unowned: held\nlet call = { [unowned owner] in owner.end(); owner.go() }",
+    ]) func whatHasNoneIsFound(_ text: String) {
+        #expect(!Self.faults(in: text).isEmpty)
+    }
+
+    @Test(arguments: [
+        "// unowned: it is held\nunowned let owner: Owner", "unowned let owner: Owner  // unowned: it is held",
+        "/// Who is told.\n// unowned: it is held,\n// and that is so.\nprivate unowned let owner: Owner",
+        "// unowned: it is held\nlet call = { [unowned owner] in owner.call() }", "// of unowned references", "let disowned = 1",
+    ]) func whatHasOneIsNot(_ text: String) {
+        #expect(Self.faults(in: text) == [])
+    }
+
+    private static func faults(in text: String) -> [String] {
+        var faults: [String] = []
+        // Of the comment that the lines before end with.
+        var hasReason = false
+        for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            let comment = line.range(of: "//").map { line[$0.lowerBound...] } ?? ""
+            let code = line.dropLast(comment.count)
+            if comment.contains(/\/\/ unowned: \S/) { hasReason = true }
+            guard !code.allSatisfy(\.isWhitespace) else {
+                if comment.isEmpty { hasReason = false }
+                continue
+            }
+            if code.contains(/\bunowned\b/) {
+                if !hasReason { faults.append("line \(number + 1) has no reason") }
+                if code.contains("unowned(unsafe)") { faults.append("line \(number + 1) is unsafe") }
+                // Each statement would load it anew, and one may let go of its object.
+                if code.contains("[unowned"), !code.contains("}") || code.contains(";") {
+                    faults.append("line \(number + 1) captures it in a closure of several statements")
+                }
+            }
+            hasReason = false
+        }
+        return faults
+    }
+}
