@@ -67,6 +67,7 @@ package final class EventLoop {
     ///
     /// Posts that were accepted but not yet run when it stops are run before this returns; later ones are refused.
     package func run() {
+        inbox.belongsToThisThread()
         // Work may have been put off before there was a turn to end.
         beginTurn()
         endTurn()

@@ -12,6 +12,8 @@ final class Inbox: Sendable {
     }
 
     private let contents = Mutex(Contents())
+    /// The loop's: where it was made, until it runs.
+    private let thread = Atomic(pthread_self())
     /// Closed with the inbox's last reference: a late post writes to it harmlessly, never to a stranger's descriptor.
     let descriptor: CInt
 
@@ -23,6 +25,12 @@ final class Inbox: Sendable {
     deinit {
         _ = Glibc.close(descriptor)
     }
+
+    /// The loop runs on this thread from now on.
+    func belongsToThisThread() { thread.store(pthread_self(), ordering: .relaxed) }
+
+    /// Whether this is the loop's thread.
+    var isOfThisThread: Bool { thread.load(ordering: .relaxed) == pthread_self() }
 
     /// Any thread. False if the loop has ended: the work is dropped.
     func post(_ post: @escaping Post) -> Bool {

@@ -1,23 +1,46 @@
 /// A value that lives on one loop, wrapped so that a Sendable closure may carry it to another thread and back.
 ///
-/// Only its loop may look inside: anything else is a programmer's error and traps. The wrapper's last copy should
-/// go on the loop's thread too, since that is where the value's deinit belongs; a closure that is posted
-/// back to the loop brings this about.
+/// Only its loop may look inside: anything else is a programmer's error and traps. Whichever thread lets go of the last
+/// copy, the value goes on the loop's thread, since that is where its deinit belongs: it may close a socket, or give memory
+/// back to a pool of the loop.
 package struct LoopBound<Value>: @unchecked Sendable {
-    private let value: Value
-    // The inbox instead of the loop: it is Sendable, and its address isn't reused while we hold it.
-    private let inbox: Inbox
+    private let keeper: Keeper
 
     package init(_ value: Value, on loop: EventLoop) {
-        self.value = value
-        inbox = loop.inbox
+        keeper = Keeper(value, loop.inbox)
     }
 
     /// Whether `loop` is the one that may look inside.
-    package func belongs(to loop: EventLoop) -> Bool { loop.inbox === inbox }
+    package func belongs(to loop: EventLoop) -> Bool { loop.inbox === keeper.inbox }
 
     package func value(on loop: EventLoop) -> Value {
-        precondition(loop.inbox === inbox, "a value was touched on a loop that isn't its own")
-        return value
+        precondition(loop.inbox === keeper.inbox, "a value was touched on a loop that isn't its own")
+        return keeper.value
+    }
+
+    private final class Keeper {
+        private final class Held {
+            let value: Value
+
+            init(_ value: Value) { self.value = value }
+        }
+
+        // Retained here, and released once, on the loop's thread. A strong reference would be one that this thread lets go of.
+        private let held: Unmanaged<Held>
+        // The inbox instead of the loop: it is Sendable, and its address isn't reused while we hold it.
+        let inbox: Inbox
+
+        var value: Value { held._withUnsafeGuaranteedRef { $0.value } }
+
+        init(_ value: Value, _ inbox: Inbox) {
+            held = .passRetained(Held(value))
+            self.inbox = inbox
+        }
+
+        deinit {
+            nonisolated(unsafe) let held = held
+            // A loop that has ended touches nothing any more.
+            guard !inbox.isOfThisThread, inbox.post({ _ in held.release() }) else { return held.release() }
+        }
     }
 }

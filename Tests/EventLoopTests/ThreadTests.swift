@@ -1,3 +1,4 @@
+import Dispatch
 import Glibc
 import Synchronization
 import Testing
@@ -23,6 +24,57 @@ struct ThreadTests {
         #expect(seen == nil)
         #expect(thread.perform { _ in })
         thread.stop()
+    }
+
+    private final class Place: Sendable {
+        let thread = Mutex<pthread_t?>(nil)
+        let bound = Mutex<LoopBound<Witness>?>(nil)
+    }
+
+    /// Notes on which thread it goes.
+    private final class Witness {
+        private let place: Place
+
+        init(_ place: Place) { self.place = place }
+
+        deinit { place.thread.withLock { $0 = pthread_self() } }
+    }
+
+    private func run(_ thread: LoopThread<Object>, _ work: @escaping @Sendable (Object) -> Void) {
+        let done = DispatchSemaphore(value: 0)
+        let isTaken = thread.perform {
+            work($0)
+            done.signal()
+        }
+        if isTaken { done.wait() }
+    }
+
+    /// What closes a socket or an event when it goes may do so on its loop alone, and another thread's copy may be the last.
+    @Test(arguments: [false, true]) func whatIsBoundToALoopGoesOnItsThread(isLastOnLoop: Bool) throws {
+        let (thread, place) = (try LoopThread.start("test", stackSize: 256 << 10) { Object($0, nil) }, Place())
+        run(thread) { object in place.bound.withLock { $0 = LoopBound(Witness(place), on: object.loop) } }
+        if isLastOnLoop {
+            run(thread) { _ in place.bound.withLock { $0 = nil } }
+        } else {
+            place.bound.withLock { $0 = nil }
+        }
+        let loops = Mutex<pthread_t?>(nil)
+        run(thread) { _ in loops.withLock { $0 = pthread_self() } }
+        #expect(place.thread.withLock { $0 } == loops.withLock { $0 })
+        thread.stop()
+    }
+
+    @Test func whatIsBoundToALoopThatHasEndedGoesAtOnce() throws {
+        let place = Place()
+        let loop = try EventLoop()
+        let bound = Mutex<LoopBound<Witness>?>(LoopBound(Witness(place), on: loop))
+        loop.stop()
+        loop.run()
+        let (_, other) = try SystemThread.run("test", stackSize: 128 << 10) {
+            bound.withLock { $0 = nil }
+            return ((), pthread_self())
+        }
+        #expect(place.thread.withLock { $0 } == other)
     }
 
     @Test func workIsWaitedForOnItsOwnThread() throws {
