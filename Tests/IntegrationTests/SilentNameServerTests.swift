@@ -1,0 +1,38 @@
+import Testing
+
+/// A name server that never answers: over UDP, or over TCP, to which it has led the proxy by an answer that is cut short.
+@Suite(.timeLimit(.minutes(5)), .enabled(if: NetworkBed.isAvailable, "needs root, to mount and to listen on port 53"))
+struct SilentNameServerTests {
+    @Test(arguments: ["udp", "tcp"]) func isWaitedForSoLong(_ silent: String) async throws {
+        try await withTestBed { bed in
+            let address = LoopbackAddress.network() + ".53"
+            let server = try await PythonPeer(in: bed, script: "silent_names.py", ["--listen", address, "--over", silent])
+            let roots = try TestRoots()
+            let plain = try await PythonPeer.origin(in: bed, chain: nil)
+            try bed.file("resolv.conf", "nameserver \(address)\n", mode: 0o644)
+            let proxy = try await ProxyProcess(
+                in: bed, trust: roots.write(to: bed), hosts: [OriginBed.name: "127.0.0.1"],
+                sections: ["timeouts": ["connect: 1s", "idle_upstream: 100ms"]],
+                launcher: [
+                    "unshare", "--mount", "/bin/sh", "-c",
+                    "mount --bind '\(bed.path("resolv.conf"))' /etc/resolv.conf && exec \"$0\" \"$@\"",
+                ])
+            let shared = SharedBed(bed: bed, proxy: proxy, originPort: plain.port, secondOriginPort: plain.port, plainOrigin: plain)
+            let before = try await shared.footprint()
+            let clients = try (1...20).map { _ in try RawConnection(to: proxy) }
+            for (number, client) in clients.enumerated() {
+                let authority = "name\(number).test:443"
+                try await client.send("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
+            }
+            _ = try await server.events.first("silent")
+            try await shared.servesOthers()
+            for client in clients {
+                let answer = try await client.response()
+                #expect(answer.status == 504 && answer["Proxy-Status"]?.contains("dns_timeout") == true, "\(answer)")
+                try await client.finishSending()
+            }
+            // The questions go on for the cache, until the servers' own time is over: then their sockets are closed, too.
+            try await shared.hasGivenBack(since: before)
+        }
+    }
+}

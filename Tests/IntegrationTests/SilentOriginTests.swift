@@ -1,0 +1,123 @@
+import Testing
+
+/// Origins that come so far and then say nothing: the client is told, or sees that something is missing; others are served
+/// meanwhile; and nothing is left of it.
+@Suite(.timeLimit(.minutes(5)))
+struct SilentOriginTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        let stage: PythonPeer.Stage
+        var isSecure = true
+        /// The one that strikes, only as short as a busy machine allows.
+        let timeout: String
+        let outcome: Outcome
+
+        var testDescription: String { "\(stage.rawValue), \(isSecure ? "https" : "http")" }
+    }
+
+    enum Outcome: Sendable {
+        /// It is told by 504 and this error of Proxy-Status; where it asked for a tunnel and gets none, in answer to CONNECT.
+        case refused(String)
+        /// The client has this after the head, and no end.
+        case cut(String)
+        case whole
+    }
+
+    private static let cases = [
+        Case(stage: .backlog, timeout: "connect: 500ms", outcome: .refused("connection_timeout")),
+        Case(stage: .accept, timeout: "tls_handshake: 500ms", outcome: .refused("connection_timeout")),
+        Case(stage: .hello, timeout: "tls_handshake: 500ms", outcome: .refused("connection_timeout")),
+        Case(stage: .backlog, isSecure: false, timeout: "connect: 500ms", outcome: .refused("connection_timeout")),
+        Case(stage: .accept, isSecure: false, timeout: "first_byte: 1s", outcome: .refused("http_response_timeout")),
+    ] + [true, false].flatMap { isSecure in
+        [
+            Case(stage: .handshake, isSecure: isSecure, timeout: "first_byte: 1s", outcome: .refused("http_response_timeout")),
+            Case(stage: .request, isSecure: isSecure, timeout: "first_byte: 1s", outcome: .refused("http_response_timeout")),
+            Case(stage: .halfHead, isSecure: isSecure, timeout: "first_byte: 1s", outcome: .refused("http_response_timeout")),
+            Case(stage: .continue, isSecure: isSecure, timeout: "first_byte: 1s", outcome: .refused("http_response_timeout")),
+            Case(stage: .head, isSecure: isSecure, timeout: "idle_client: 2s", outcome: .cut("")),
+            Case(stage: .halfBody, isSecure: isSecure, timeout: "idle_client: 2s", outcome: .cut("\nfirst")),
+            Case(stage: .halfChunk, isSecure: isSecure, timeout: "idle_client: 2s", outcome: .cut("\nfirst")),
+            Case(stage: .answer, isSecure: isSecure, timeout: "first_byte: 60s", outcome: .whole),
+        ]
+    }
+
+    @Test(arguments: cases) func isWaitedForSoLong(_ silence: Case) async throws {
+        try await withTestBed { bed in
+            let roots = try TestRoots()
+            let origin = try await PythonPeer.silent(
+                until: silence.stage, in: bed, chain: silence.isSecure ? roots.chain("silent.test") : nil)
+            let shared = try await OriginBed.prepare(
+                bed, sections: ["timeouts": [silence.timeout, "idle_upstream: 100ms"]], hosts: ["silent.test": "127.0.0.1"],
+                roots: roots)
+            let before = try await shared.footprint()
+            let authority = "silent.test:\(origin.port)"
+            // Of an answer to CONNECT curl prints the head, too.
+            async let answer = shared.bed.run(
+                ["curl", "-sS", "-i", "\(silence.isSecure ? "https" : "http")://\(authority)/"],
+                environment: shared.proxy.clientEnvironment)
+            if silence.stage != .backlog { _ = try await origin.events.first("silent") }
+            try await shared.servesOthers()
+
+            let run = try await answer
+            let status = run.output.split(separator: "\r\n").last { $0.hasPrefix("HTTP/1.1 ") }?.split(separator: " ").dropFirst().first
+            switch silence.outcome {
+            case .refused(let error):
+                #expect(status == "504" && run.output.contains("error=\(error)"), "\(run)")
+                // A refusal inside a tunnel could pass for the origin's.
+                #expect(run.output.contains("HTTP/1.1 200 ") == (silence.isSecure && error == "http_response_timeout"), "\(run)")
+            case .cut(let body):
+                #expect(!run.succeeded && status == "200" && run.output.hasSuffix("\r\n\r\(body)"), "\(run)")
+            case .whole:
+                #expect(run.succeeded && run.output.hasSuffix("\r\n\r\nfirst,last"), "\(run)")
+            }
+            try await shared.hasGivenBack(since: before)
+        }
+    }
+
+    /// The first connection dies with the request; the second one takes longer to fail than a first byte may.
+    @Test func theSecondTryHasATimeOfItsOwn() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(
+                bed, sections: ["timeouts": ["first_byte: 500ms", "tls_handshake: 3s"]])
+            let url = shared.url + "/die-and-stall"
+            let run = try await shared.curl("-i", url, url)
+            #expect(run.output.contains("HTTP/1.1 200 ") && run.output.contains("HTTP/1.1 504 "), "\(run)")
+            #expect(run.output.contains("connection_timeout"), "\(run)")
+            #expect(shared.origin?.events.all("stalled").count == 1)
+        }
+    }
+
+    /// Nobody has asked for another protocol.
+    @Test func anUpgradeThatNobodyAskedForIsRefusedAtOnce() async throws {
+        try await withTestBed { bed in
+            let origin = try await PythonPeer.silent(until: .switch, in: bed)
+            let shared = try await OriginBed.prepare(
+                bed, sections: ["timeouts": ["idle_upstream: 100ms"]], hosts: ["silent.test": "127.0.0.1"])
+            let before = try await shared.footprint()
+            let run = try await shared.curl("-i", "http://silent.test:\(origin.port)/")
+            #expect(run.output.contains("HTTP/1.1 502 ") && run.output.contains("error=http_protocol_error"), "\(run)")
+            try await shared.hasGivenBack(since: before)
+        }
+    }
+
+    /// Another protocol may rest: it lasts until the client goes.
+    @Test func whatItHasBecomeLastsAsLongAsTheClient() async throws {
+        try await withTestBed { bed in
+            let origin = try await PythonPeer.silent(until: .switch, in: bed)
+            let shared = try await OriginBed.prepare(
+                bed, sections: ["timeouts": ["idle_upstream: 100ms", "first_byte: 1s"]], hosts: ["silent.test": "127.0.0.1"])
+            let before = try await shared.footprint()
+            do {
+                let client = try RawConnection(to: shared.proxy)
+                try await client.send(
+                    "GET http://silent.test:\(origin.port)/ HTTP/1.1\r\nHost: silent.test:\(origin.port)\r\n"
+                        + "Connection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+                #expect(try await client.response().status == 101)
+                try await shared.servesOthers()
+                #expect(try await shared.tasks.list().count == 1)
+                try await client.resetOnClose()
+            }
+            try await shared.hasGivenBack(since: before)
+        }
+    }
+}
