@@ -14,14 +14,14 @@ package final class Deadline {
     private var due = Deadline.never
     private var armedFor = Deadline.never
 
-    /// A deadline that tells nobody, until ``bind(to:_:)``: for owners that hold it in a `let`.
+    /// Creates a deadline without an owner, for classes that keep it in a `let`: ``bind(to:_:)`` follows.
     package init(loop: EventLoop) {
         self.loop = loop
         timer.assign(
             on: loop.base,
             callback: { _, _, context in
                 guard let context else { return }
-                // The context is alive, since the event goes with it; and it is held here until `fired` returns.
+                // Alive: its event is deleted with it. Retained until `fired` returns.
                 Unmanaged<Deadline>.fromOpaque(context).takeUnretainedValue().fired()
             }, context: Unmanaged.passUnretained(self).toOpaque())
     }
@@ -33,13 +33,15 @@ package final class Deadline {
         bind(to: owner, expired)
     }
 
+    /// Sets what is called when the deadline passes.
+    ///
     /// - Parameters:
-    ///   - owner: holds the deadline, alone or by objects that nobody else holds. It is retained for the time of a call.
-    ///   - expired: called on the loop's thread, once for each deadline that passes, never early. It may set the deadline
-    ///     anew, and release the deadline and its owner. It is Sendable, so that it captures no object of the loop but
-    ///     gets its owner: a captured one would be kept for ever, or be gone.
+    ///   - owner: keeps the deadline, directly or in an object that only it keeps. Retained during each call.
+    ///   - expired: called on the loop's thread, once for each deadline that passes, never early. It may set the
+    ///     deadline again, and release the deadline and its owner. It is Sendable so that it can't capture objects of
+    ///     the loop; it gets its owner as the argument.
     package func bind<Owner: AnyObject>(to owner: Owner, _ expired: @escaping @Sendable (Owner) -> Void) {
-        // unowned: the deadline goes with its owner, and doesn't fire after that. Weak costs 2.6 % of an exchange.
+        // unowned: the deadline is released with its owner and then can't fire. Weak costs 2.6 % of an exchange.
         self.expired = { [unowned owner] in expired(owner) }
     }
 

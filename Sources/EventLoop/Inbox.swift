@@ -12,7 +12,7 @@ final class Inbox: Sendable {
     }
 
     private let contents = Mutex(Contents())
-    /// The loop's: where it was made, until it runs.
+    /// The loop's thread; until it runs, the one that created it.
     private let thread = Atomic(pthread_self())
     /// Closed with the inbox's last reference: a late post writes to it harmlessly, never to a stranger's descriptor.
     let descriptor: CInt
@@ -26,10 +26,10 @@ final class Inbox: Sendable {
         _ = Glibc.close(descriptor)
     }
 
-    /// The loop runs on this thread from now on.
+    /// Records that the loop runs on the calling thread.
     func belongsToThisThread() { thread.store(pthread_self(), ordering: .relaxed) }
 
-    /// Whether this is the loop's thread.
+    /// Whether the calling thread is the loop's.
     var isOfThisThread: Bool { thread.load(ordering: .relaxed) == pthread_self() }
 
     /// Any thread. False if the loop has ended: the work is dropped.

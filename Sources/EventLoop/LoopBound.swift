@@ -1,8 +1,9 @@
 /// A value that lives on one loop, wrapped so that a Sendable closure may carry it to another thread and back.
 ///
-/// Only its loop may look inside: anything else is a programmer's error and traps. Whichever thread lets go of the last
-/// copy, the value goes on the loop's thread, since that is where its deinit belongs: it may close a socket, or give memory
-/// back to a pool of the loop.
+/// Only its loop may look inside: anything else is a programmer's error and traps.
+///
+/// The value is released on the loop's thread, whichever thread drops the last copy. Its deinit may close a socket,
+/// delete an event, or return memory to a pool of the loop.
 package struct LoopBound<Value>: @unchecked Sendable {
     private let keeper: Keeper
 
@@ -25,7 +26,7 @@ package struct LoopBound<Value>: @unchecked Sendable {
             init(_ value: Value) { self.value = value }
         }
 
-        // Retained here, and released once, on the loop's thread. A strong reference would be one that this thread lets go of.
+        // Released once, on the loop's thread. A strong reference would go on the thread that drops the keeper.
         private let held: Unmanaged<Held>
         // The inbox instead of the loop: it is Sendable, and its address isn't reused while we hold it.
         let inbox: Inbox
@@ -39,7 +40,7 @@ package struct LoopBound<Value>: @unchecked Sendable {
 
         deinit {
             nonisolated(unsafe) let held = held
-            // A loop that has ended touches nothing any more.
+            // A loop that has ended refuses the post, and touches nothing any more.
             guard !inbox.isOfThisThread, inbox.post({ _ in held.release() }) else { return held.release() }
         }
     }

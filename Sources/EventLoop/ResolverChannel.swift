@@ -230,7 +230,7 @@ final class ResolverChannel {
     }
 }
 
-/// Drives a ``NameLookup``. Held by the questions that it has asked.
+/// Drives a ``NameLookup``. Kept alive by the questions that it has asked.
 private final class LookUp {
     private var state: NameLookup
     private let channel: ResolverChannel

@@ -30,7 +30,7 @@ package protocol SocketHandler: AnyObject {
 /// number, and a new socket of the same number would be taken for the old one.
 package final class SocketSource {
     private let loop: EventLoop
-    // unowned: the handler holds the source, and lets go of it, or invalidates it, before it goes.
+    // unowned: the handler keeps the source, and releases or invalidates it before it goes.
     private unowned let handler: any SocketHandler
     private let descriptor: CInt
     private let readEvent = Event()
@@ -39,8 +39,7 @@ package final class SocketSource {
     private var interest: Readiness = []
     private var isValid = true
 
-    /// - Parameter handler: holds the source, alone or by objects that nobody else holds; not retained but for the time of a
-    ///   call.
+    /// - Parameter handler: keeps the source, directly or in an object that only it keeps. Retained during each call.
     package init(loop: EventLoop, descriptor: CInt, handler: any SocketHandler) {
         self.loop = loop
         self.handler = handler
@@ -106,11 +105,11 @@ package final class SocketSource {
     }
 
     private static func fired(_ context: UnsafeMutableRawPointer, _ readiness: Readiness) {
-        // The handler is held until its call returns, by the one reference that is loaded here.
+        // The handler is loaded once, and so retained until its call returns.
         //
-        // The source isn't: when the handler releases it, it must be disarmed there and then, before its descriptor is
-        // closed and the number used again; it is not touched after that. Nor is the loop: this is called from within its
-        // ``EventLoop/run()``, which holds it. To count references here would be done for every event of every socket.
+        // The source isn't retained, and isn't touched after the call: a handler that releases it expects it to be
+        // disarmed at once, before its descriptor is closed and the number is used again. The loop isn't either: its
+        // ``EventLoop/run()`` is on the stack and keeps it. Each would cost a retain for every event of every socket.
         let (loop, handler) = Unmanaged<SocketSource>.fromOpaque(context)._withUnsafeGuaranteedRef {
             (Unmanaged.passUnretained($0.loop), $0.handler)
         }

@@ -4,7 +4,7 @@ package final class Timer {
     private let fired: () -> Void
 
     /// - Parameters:
-    ///   - owner: usually holds the timer. It is retained for the time of the call; if it is gone, nothing is called.
+    ///   - owner: usually keeps the timer. Retained during the call; once it is gone, the timer calls nothing.
     ///   - fired: called on the loop's thread, at most once, never early. It may release the timer and the owner.
     package init<Owner: AnyObject>(
         loop: EventLoop, owner: Owner, afterNanoseconds delay: UInt64, fired: @escaping @Sendable (Owner) -> Void
@@ -30,8 +30,9 @@ package final class RepeatingTimer {
     private let fired: () -> Void
 
     /// - Parameters:
-    ///   - owner: usually holds the timer. It is retained for the time of a call; if it is gone, nothing is called.
-    ///   - fired: called on the loop's thread, first after one interval. It may cancel or release the timer, and the owner.
+    ///   - owner: usually keeps the timer. Retained during each call; once it is gone, the timer calls nothing.
+    ///   - fired: called on the loop's thread, first after one interval. It may cancel the timer, and release the timer
+    ///     and the owner.
     package init<Owner: AnyObject>(
         loop: EventLoop, owner: Owner, everyNanoseconds interval: UInt64, fired: @escaping @Sendable (Owner) -> Void
     ) {

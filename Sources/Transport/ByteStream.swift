@@ -67,7 +67,7 @@ package final class ByteStream: SocketHandler, ByteSink {
         case tls
     }
 
-    // unowned: an owner holds the stream. Where others do too, it stops it, or gives it to another owner, before it goes.
+    // unowned: an owner keeps the stream; if others do too, it stops the stream or sets another owner before it goes.
     @exclusivity(unchecked) package unowned var owner: (any ByteStreamOwner)?
     private let loop: EventLoop
     private var source: SocketSource?
@@ -361,7 +361,7 @@ package final class ByteStream: SocketHandler, ByteSink {
 
     package func socketReady(_ readiness: Readiness) {
         if layer == .handshake { return continueHandshake() }
-        // Held until this returns. A call may make another the owner, who hears of what is left by the next event.
+        // Retained until this returns. If a call sets another owner, the next event is that owner's.
         guard let owner else { return }
         if readiness.contains(.write) {
             wantsWrite = false

@@ -93,7 +93,7 @@ package final class Relay: ByteStreamOwner {
     private struct Quiet {
         let deadline: Deadline
         let nanoseconds: UInt64
-        /// Bytes that were written when it was set last.
+        /// What ``Relay/carried`` was when the deadline was last set.
         var carried: UInt64
     }
 

@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// An `unowned` reference whose object has gone ends the process for everybody. Each says why that can't be, in a comment on
-/// its line or just before it: `// unowned: REASON`.
+/// Loading an `unowned` reference to a released object ends the process. Each use gives a reason why that can't happen,
+/// in a comment on its line or just before it: `// unowned: REASON`.
 @Suite struct UnownedTests {
     @Test func everyUseHasItsReason() throws {
         let sources = URL(filePath: #filePath).appending(path: "../../../Sources").standardized
@@ -17,26 +17,34 @@ import Testing
     }
 
     @Test(arguments: [
-        "unowned let owner: Owner", "private unowned var owner: Owner?", "let call = { [unowned owner] in owner.call() }",
-        "// unowned: far away\n\nunowned let owner: Owner", "// held by nobody\nunowned let owner: Owner",
-        "// unowned:\nunowned let owner: Owner", "// unowned: of the first alone\nunowned let a: A\nunowned let b: B",
-        "// unowned: never\nunowned(unsafe) let owner: Owner", "// unowned: held\nlet call = { [unowned owner] in\n  owner.end()\n}",
-        "// unowned: held\nlet call = { [unowned owner] in owner.end(); owner.go() }",
-    ]) func whatHasNoneIsFound(_ text: String) {
+        "unowned let owner: Owner",
+        "private unowned var owner: Owner?",
+        "let call = { [unowned owner] in owner.call() }",
+        "// unowned: too far away\n\nunowned let owner: Owner",
+        "// kept\nunowned let owner: Owner",
+        "// unowned:\nunowned let owner: Owner",
+        "// unowned: about the first\nunowned let a: A\nunowned let b: B",
+        "// unowned: never checked\nunowned(unsafe) let owner: Owner",
+        "// unowned: kept\nlet call = { [unowned owner] in\n  owner.end()\n}",
+        "// unowned: kept\nlet call = { [unowned owner] in owner.end(); owner.go() }",
+    ]) func aUseWithoutOneIsFound(_ text: String) {
         #expect(!Self.faults(in: text).isEmpty)
     }
 
     @Test(arguments: [
-        "// unowned: it is held\nunowned let owner: Owner", "unowned let owner: Owner  // unowned: it is held",
-        "/// Who is told.\n// unowned: it is held,\n// and that is so.\nprivate unowned let owner: Owner",
-        "// unowned: it is held\nlet call = { [unowned owner] in owner.call() }", "// of unowned references", "let disowned = 1",
-    ]) func whatHasOneIsNot(_ text: String) {
+        "// unowned: kept\nunowned let owner: Owner",
+        "unowned let owner: Owner  // unowned: kept",
+        "/// The owner.\n// unowned: kept,\n// on two lines.\nprivate unowned let owner: Owner",
+        "// unowned: kept\nlet call = { [unowned owner] in owner.call() }",
+        "// about unowned references",
+        "let disowned = 1",
+    ]) func aUseWithOneIsNotFound(_ text: String) {
         #expect(Self.faults(in: text) == [])
     }
 
     private static func faults(in text: String) -> [String] {
         var faults: [String] = []
-        // Of the comment that the lines before end with.
+        // Whether the comment just before the line gives one.
         var hasReason = false
         for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
             let comment = line.range(of: "//").map { line[$0.lowerBound...] } ?? ""
@@ -49,7 +57,7 @@ import Testing
             if code.contains(/\bunowned\b/) {
                 if !hasReason { faults.append("line \(number + 1) has no reason") }
                 if code.contains("unowned(unsafe)") { faults.append("line \(number + 1) is unsafe") }
-                // Each statement would load it anew, and one may let go of its object.
+                // Each statement loads the reference again, and the first may have released the object.
                 if code.contains("[unowned"), !code.contains("}") || code.contains(";") {
                     faults.append("line \(number + 1) captures it in a closure of several statements")
                 }

@@ -4,7 +4,7 @@ import Testing
 
 private let millisecond: UInt64 = 1_000_000
 
-/// The owner of a deadline or a timer: counts what it is told, and does what a test wants of it.
+/// The owner of a deadline or a timer: records its calls, and passes them on to a test.
 private final class Owner {
     let loop: EventLoop
     var deadline: Deadline?
@@ -112,7 +112,7 @@ extension Deadline {
         #expect(gone == nil)
     }
 
-    @Test func `one that nobody was bound to expires without a word`() throws {
+    @Test func `one without an owner expires without a call`() throws {
         let loop = try EventLoop()
         let deadline = Deadline(loop: loop)
         deadline.set(afterNanoseconds: 0)
@@ -138,7 +138,7 @@ extension Deadline {
     }
 }
 
-/// Whoever is called lives until the call has returned, whatever it lets go of.
+/// An owner lives until a call of its deadline or timer has returned, whatever it releases.
 @Suite struct OwnerTests {
     enum Caller: CaseIterable {
         case deadline, timer, repeatingTimer
@@ -147,7 +147,8 @@ extension Deadline {
             switch self {
             case .deadline: Deadline(owner).set(afterNanoseconds: 0)
             case .timer: owner.timer = Timer(loop: owner.loop, owner: owner, afterNanoseconds: 0) { $0.passed() }
-            case .repeatingTimer: owner.beat = RepeatingTimer(loop: owner.loop, owner: owner, everyNanoseconds: 1) { $0.passed() }
+            case .repeatingTimer:
+                owner.beat = RepeatingTimer(loop: owner.loop, owner: owner, everyNanoseconds: 1) { $0.passed() }
             }
         }
     }
@@ -157,7 +158,7 @@ extension Deadline {
     }
 
     @Test(arguments: Caller.allCases)
-    func `an owner may let go of itself when it is called`(by caller: Caller) throws {
+    func `an owner may release itself in a call`(by caller: Caller) throws {
         let loop = try EventLoop()
         let holder = Holder()
         holder.owner = Owner(loop) { owner in
@@ -176,7 +177,7 @@ extension Deadline {
     }
 
     @Test(arguments: Caller.allCases)
-    func `who calls doesn't keep its owner`(_ caller: Caller) throws {
+    func `a deadline or a timer doesn't keep its owner`(_ caller: Caller) throws {
         let loop = try EventLoop()
         let holder = Holder()
         holder.owner = Owner(loop)

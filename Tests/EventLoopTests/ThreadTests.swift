@@ -31,7 +31,7 @@ struct ThreadTests {
         let bound = Mutex<LoopBound<Witness>?>(nil)
     }
 
-    /// Notes on which thread it goes.
+    /// Records the thread that releases it.
     private final class Witness {
         private let place: Place
 
@@ -49,8 +49,8 @@ struct ThreadTests {
         if isTaken { done.wait() }
     }
 
-    /// What closes a socket or an event when it goes may do so on its loop alone, and another thread's copy may be the last.
-    @Test(arguments: [false, true]) func whatIsBoundToALoopGoesOnItsThread(isLastOnLoop: Bool) throws {
+    /// A deinit may close a socket or delete an event, which only the loop's thread may do.
+    @Test(arguments: [false, true]) func aLoopBoundValueIsReleasedOnItsLoopsThread(isLastOnLoop: Bool) throws {
         let (thread, place) = (try LoopThread.start("test", stackSize: 256 << 10) { Object($0, nil) }, Place())
         run(thread) { object in place.bound.withLock { $0 = LoopBound(Witness(place), on: object.loop) } }
         if isLastOnLoop {
@@ -64,7 +64,7 @@ struct ThreadTests {
         thread.stop()
     }
 
-    @Test func whatIsBoundToALoopThatHasEndedGoesAtOnce() throws {
+    @Test func aLoopBoundValueOfAnEndedLoopIsReleasedAtOnce() throws {
         let place = Place()
         let loop = try EventLoop()
         let bound = Mutex<LoopBound<Witness>?>(LoopBound(Witness(place), on: loop))

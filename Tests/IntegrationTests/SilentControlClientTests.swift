@@ -1,10 +1,9 @@
 import Testing
 
-/// Clients of the control socket, the admin port and the run socket that neither say nor read anything, nor go. All at one time,
-/// since each has ten seconds.
+/// Clients of the control socket, the admin port and the run socket that go silent. All at once: each has ten seconds.
 @Suite(.timeLimit(.minutes(5)))
 struct SilentControlClientTests {
-    @Test(arguments: [false, true]) func allAreEnded(isAdminSecure: Bool) async throws {
+    @Test(arguments: [false, true]) func allConnectionsAreClosed(isAdminSecure: Bool) async throws {
         try await withTestBed { bed in
             let chain = try TestRoots().chain("proxy.test")
             try bed.file("proxy/admin.pem", chain.pem)
@@ -22,12 +21,13 @@ struct SilentControlClientTests {
             let many = String(repeating: "GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n", count: 2000)
             var clients: [RawConnection] = []
             for bytes in ["", "GET /status HTT", "GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n", many] {
-                for path in [shared.tasks.socket, bed.path("proxy/admin.sock"), bed.path("proxy/state/pinproxy/runs.sock")] {
+                for name in ["state/pinproxy/control.sock", "admin.sock", "state/pinproxy/runs.sock"] {
+                    let path = bed.path("proxy/\(name)")
                     clients.append(try await Self.client(try RawConnection(path: path), sending: bytes))
                 }
                 clients.append(try await Self.client(try RawConnection(port: admin), sending: bytes))
             }
-            // The beginning of a handshake.
+            // A part of a TLS handshake.
             clients.append(try await Self.client(try RawConnection(port: admin), sending: "\u{16}\u{3}\u{1}"))
             try await shared.servesOthers()
             #expect(try await shared.tasks.ask("GET", "/healthz").status == 200)
@@ -36,7 +36,7 @@ struct SilentControlClientTests {
         }
     }
 
-    /// Whoever doesn't read is sent to no longer than it takes: the peer may end the connection within it.
+    /// The proxy may close the connection before all is sent.
     private static func client(_ connection: RawConnection, sending bytes: String) async throws -> RawConnection {
         try? await connection.send(bytes)
         return connection

@@ -1,12 +1,13 @@
 import Testing
 
-/// A name server that never answers: over UDP, or over TCP, to which it has led the proxy by an answer that is cut short.
+/// A name server that is silent: over UDP, or over TCP after a truncated answer over UDP.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: NetworkBed.isAvailable, "needs root, to mount and to listen on port 53"))
 struct SilentNameServerTests {
-    @Test(arguments: ["udp", "tcp"]) func isWaitedForSoLong(_ silent: String) async throws {
+    @Test(arguments: ["udp", "tcp"]) func theClientIsTold(_ silent: String) async throws {
         try await withTestBed { bed in
             let address = LoopbackAddress.network() + ".53"
-            let server = try await PythonPeer(in: bed, script: "silent_names.py", ["--listen", address, "--over", silent])
+            let server = try await PythonPeer(
+                in: bed, script: "silent_names.py", ["--listen", address, "--over", silent])
             let roots = try TestRoots()
             let plain = try await PythonPeer.origin(in: bed, chain: nil)
             try bed.file("resolv.conf", "nameserver \(address)\n", mode: 0o644)
@@ -17,7 +18,8 @@ struct SilentNameServerTests {
                     "unshare", "--mount", "/bin/sh", "-c",
                     "mount --bind '\(bed.path("resolv.conf"))' /etc/resolv.conf && exec \"$0\" \"$@\"",
                 ])
-            let shared = SharedBed(bed: bed, proxy: proxy, originPort: plain.port, secondOriginPort: plain.port, plainOrigin: plain)
+            let shared = SharedBed(
+                bed: bed, proxy: proxy, originPort: plain.port, secondOriginPort: plain.port, plainOrigin: plain)
             let before = try await shared.footprint()
             let clients = try (1...20).map { _ in try RawConnection(to: proxy) }
             for (number, client) in clients.enumerated() {
@@ -31,7 +33,7 @@ struct SilentNameServerTests {
                 #expect(answer.status == 504 && answer["Proxy-Status"]?.contains("dns_timeout") == true, "\(answer)")
                 try await client.finishSending()
             }
-            // The questions go on for the cache, until the servers' own time is over: then their sockets are closed, too.
+            // Queries go on for the cache, and keep their sockets until c-ares gives up, after 14 s.
             try await shared.hasGivenBack(since: before)
         }
     }

@@ -1,13 +1,13 @@
 import Testing
 
-/// Origins that come so far and then say nothing: the client is told, or sees that something is missing; others are served
-/// meanwhile; and nothing is left of it.
+/// Origins that go silent. The client gets an error, or sees that the response is incomplete; other clients are served
+/// meanwhile; no descriptor and no task is left.
 @Suite(.timeLimit(.minutes(5)))
 struct SilentOriginTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let stage: PythonPeer.Stage
         var isSecure = true
-        /// The one that strikes, only as short as a busy machine allows.
+        /// The one that passes. As short as a busy machine allows; the others have their defaults.
         let timeout: String
         let outcome: Outcome
 
@@ -15,43 +15,44 @@ struct SilentOriginTests {
     }
 
     enum Outcome: Sendable {
-        /// It is told by 504 and this error of Proxy-Status; where it asked for a tunnel and gets none, in answer to CONNECT.
+        /// 504 with this error in Proxy-Status; in answer to CONNECT, if there is no connection to the origin.
         case refused(String)
-        /// The client has this after the head, and no end.
+        /// The head, this part of the body, and an end that can't pass for a good one.
         case cut(String)
         case whole
     }
+
+    private static let unanswered = Outcome.refused("http_response_timeout")
 
     private static let cases = [
         Case(stage: .backlog, timeout: "connect: 500ms", outcome: .refused("connection_timeout")),
         Case(stage: .accept, timeout: "tls_handshake: 500ms", outcome: .refused("connection_timeout")),
         Case(stage: .hello, timeout: "tls_handshake: 500ms", outcome: .refused("connection_timeout")),
         Case(stage: .backlog, isSecure: false, timeout: "connect: 500ms", outcome: .refused("connection_timeout")),
-        Case(stage: .accept, isSecure: false, timeout: "first_byte: 1s", outcome: .refused("http_response_timeout")),
+        Case(stage: .accept, isSecure: false, timeout: "first_byte: 1s", outcome: unanswered),
     ] + [true, false].flatMap { isSecure in
         [
-            Case(stage: .handshake, isSecure: isSecure, timeout: "first_byte: 1s", outcome: .refused("http_response_timeout")),
-            Case(stage: .request, isSecure: isSecure, timeout: "first_byte: 1s", outcome: .refused("http_response_timeout")),
-            Case(stage: .halfHead, isSecure: isSecure, timeout: "first_byte: 1s", outcome: .refused("http_response_timeout")),
-            Case(stage: .continue, isSecure: isSecure, timeout: "first_byte: 1s", outcome: .refused("http_response_timeout")),
             Case(stage: .head, isSecure: isSecure, timeout: "idle_client: 2s", outcome: .cut("")),
             Case(stage: .halfBody, isSecure: isSecure, timeout: "idle_client: 2s", outcome: .cut("\nfirst")),
             Case(stage: .halfChunk, isSecure: isSecure, timeout: "idle_client: 2s", outcome: .cut("\nfirst")),
             Case(stage: .answer, isSecure: isSecure, timeout: "first_byte: 60s", outcome: .whole),
         ]
+            + [.handshake, .request, .halfHead, .continue].map {
+                Case(stage: $0, isSecure: isSecure, timeout: "first_byte: 1s", outcome: unanswered)
+            }
     }
 
-    @Test(arguments: cases) func isWaitedForSoLong(_ silence: Case) async throws {
+    @Test(arguments: cases) func theClientIsTold(_ silence: Case) async throws {
         try await withTestBed { bed in
             let roots = try TestRoots()
             let origin = try await PythonPeer.silent(
                 until: silence.stage, in: bed, chain: silence.isSecure ? roots.chain("silent.test") : nil)
             let shared = try await OriginBed.prepare(
-                bed, sections: ["timeouts": [silence.timeout, "idle_upstream: 100ms"]], hosts: ["silent.test": "127.0.0.1"],
-                roots: roots)
+                bed, sections: ["timeouts": [silence.timeout, "idle_upstream: 100ms"]],
+                hosts: ["silent.test": "127.0.0.1"], roots: roots)
             let before = try await shared.footprint()
             let authority = "silent.test:\(origin.port)"
-            // Of an answer to CONNECT curl prints the head, too.
+            // curl prints the head of the answer to CONNECT as well.
             async let answer = shared.bed.run(
                 ["curl", "-sS", "-i", "\(silence.isSecure ? "https" : "http")://\(authority)/"],
                 environment: shared.proxy.clientEnvironment)
@@ -59,12 +60,13 @@ struct SilentOriginTests {
             try await shared.servesOthers()
 
             let run = try await answer
-            let status = run.output.split(separator: "\r\n").last { $0.hasPrefix("HTTP/1.1 ") }?.split(separator: " ").dropFirst().first
+            let statusLine = run.output.split(separator: "\r\n").last { $0.hasPrefix("HTTP/1.1 ") }
+            let status = statusLine?.split(separator: " ").dropFirst().first
             switch silence.outcome {
             case .refused(let error):
                 #expect(status == "504" && run.output.contains("error=\(error)"), "\(run)")
-                // A refusal inside a tunnel could pass for the origin's.
-                #expect(run.output.contains("HTTP/1.1 200 ") == (silence.isSecure && error == "http_response_timeout"), "\(run)")
+                let isConnected = silence.isSecure && error == "http_response_timeout"
+                #expect(run.output.contains("HTTP/1.1 200 ") == isConnected, "\(run)")
             case .cut(let body):
                 #expect(!run.succeeded && status == "200" && run.output.hasSuffix("\r\n\r\(body)"), "\(run)")
             case .whole:
@@ -74,7 +76,7 @@ struct SilentOriginTests {
         }
     }
 
-    /// The first connection dies with the request; the second one takes longer to fail than a first byte may.
+    /// The first connection breaks with the request; the second takes longer to fail than `first_byte`.
     @Test func theSecondTryHasATimeOfItsOwn() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(
@@ -87,8 +89,8 @@ struct SilentOriginTests {
         }
     }
 
-    /// Nobody has asked for another protocol.
-    @Test func anUpgradeThatNobodyAskedForIsRefusedAtOnce() async throws {
+    /// The client has not asked for another protocol.
+    @Test func anUnaskedUpgradeIsRefusedAtOnce() async throws {
         try await withTestBed { bed in
             let origin = try await PythonPeer.silent(until: .switch, in: bed)
             let shared = try await OriginBed.prepare(
@@ -100,12 +102,13 @@ struct SilentOriginTests {
         }
     }
 
-    /// Another protocol may rest: it lasts until the client goes.
-    @Test func whatItHasBecomeLastsAsLongAsTheClient() async throws {
+    /// An upgraded connection may be idle: it lasts until the client leaves.
+    @Test func anUpgradeLastsAsLongAsTheClient() async throws {
         try await withTestBed { bed in
             let origin = try await PythonPeer.silent(until: .switch, in: bed)
             let shared = try await OriginBed.prepare(
-                bed, sections: ["timeouts": ["idle_upstream: 100ms", "first_byte: 1s"]], hosts: ["silent.test": "127.0.0.1"])
+                bed, sections: ["timeouts": ["idle_upstream: 100ms", "first_byte: 1s"]],
+                hosts: ["silent.test": "127.0.0.1"])
             let before = try await shared.footprint()
             do {
                 let client = try RawConnection(to: shared.proxy)

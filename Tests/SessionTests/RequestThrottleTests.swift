@@ -23,7 +23,7 @@ import Transport
         }
     }
 
-    /// Counts the pauses, each of which ends a run of the loop.
+    /// Counts pauses, and ends the loop's run after each.
     private final class Waiter {
         private(set) var pauses = 0
         private let stop: Workbench.Stop
@@ -44,7 +44,8 @@ import Transport
         var buffer = ByteBuffer(slabs: bench.slabs)
         message.withUnsafeBytes { buffer.append(copying: $0) }
         let throttle = RequestThrottle(
-            Throttle(packet: 10, delay: .milliseconds(1)), sink: sink, headLength: 7, loop: bench.loop, owner: bench.stop
+            Throttle(packet: 10, delay: .milliseconds(1)), sink: sink, headLength: 7, loop: bench.loop,
+            owner: bench.stop
         ) { $0.isWanted = true }
         var isDone = false
         while !isDone {

@@ -14,8 +14,8 @@ extension ClientConnection {
         record.kind = route.target.key.layer.isShared ? .interception : .tunnel
         worker.session.begin(&record)
         server.dropHead()
-        // It holds this connection until it calls or is cancelled, which closed(_:) does. Weak would cost each CONNECT two
-        // allocations.
+        // Strong: the attempt drops the closure when it has called it, and when closed(_:) cancels it. Weak would cost
+        // two allocations.
         let attempt = ConnectAttempt(route, worker: worker) { self.connected(by: route, $0) }
         state = .connecting(attempt)
         attempt.start()

@@ -9,8 +9,8 @@ import Transport
 /// One client: what it asks of the proxy itself (CONNECT, or requests with whole URLs), and, inside a CONNECT
 /// that is intercepted, the requests to the one authority that it named.
 final class ClientConnection {
-    /// What follows when something that was awaited is there. The connection keeps it, and gives itself as the argument:
-    /// a step that captured it would keep it for ever.
+    /// A step that the connection keeps for later, and then calls with itself. It must not capture the connection,
+    /// which would never be released.
     typealias Step = (ClientConnection) -> Void
 
     enum State {

@@ -13,7 +13,8 @@ final class HeaderReader: SocketHandler {
     private var raw: CInt
     private var received: [UInt8] = []
     private lazy var deadline = Deadline(loop: loop, owner: self) {
-        $0.end(.failure(Failure(cause: "no whole PROXY header came within \(HeaderReader.patience / 1_000_000_000) seconds")))
+        let seconds = HeaderReader.patience / 1_000_000_000
+        $0.end(.failure(Failure(cause: "no whole PROXY header came within \(seconds) seconds")))
     }
     private var completion: ((HeaderReader, Result<ProxyHeader, Failure>) -> Void)?
 

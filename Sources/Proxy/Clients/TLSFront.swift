@@ -17,7 +17,9 @@ final class TLSFront: ByteStreamOwner {
     /// What TLS is spoken with, until it is known whether the client speaks it.
     private var context: TLSServerContext?
     private var relay: Relay?
-    private lazy var deadline = Deadline(loop: loop, owner: self) { $0.finish(failure: "the TLS handshake took too long") }
+    private lazy var deadline = Deadline(loop: loop, owner: self) {
+        $0.finish(failure: "the TLS handshake took too long")
+    }
     private var secured: ((TLSFront, consuming Descriptor) -> Void)?
     private var ended: ((TLSFront, String?) -> Void)?
 

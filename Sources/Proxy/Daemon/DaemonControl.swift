@@ -10,7 +10,7 @@ import TLS
 extension ProxyDaemon {
     /// What the control socket and the admin port answer by.
     func controlResources(_ context: ProxyContext, _ upkeep: PinUpkeep) -> ControlResources {
-        // unowned: the loop alone asks, which turns within run(); and whoever has called that holds the daemon.
+        // unowned: only the loop calls it, which runs within run(), whose caller keeps the daemon.
         let daemon = { [unowned self] in self }
         let questions = ControlResources.Daemon(
             unreadiness: { daemon().unreadiness },
@@ -26,7 +26,9 @@ extension ProxyDaemon {
         let collector = MetricsCollector(WorkerInquiry(loop: loop, workers: workers))
         self.collector = collector
         slots = context.slots
-        feed = LiveFeed(loop: loop, collector: collector, board: board, names: { context.slots.names }) { [weak self] in self?.fill(&$0) }
+        feed = LiveFeed(loop: loop, collector: collector, board: board, names: { context.slots.names }) { [weak self] in
+            self?.fill(&$0)
+        }
         countingHits = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: 60_000_000_000) { daemon in
             daemon.collector?.collect { [hits = daemon.hits] in hits.note($0.counters) }
         }
@@ -55,7 +57,9 @@ extension ProxyDaemon {
     /// Opens the socket of runs. Without it `pinproxy exec` works, and can't tell what is refused.
     func openRuns(_ context: ProxyContext, _ session: LoopSession) -> RunSocket? {
         let path = RunSocket.path(in: snapshot.stateDirectory)
-        let daemon = RunSocket.Daemon(users: { [weak self] in self?.users }, addresses: { [weak self] in self?.directAddresses.map(\.description) ?? [] })
+        let daemon = RunSocket.Daemon(
+            users: { [weak self] in self?.users },
+            addresses: { [weak self] in self?.directAddresses.map(\.description) ?? [] })
         do throws(SystemError) {
             return try RunSocket(
                 path: path, loop: loop, session: session, register: context.runs, logger: logger, daemon: daemon)

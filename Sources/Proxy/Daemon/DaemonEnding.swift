@@ -38,7 +38,8 @@ extension ProxyDaemon {
         } else {
             drainWorkers()
         }
-        drainTimer = Timer(loop: loop, owner: self, afterNanoseconds: snapshot.timeouts.drain.nanoseconds) { $0.drainTimedOut() }
+        let patience = snapshot.timeouts.drain.nanoseconds
+        drainTimer = Timer(loop: loop, owner: self, afterNanoseconds: patience) { $0.drainTimedOut() }
     }
 
     private func drainTimedOut() {

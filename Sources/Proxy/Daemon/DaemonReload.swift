@@ -51,7 +51,9 @@ extension ProxyDaemon {
                     "listen": "\(listening.description)",
                 ].merging(adminField) { $1 })
             warn(of: fresh)
-            afterReload = Timer(loop: loop, owner: self, afterNanoseconds: Self.afterReloadNanoseconds) { $0.freeMemory.giveBack() }
+            afterReload = Timer(loop: loop, owner: self, afterNanoseconds: Self.afterReloadNanoseconds) {
+                $0.freeMemory.giveBack()
+            }
             return report(refused: nil)
         } catch {
             for problem in error.problems { logger.error("config.error", metadata: ["cause": "\(problem)"]) }

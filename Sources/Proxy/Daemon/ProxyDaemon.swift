@@ -214,7 +214,9 @@ package final class ProxyDaemon {
                 "listen": "\(listening.description)", "workers": "\(workers.count)", "pid": "\(getpid())",
             ].merging(adminField) { $1 })
         if let descriptor = notices.starter {
-            starter = StarterWatch(loop: loop, descriptor: descriptor, listen: addresses) { [weak self] in self?.stopWhenUnused() }
+            starter = StarterWatch(loop: loop, descriptor: descriptor, listen: addresses) { [weak self] in
+                self?.stopWhenUnused()
+            }
         }
         notices.ready()
         freeMemory.giveBackAfterStart()

@@ -100,7 +100,7 @@ final class HTTP1Server: ByteStreamOwner {
     let session: LoopSession
     let settings: HTTP1ServerSettings
     /// Set once, before ``serve()``.
-    // unowned: the owner holds the server until closed(_:), which is the last that it is told.
+    // unowned: the owner keeps the server until closed(_:), after which the server calls it no more.
     unowned var owner: (any HTTP1ServerOwner)!
     var phase = Phase.awaitingRequest
     let exchange: Exchange

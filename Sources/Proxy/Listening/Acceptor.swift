@@ -17,7 +17,9 @@ final class Acceptor {
     private let desk = ArrivalDesk()
     /// Where PROXY headers come first, and from whom they are taken.
     private var senders: [Endpoint: [AddressRange]]
-    private lazy var limit = Shortage("clients.limit", loop: loop, logger: logger) { [weak self] in self?.isFull == true }
+    private lazy var limit = Shortage("clients.limit", loop: loop, logger: logger) { [weak self] in
+        self?.isFull == true
+    }
     private lazy var descriptors = Shortage("accept.failed", loop: loop, logger: logger)
 
     /// - Parameter vacancy: where workers tell that a client has gone; it has to know this acceptor before ``start()``.

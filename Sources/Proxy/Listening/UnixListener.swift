@@ -61,7 +61,9 @@ final class UnixListener: SocketHandler {
         } catch {
             // Level-triggered: without a pause, a lack of descriptors would spin.
             source?.wantsRead = false
-            pause = Timer(loop: loop, owner: self, afterNanoseconds: Self.pauseNanoseconds) { $0.source?.wantsRead = true }
+            pause = Timer(loop: loop, owner: self, afterNanoseconds: Self.pauseNanoseconds) {
+                $0.source?.wantsRead = true
+            }
             failed(error)
         }
     }

@@ -40,7 +40,7 @@ struct WorkerInquiry {
         private var missing: Int
         private var completion: (([Answer?]) -> Void)?
         private var timer: Timer?
-        /// Itself, until it has ended: workers that have gone hold it no longer.
+        /// Keeps the round alive until it ends, also when no worker is left to answer.
         private var selfWhileRunning: Round?
 
         init(loop: EventLoop, count: Int, completion: @escaping ([Answer?]) -> Void) {

@@ -77,7 +77,7 @@ final class ReportDelivery {
         }
     }
 
-    /// A try takes no longer than a client's request may until its response begins, and ten seconds at most.
+    /// Limits a try to the time that a client's request may take until its response begins, at most ten seconds.
     private static func limit(_ timeouts: Timeouts) -> Duration {
         min(longestTry, timeouts.connect + timeouts.tlsHandshake + timeouts.firstByte)
     }

@@ -17,7 +17,7 @@ final class ReportPost {
     private var completion: ((String?) -> Void)?
     private lazy var deadline = Deadline(loop: session.loop, owner: self) { $0.timedOut() }
 
-    /// - Parameter limit: for all of it, from the look-up of the collector's name to the end of the answer.
+    /// - Parameter limit: from the look-up of the collector's name to the end of the answer.
     init(_ request: ReportRequest, session: LoopSession, within limit: Duration) {
         self.session = session
         self.limit = limit

@@ -36,8 +36,8 @@ final class PinUpkeep {
         snapshot = configuration.snapshot
         lists = RevocationListWatch(loop: loop, changed: listsChanged)
         delivery = try ReportDelivery(
-            loop: loop, upstream: configuration.upstream, timeouts: snapshot.timeouts, listeners: listeners, logger: logger,
-            unixTime: unixTime)
+            loop: loop, upstream: configuration.upstream, timeouts: snapshot.timeouts, listeners: listeners,
+            logger: logger, unixTime: unixTime)
         rules = RuleLedger(directory: snapshot.stateDirectory, logger: logger)
         watch = PinWatch(
             ledger: PinLedger(directory: snapshot.stateDirectory, logger: logger),

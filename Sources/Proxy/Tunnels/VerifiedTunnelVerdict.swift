@@ -7,7 +7,7 @@ import TLS
 /// How a verified tunnel comes to its verdict.
 extension VerifiedTunnel {
     private typealias Judge = (policy: SecurityPolicy, anchors: TrustAnchors, name: ServerName)
-    /// What follows when the policy accepts.
+    /// Called with the tunnel when the policy accepts.
     typealias Accepted = (VerifiedTunnel, TunnelVerdict?) -> Void
 
     /// What judges the origin by the configuration in force: a reload may have come since CONNECT. nil if

@@ -23,7 +23,7 @@ final class Worker {
         "descriptors.lack", .idleConnectionsClosed, loop: context.loop, logger: context.shared.logger)
     private var nextSearch = MonotonicTime(nanoseconds: 0)
     private var stopped: (() -> Void)?
-    /// One for all clients: each would take an allocation.
+    /// Shared by all clients, to save an allocation for each.
     private lazy var clientEnded: (ClientConnection) -> Void = { [weak self] in self?.remove($0) }
 
     /// - Parameter number: of this worker, from 0.

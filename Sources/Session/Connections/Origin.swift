@@ -79,7 +79,7 @@ package final class UpstreamPool {
     @exclusivity(unchecked) private var idle = RestingOrder()
 
     private struct Known {
-        // unowned: an origin takes itself out when it goes. Weak would slow down every use of the origin.
+        // unowned: an origin removes itself in its deinit. Weak would slow down every use of the origin.
         unowned let origin: Origin
     }
 

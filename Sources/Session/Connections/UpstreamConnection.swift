@@ -43,7 +43,7 @@ package final class UpstreamConnection: ByteStreamOwner {
     /// Exchanges begun on it; beyond one it is reused.
     @exclusivity(unchecked) package internal(set) var exchanges = 0
     /// Who hears of the exchange under way.
-    // unowned: the receiver holds the connection from begin(for:) to finish, abandon or surrender, which clear it.
+    // unowned: the receiver keeps the connection from begin(for:) to finish, abandon or surrender, which clear it.
     @exclusivity(unchecked) unowned var receiver: (any UpstreamReceiver)?
     /// Reads the heads of responses, as far as they have come, into ``response``.
     @exclusivity(unchecked) var parser: HeadParser?

@@ -39,7 +39,7 @@ package enum Cut: Sendable {
 /// The near door of an exchange: who asked. A client's connection, a stream of one, a report on its way, a
 /// Swift program.
 ///
-/// A response's bytes are written to it. Called on the loop of the exchange, which it holds.
+/// A response's bytes are written to it. It keeps its exchange, and is called on the exchange's loop.
 package protocol Downstream: ByteSink {
     /// Lends the request's head.
     func withRequest(_ body: (borrowing RequestView) -> Void)

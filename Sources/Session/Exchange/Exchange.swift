@@ -10,7 +10,7 @@ import Transport
 /// which its task is completed once.
 package final class Exchange: UpstreamReceiver {
     /// Who asked; set once, before the first exchange.
-    // unowned: who asked holds the exchange, and is held where something else calls it: ``whileHeld(_:)``.
+    // unowned: the downstream keeps the exchange, and ``whileHeld(_:)`` retains it during calls from elsewhere.
     @exclusivity(unchecked) package unowned var downstream: (any Downstream)!
     let session: LoopSession
     // What is read and stored whole, or changed by code that calls nobody, can't be accessed twice at a time:
@@ -70,8 +70,8 @@ package final class Exchange: UpstreamReceiver {
 
     // MARK: What is done
 
-    /// Does what is to be done when a clock, an upstream or another thread calls. Whoever asked may let go of the exchange,
-    /// and go, as soon as it has ended: until the work is done both are held.
+    /// Retains the downstream while a timer, an upstream or a post from another thread calls. The downstream may
+    /// release itself and the exchange as soon as the exchange has ended.
     @inline(__always) func whileHeld(_ work: () -> Void) { withExtendedLifetime(downstream, work) }
 
     func happened(_ event: ExchangeState.Event) {

@@ -13,7 +13,7 @@ final class RequestThrottle: ByteSink {
 
     /// - Parameters:
     ///   - headLength: bytes of the head, which passes at once.
-    ///   - owner: holds the throttle.
+    ///   - owner: keeps the throttle.
     ///   - goOn: called after a pause.
     init<Owner: AnyObject>(
         _ rule: Throttle, sink: any ByteSink, headLength: Int, loop: EventLoop, owner: Owner,

@@ -41,7 +41,7 @@ final class ResponseInspection: ByteSink {
     private let isEnforced: Bool
     /// The head as it was received, where the body may be rewritten.
     let original: OwnedResponse?
-    // unowned: the exchange's downstream, which holds the exchange, which holds this.
+    // unowned: it is the downstream, which keeps the exchange, which keeps the inspection.
     private unowned let client: any ByteSink
     private var limit: Int?
     private let inspectedBody: Int

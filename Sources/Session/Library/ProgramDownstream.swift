@@ -6,7 +6,7 @@ import Transport
 
 /// The near door of an exchange that a Swift program asked for: one task, on the session's loop.
 final class ProgramDownstream {
-    // unowned: the core's thread holds it until its loop has ended, and nothing calls this but that loop.
+    // unowned: the thread keeps the core until its loop has ended, and only that loop calls the downstream.
     unowned let core: SessionCore
     let task: SessionTask
     private let exchange: Exchange

@@ -1,23 +1,23 @@
-"""A server that goes as far as it is told with every connection, and then says nothing more.
+"""A server that goes silent after a given stage of every connection.
 
     silent.py --until STAGE [--certificate chain.pem --key key.pem] [--listen ADDRESS]
 
-With a certificate it speaks TLS. Every connection stays open, and nothing more is read from it. The stages:
+With a certificate it speaks TLS. After the stage a connection stays open, and nothing more is read or written. Stages:
 
-    backlog     no connection is made: the queue of the listening socket is full, so that the kernel drops what comes
-    accept      nothing is read
-    hello       a part of the ServerHello
-    handshake   TLS is done, and no request is read
-    request     a request's head is read
-    half-head   a part of the response's head
-    continue    100 Continue
-    switch      101 Switching Protocols
-    head        the response's head
-    half-body   a part of the body
-    half-chunk  a part of a chunk
-    answer      the whole response
+    backlog     the listen queue is full: the kernel drops every SYN
+    accept      the connection is accepted
+    hello       a part of the ServerHello is sent
+    handshake   the TLS handshake is done
+    request     the request's head is read
+    half-head   a part of the response's head is sent
+    continue    100 Continue is sent
+    switch      101 Switching Protocols is sent
+    head        the response's head is sent
+    half-body   a part of the body is sent
+    half-chunk  a part of a chunk is sent
+    answer      the whole response is sent
 
-Prints JSON lines: {"event": "ready", "port": N}, then "silent" for each connection that has come that far.
+Prints JSON lines: {"event": "ready", "port": N}, then "silent" for each connection that has reached the stage.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def say_half_a_hello(client):
             server.do_handshake()
         except ssl.SSLWantReadError:
             pass
-    # A record's header, and some of its message.
+    # A record header and the first part of its message.
     client.sendall(sent.read()[:40])
 
 

@@ -1,11 +1,11 @@
-"""A name server that never answers.
+"""A name server that is silent over UDP or over TCP.
 
     silent_names.py --listen ADDRESS --over udp|tcp
 
-On port 53 of ADDRESS. Over udp it takes questions and says nothing. Over tcp it answers each question by UDP with an empty
-answer that is marked as cut short, so that it is asked by TCP; there it accepts, and says nothing.
+It listens on port 53 of ADDRESS. udp: it answers no query. tcp: it answers each UDP query with a truncated message, so
+that the client asks again over TCP, where it accepts and never answers.
 
-Prints JSON lines: {"event": "ready", "port": 53}, then "silent" for each question that it doesn't answer.
+Prints JSON lines: {"event": "ready", "port": 53}, then "silent" for each query or connection without an answer.
 """
 
 import argparse
@@ -37,5 +37,5 @@ while True:
     if options.over == "udp":
         say("silent")
     else:
-        # QR, TC and RD of RFC 1035 section 4.1.1.
+        # The QR, TC and RD bits (RFC 1035 section 4.1.1).
         datagrams.sendto(question[:2] + b"\x83\x00" + question[4:6] + bytes(6) + question[12:], client)
