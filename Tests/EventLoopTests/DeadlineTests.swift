@@ -34,6 +34,18 @@ private let millisecond: UInt64 = 1_000_000
         #expect(expired == 1)
     }
 
+    @Test func `it is overdue by the clock, whether the loop has come to it or not`() throws {
+        let deadline = Deadline(loop: try EventLoop())
+        #expect(!deadline.isOverdue)
+        deadline.set(MonotonicTime(nanoseconds: 1))
+        #expect(deadline.isOverdue)
+        deadline.set(MonotonicTime.now().advanced(byNanoseconds: 3600 * 1000 * millisecond))
+        #expect(!deadline.isOverdue)
+        deadline.set(MonotonicTime(nanoseconds: 1))
+        deadline.clear()
+        #expect(!deadline.isOverdue)
+    }
+
     @Test func `moved later, it keeps the later instant`() throws {
         let loop = try EventLoop()
         var expired: MonotonicTime?

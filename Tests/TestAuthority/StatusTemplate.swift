@@ -98,7 +98,7 @@ extension HeldCertificate {
     }
 
     /// To be freed by the caller.
-    func parsed() throws -> OpaquePointer {
+    public func parsed() throws -> OpaquePointer {
         let certificate = der.withUnsafeBufferPointer { bytes in
             var cursor = bytes.baseAddress
             return d2i_X509(nil, &cursor, bytes.count)

@@ -4,6 +4,8 @@ import HTTPWire
 import Logging
 import Security
 import Session
+import TLS
+import Transport
 
 /// What the policy found on new upstream connections, as events of the log, counts and reports.
 /// Connections that are used again carry a verdict that was reported when it was made.
@@ -13,8 +15,7 @@ extension WorkerContext {
         switch result {
         case .success(let connection):
             if let verdict = connection.verdict { report(verdict, of: route) }
-        case .failure(.refused(let verdict)): report(verdict, of: route)
-        case .failure: break
+        case .failure(let failure): report(failure, of: route)
         }
     }
 
@@ -22,8 +23,16 @@ extension WorkerContext {
     func report(_ outcome: UpstreamProbe.Outcome, of route: Route) {
         switch outcome {
         case .found(let finding, isFresh: true): report(finding.verdict, of: route, check: .probe)
-        case .failed(.refused(let verdict)): report(verdict, of: route, check: .probe)
-        case .found, .failed: break
+        case .failed(let failure): report(failure, of: route, check: .probe)
+        case .found: break
+        }
+    }
+
+    private func report(_ failure: UpstreamFailure, of route: Route, check: TunnelVerdict.Check? = nil) {
+        switch failure {
+        case .refused(let verdict): report(verdict, of: route, check: check)
+        case .tls(.tls(let error)) where error.isOfCertificate: reportDistrust("\(error)", of: route, check: check)
+        default: break
         }
     }
 
@@ -54,8 +63,8 @@ extension WorkerContext {
             verdict, of: route.authority.host, port: route.authority.port, entry: route.entry, at: unixTime())
     }
 
-    /// A tunnel's origin that the policy can't even judge.
-    func reportDistrust(_ cause: String, of route: Route, check: TunnelVerdict.Check) {
+    /// An origin that the policy can't even judge.
+    func reportDistrust(_ cause: String, of route: Route, check: TunnelVerdict.Check?) {
         log(.warning, "trust.failure", fields(route, check, ["cause": "\(cause)"]))
     }
 

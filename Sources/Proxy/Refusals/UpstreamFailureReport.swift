@@ -2,6 +2,8 @@ import EventLoop
 import HTTPWire
 import Security
 import Session
+import TLS
+import Transport
 
 /// What is said of a connection to an origin that could not be made.
 extension UpstreamFailure {
@@ -37,6 +39,9 @@ extension UpstreamFailure {
                 "the parent proxy answered CONNECT \(authority) with \(status)", host)
         case .parentFailed(let cause):
             return RefusalReport.origin(502, "Parent proxy failed", "connection_terminated", "the parent proxy: \(cause)", host)
+        case .tls(.tls(let error)) where error.isOfCertificate:
+            return RefusalReport.origin(
+                502, "Certificate of \(host) not accepted", "tls_certificate_error", "TLS handshake with \(authority): \(error)", host)
         case .tls(let error):
             return RefusalReport.origin(
                 502, "TLS with \(host) failed", "tls_protocol_error",

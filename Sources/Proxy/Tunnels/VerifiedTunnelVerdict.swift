@@ -37,8 +37,7 @@ extension VerifiedTunnel {
         guard let judge = judge(of: wireVersion(shown.version), accepted: accepted) else { return }
         let presented: PresentedChain
         do {
-            let certificates = try shown.certificates.map { try Certificate(der: $0) }
-            presented = PresentedChain(leaf: certificates[0], rest: Array(certificates.dropFirst()))
+            presented = try PresentedChain(der: shown.certificates)
         } catch {
             return distrust(.badCertificate, .inBand, "the origin's certificate can't be read: \(error)")
         }

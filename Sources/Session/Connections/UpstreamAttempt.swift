@@ -269,6 +269,8 @@ package final class UpstreamAttempt: ByteStreamOwner {
             if let refusal = stream.certificateRefusal(at: connector.unixTime()) { return fail(.clientCertificate(refusal)) }
             return fail(.tls(error))
         }
+        // The handshake itself may have kept the timer waiting.
+        if deadline.isOverdue { return fail(.timedOut(.tls)) }
         metrics.tls = lap()
         // A resumed session carries the verdict under which it was made; a full handshake without
         // a verdict can't happen, and would be no reason to go on.
