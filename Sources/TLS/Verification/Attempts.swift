@@ -45,22 +45,19 @@ struct Attempts {
     private func attempt(
         by issuers: [Certificate], to end: [Certificate]?
     ) -> Result<VerifiedChain, ChainFailure> {
-        // Checking a list means to hash all of it: only for a chain that holds otherwise.
-        var unlisted = options
-        unlisted.revocationLists = nil
-        let built = anchors.build(from: leaf, by: issuers, to: end, for: .tlsServer, options: unlisted).flatMap { chain in
-            let failed =
-                NameConstraints.failure(of: chain, name: options.name)
-                ?? CertificateRules.failure(of: chain, options: options)
-                .map { ChainFailure(failure: $0, chain: chain.certificates) }
-            return failed.map { .failure($0) } ?? .success(chain)
+        anchors.build(from: leaf, by: issuers, to: end, for: .tlsServer, options: options).flatMap { chain in
+            if let failed = NameConstraints.failure(of: chain, name: options.name) { return .failure(failed) }
+            if let failed = CertificateRules.failure(of: chain, options: options) {
+                return .failure(ChainFailure(failure: failed, chain: chain.certificates))
+            }
+            guard let lists = options.revocationLists, !lists.isEmpty else { return .success(chain) }
+            // Last, since the first check of a list means to hash all of it.
+            let check = RevocationCheck(lists: lists, chain: chain.certificates, time: options.time)
+            do throws(VerificationFailure) {
+                return .success(VerifiedChain(certificates: chain.certificates, unlisted: try check.unlisted()))
+            } catch {
+                return .failure(ChainFailure(failure: error, chain: chain.certificates))
+            }
         }
-        guard let lists = options.revocationLists, !lists.isEmpty, case .success(let chain) = built else {
-            return built
-        }
-        let above = chain.certificates.dropFirst()
-        return anchors.build(
-            from: leaf, by: above.filter { !anchors.contains($0) }, to: chain.certificates.filter(anchors.contains),
-            for: .tlsServer, options: options)
     }
 }
