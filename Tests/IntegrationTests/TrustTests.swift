@@ -84,6 +84,15 @@ struct TrustCase: Sendable, CustomTestStringConvertible {
         TrustCase("for clients only", host: "client-only.test", .refused(502, "certificate")) {
             $0.extendedKeyUsage = [CertificateTemplate.clientAuth]
         },
+        TrustCase("RSA for encipherment only, which TLS 1.3 and ECDHE have no use for", host: "encipherment.test", .refused(502, "certificate")) {
+            $0.key = .rsa(2048)
+            $0.keyUsage = [.keyEncipherment]
+        },
+        TrustCase("a key for key agreement only", host: "agreement.test", .refused(502, "certificate")) { $0.keyUsage = [.keyAgreement] },
+        TrustCase("RSA for signatures and encipherment", host: "both-usages.test", .accepted) {
+            $0.key = .rsa(2048)
+            $0.keyUsage = [.digitalSignature, .keyEncipherment]
+        },
         TrustCase("no authority key identifier (strict)", host: "no-aki.test", .refused(502, "certificate")) {
             $0.authorityKeyIdentifier = .none
         },
