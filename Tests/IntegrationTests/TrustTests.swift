@@ -206,4 +206,23 @@ struct TrustTests {
             #expect(run.output.contains("s_server"), "\(run)")
         }
     }
+
+    /// An authority whose root nobody here has.
+    @Test func anIntermediateMayBeTrusted() async throws {
+        try await withTestBed { bed in
+            let roots = try TestRoots()
+            let origin = try await PythonPeer.origin(in: bed, chain: roots.chain("issued.test"))
+            let stranger = try await PythonPeer.origin(in: bed, chain: TestRoots("Other").chain("stranger.test"))
+            let proxy = try await ProxyProcess(
+                in: bed, trust: bed.file("issuing.pem", roots.intermediate.pem),
+                hosts: ["issued.test": "127.0.0.1", "stranger.test": "127.0.0.1"])
+            #expect(try await proxy.connect(to: "issued.test:\(origin.port)").status == 200)
+            let answer = try await proxy.connect(to: "stranger.test:\(stranger.port)")
+            Expected.refused(502, "certificate").check(answer, host: "stranger.test")
+            let check = try await bed.run(
+                [ProxyProcess.executable, "check", "--config", bed.path("proxy/pinproxy.yaml")],
+                environment: ProxyProcess.environment(in: bed))
+            #expect(check.succeeded && check.errors == "", "\(check)")
+        }
+    }
 }

@@ -11,7 +11,14 @@ struct Attempts {
     /// A peer chooses how many ways there are, and each costs signatures.
     private static let maximum = 8
 
-    func run(preferring isWanted: (VerifiedChain) -> Bool) -> Result<VerifiedChain, VerificationFailure> {
+    enum Outcome {
+        case wanted(VerifiedChain)
+        /// The first of those that hold; none was wanted.
+        case unwanted(VerifiedChain)
+        case failed(VerificationFailure)
+    }
+
+    func run(preferring isWanted: (VerifiedChain) -> Bool) -> Outcome {
         var first: (chain: VerifiedChain?, failure: VerificationFailure?)
         var seen: [[Certificate]] = []
         var search: PathSearch?
@@ -19,12 +26,12 @@ struct Attempts {
         for number in 1...Self.maximum {
             switch result {
             case .success(let chain):
-                if isWanted(chain) { return .success(chain) }
+                if isWanted(chain) { return .wanted(chain) }
                 first.chain = first.chain ?? chain
                 seen.append(chain.certificates)
             case .failure(let failed):
                 // Whether the leaf is revoked or expired doesn't depend on the path to the anchor.
-                if failed.failure.depth == 0, failed.failure.isOfCertificate { return .failure(failed.failure) }
+                if failed.failure.depth == 0, failed.failure.isOfCertificate { return .failed(failed.failure) }
                 first.failure = first.failure ?? failed.failure
                 seen.append(failed.chain)
             }
@@ -38,8 +45,8 @@ struct Attempts {
             search = paths
             result = attempt(by: path.issuers, to: path.anchors)
         }
-        if let chain = first.chain { return .success(chain) }
-        return .failure(candidates.explain(first.failure ?? .outOfMemory, anchors: anchors))
+        if let chain = first.chain { return .unwanted(chain) }
+        return .failed(candidates.explain(first.failure ?? .outOfMemory, anchors: anchors))
     }
 
     private func attempt(

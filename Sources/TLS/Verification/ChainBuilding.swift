@@ -60,7 +60,10 @@ extension TrustAnchors {
         X509_VERIFY_PARAM_set_time(parameters, time_t(options.time))
         X509_VERIFY_PARAM_set_auth_level(parameters, Self.securityLevel)
         X509_VERIFY_PARAM_set_depth(parameters, Self.maximumIntermediates)
-        if let name = options.name, !Self.require(name, options.wildcards, in: parameters) {
+        // Whatever name is asked for, and without one: otherwise a CN that looks like a host name is held against name constraints
+        // where there is no DNS name.
+        X509_VERIFY_PARAM_set_hostflags(parameters, NameCheck.flags(options.wildcards))
+        if let name = options.name, !Self.require(name, in: parameters) {
             let failure = VerificationFailure(
                 code: X509_V_ERR_HOSTNAME_MISMATCH, depth: 0, certificate: leaf, options: options)
             return .failure(ChainFailure(failure: failure))
@@ -97,13 +100,12 @@ extension TrustAnchors {
     }
 
     /// False if the name can't be asked for.
-    private static func require(_ name: ServerName, _ wildcards: WildcardRule, in parameters: OpaquePointer) -> Bool {
+    private static func require(_ name: ServerName, in parameters: OpaquePointer) -> Bool {
         switch name {
         case .ip(let address):
             return X509_VERIFY_PARAM_set1_ip_asc(parameters, address) == 1
         case .dns(let host):
             guard NameCheck.canAsk(for: host) else { return false }
-            X509_VERIFY_PARAM_set_hostflags(parameters, NameCheck.flags(wildcards))
             return X509_VERIFY_PARAM_set1_host(parameters, host, 0) == 1
         }
     }
