@@ -219,12 +219,16 @@ final class VerifiedTunnel: ByteStreamOwner {
         case .retry(let end):
             looked += end
             judgeByProbe(version: .tls13) { [unowned self] in retry(after: $0) }
-        case .encrypted:
+        case .encrypted(let isResumed):
+            guard !isResumed || hello?.sessions.hasPreSharedKey == true else { return refuseResumption() }
             // A reload that came while the second ClientHello was awaited counts too.
             if let retryVerdict, route.snapshot === worker.snapshot { return end(.verified(retryVerdict)) }
             judgeByProbe(version: .tls13) { [unowned self] in end(.verified($0)) }
-        case .resumed(let version):
-            judgeByProbe(version: wireVersion(version)) { [unowned self] in end(.verified($0)) }
+        case .resumed(let version, let sessionID):
+            let version = wireVersion(version)
+            // An older one is refused for that.
+            guard version != .tls12 || hello?.sessions.allows(sessionID: sessionID) == true else { return refuseResumption() }
+            judgeByProbe(version: version) { [unowned self] in end(.verified($0)) }
         case .shown(let shown):
             judge(shown) { [unowned self] in end(.verified($0)) }
         case .alert(let alert, let end):
@@ -238,6 +242,11 @@ final class VerifiedTunnel: ByteStreamOwner {
         case .malformed(let error):
             refuse(.handshakeFailure, "the origin sent \(error.message)", Self.tlsError)
         }
+    }
+
+    /// No client can have made the session: whoever answers would go without showing a certificate.
+    private func refuseResumption() {
+        refuse(.illegalParameter, "the origin resumed a session that the client didn't offer", Self.tlsError)
     }
 
     /// The server wants another ClientHello, and is the one that was meant.

@@ -52,7 +52,7 @@ extension VerifiedTunnel {
         }
         worker.report(verdict, of: route, check: .inBand)
         if let refusal = verdict.refusal {
-            worker.session.connector.forgetProbes(of: route.target, at: upstream.address)
+            worker.session.connector.forget(route.target, after: refusal)
             return refuse(TunnelAlert(for: refusal), refusal.title, "tls_certificate_error")
         }
         accepted(TunnelVerdict(verdict: verdict, check: .inBand))
@@ -131,7 +131,7 @@ extension VerifiedTunnel {
     }
 
     private func distrust(_ alert: TunnelAlert, _ check: TunnelVerdict.Check, _ cause: String) {
-        worker.session.connector.forgetProbes(of: route.target, at: upstream.address)
+        worker.session.connector.forget(route.target, after: nil)
         worker.reportDistrust(cause, of: route, check: check)
         refuse(alert, cause, "tls_certificate_error")
     }

@@ -265,7 +265,10 @@ package final class UpstreamAttempt: ByteStreamOwner {
 
     package func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {
         if case .failure(let error) = result {
-            if let verdict = judgement.verdict, !verdict.isAccepted { return fail(.refused(verdict)) }
+            if let verdict = judgement.verdict, !verdict.isAccepted {
+                connector.forget(target, after: verdict.refusal)
+                return fail(.refused(verdict))
+            }
             if let refusal = stream.certificateRefusal(at: connector.unixTime()) { return fail(.clientCertificate(refusal)) }
             return fail(.tls(error))
         }

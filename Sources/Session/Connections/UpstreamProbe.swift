@@ -139,7 +139,7 @@ package final class UpstreamProbe: ByteStreamOwner {
         guard let completion else { return }
         self.completion = nil
         release()
-        if case .failed(.refused) = outcome { connector.forgetProbes(of: target, at: address) }
+        if case .failed(.refused(let verdict)) = outcome { connector.forget(target, after: verdict.refusal) }
         completion(outcome)
     }
 
