@@ -34,6 +34,9 @@ struct LintCommand: ParsableCommand {
               no-revocation-list   crl_files has no list of an issuer of the present chain
                                    (note, where crl_files covers other issuers), or one
                                    that can't serve for its issuer
+              authority            the local authority expires within 30 days or has
+                                   expired, or clients refuse what it issues: name
+                                   constraints, a path length, an issuer
               dead-pin             no match in 30 days while others matched
               misses               a report-only entry that has missed
               unused-rule          a rule that was applied to no request in 7 days or

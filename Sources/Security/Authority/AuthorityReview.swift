@@ -1,0 +1,69 @@
+package import TLS
+
+/// Finds why clients refuse what the local authority issues, or will soon. Its certificate and those above it are enough:
+/// whoever may not read the key can ask too.
+package struct AuthorityReview {
+    /// The authority's own certificate, its issuer, and so on.
+    private let chain: [Certificate]
+    private let time: UnixTime
+
+    /// How long before its end it is said: making a new authority means to have every client trust it.
+    package static let notice: Int64 = 30 * 86_400
+
+    /// - Parameters:
+    ///   - certificate: the authority's own.
+    ///   - issuers: where those above it are looked for, such as its file and the machine's trust store.
+    package init(_ certificate: Certificate, issuers: [Certificate], at time: UnixTime) {
+        chain = certificate.chain(through: issuers)
+        self.time = time
+    }
+
+    /// Each in a line.
+    /// - Parameter hosts: some for which it is to issue.
+    package func remarks(hosts: [ServerName]) -> [String] {
+        let ending = ending
+        return [ending, pathLength].compactMap(\.self) + constraints(hosts) + (ending == nil ? [issuers].compactMap(\.self) : [])
+    }
+
+    private var ending: String? {
+        guard let own = chain.first else { return nil }
+        if time < own.notBefore { return "the local authority is not valid before \(CalendarDate(own.notBefore))" }
+        let (left, overflow) = own.notAfter.subtractingReportingOverflow(time)
+        guard overflow ? own.notAfter < time : left <= Self.notice else { return nil }
+        let distance = TimeDistance(from: time, to: own.end)
+        return "the local authority \(distance.isPast ? "expired" : "expires") \(CalendarDate(own.notAfter)), \(distance); "
+            + AuthorityError.renewal
+    }
+
+    /// Each authority above counts those below it (RFC 5280 section 4.2.1.9).
+    private var pathLength: String? {
+        for (count, issuer) in chain.enumerated().dropFirst() {
+            let below = chain.prefix(count).filter { !$0.isSelfIssued }.count
+            guard let length = issuer.pathLength, length < below else { continue }
+            return "\(name(issuer)) allows \(Count(length, "authority", plural: "authorities")) below it (path length \(length)), and with the "
+                + "local authority there \(below == 1 ? "is 1" : "are \(below)"): clients that trust it refuse the proxy's certificates"
+        }
+        return nil
+    }
+
+    private func constraints(_ hosts: [ServerName]) -> [String] {
+        chain.compactMap { authority in
+            guard let text = authority.nameConstraints else { return nil }
+            let refused = hosts.filter { authority.nameConstraintViolation(by: $0) != nil }
+            let listed = refused.prefix(3).map(\.description).joined(separator: ", ")
+            let more = refused.count > 3 ? " and \(refused.count - 3) more" : ""
+            return "the name constraints of \(name(authority)) hold for the proxy's certificates (\(text)): clients refuse those for other "
+                + "hosts" + (refused.isEmpty ? "" : ", such as \(listed)\(more) of the pin file")
+        }
+    }
+
+    /// The authorities above, as a client that trusts the top one sees them.
+    private var issuers: String? {
+        guard chain.count > 1, let top = chain.last else { return nil }
+        return TrustAnchors([top]).failure(of: chain[0], by: Array(chain.dropFirst().dropLast()), at: time).map {
+            "clients that trust \(name(top)) refuse the local authority: \($0.message)"
+        }
+    }
+
+    private func name(_ certificate: Certificate) -> String { certificate.subject.isEmpty ? "the authority" : certificate.subject }
+}
