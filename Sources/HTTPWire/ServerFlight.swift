@@ -13,7 +13,7 @@ package struct ServerFlight: Sendable {
         /// A HelloRetryRequest (TLS 1.3) ends after this many of the bytes given. The client answers it
         /// with a second ClientHello; what follows here is to be given after that.
         case retry(Int)
-        /// The server has chosen TLS 1.3: what follows can't be read. `isResumed`: with a pre-shared key of the client's.
+        /// The server has chosen TLS 1.3: what follows can't be read. `isResumed`: by a pre-shared key.
         case encrypted(isResumed: Bool)
         /// A full handshake of TLS 1.2 or older, with its first flight whole.
         case shown(ServerCertificates)

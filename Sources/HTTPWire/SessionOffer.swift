@@ -1,5 +1,5 @@
-/// What a ClientHello offers to resume: up to TLS 1.2 a session by its identifier (RFC 5246 section 7.4.1.2) or ticket (RFC
-/// 5077), in TLS 1.3 by a pre-shared key (RFC 8446 section 4.2.11).
+/// The sessions that a ClientHello offers to resume: up to TLS 1.2 by identifier (RFC 5246 section 7.4.1.2) or ticket
+/// (RFC 5077), in TLS 1.3 by a pre-shared key (RFC 8446 section 4.2.11).
 package struct SessionOffer: Sendable, Equatable {
     /// At most 32 bytes. TLS 1.3 clients mostly send some that mean nothing.
     package var sessionID: [UInt8]

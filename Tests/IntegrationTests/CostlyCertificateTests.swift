@@ -69,6 +69,11 @@ struct CostlyCertificateTests {
                 [ProxyProcess.executable, "explain", "costly.test:\(server.port)", "--config", bed.path("proxy/pinproxy.yaml")],
                 environment: ProxyProcess.environment(in: bed))
             #expect(!explain.succeeded && explain.output.contains(words), "\(explain)")
+            try bed.file("proxy/pins.yaml", "hosts: [{match: \"costly.test:\(server.port)\"}]\n")
+            let lint = try await bed.run(
+                [ProxyProcess.executable, "lint", "--config", bed.path("proxy/pinproxy.yaml")],
+                environment: ProxyProcess.environment(in: bed))
+            #expect(lint.output.contains("would fail now: ") && lint.output.contains("[refused-now]"), "\(lint)")
         }
     }
 

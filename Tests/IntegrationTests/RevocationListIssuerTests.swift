@@ -47,7 +47,7 @@ struct RevocationListIssuerTests {
         return path
     }
 
-    /// The list is made with the certificate from before the renewal, whose key and name are the same.
+    /// The list names the certificate from before the renewal. Key and name are the same.
     @Test func aRenewedIssuer() async throws {
         try await withTestBed { bed in
             let key = try TestKey()

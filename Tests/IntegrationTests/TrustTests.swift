@@ -207,7 +207,7 @@ struct TrustTests {
         }
     }
 
-    /// An authority whose root nobody here has.
+    /// The root above it isn't known here.
     @Test func anIntermediateMayBeTrusted() async throws {
         try await withTestBed { bed in
             let roots = try TestRoots()

@@ -263,7 +263,7 @@ import Transport
 
     // MARK: Revocation
 
-    /// Whoever has the key of a revoked certificate must show it again, under whatever policy.
+    /// The host must show its certificate again, under every policy.
     @Test(arguments: [TLSVersion.tls12, .tls13])
     func `a revocation ends the sessions of the host, and of no other`(version: TLSVersion) throws {
         let peer = try origin(version...version)

@@ -26,7 +26,7 @@ import Testing
         #expect(
             run.outcome.message
                 == "certificate \(place + 2) of 4 from the peer is refused: \(CertificateLimitsTests.ownCurve)")
-        // The one that was made to fail.
+        // The first, which was spoilt.
         #expect(run.certificates <= 1)
         #expect(run.curveKeys == 0)
         #expect(!run.isVerified)
@@ -127,7 +127,7 @@ import Testing
         let isVerified: Bool
     }
 
-    /// What becomes of a server that shows the usual leaf, and after it these.
+    /// Handshakes with a server that sends the usual leaf, followed by these.
     private func handshake(_ version: TLSVersion, _ rest: [Certificate]) throws -> Run {
         let chain = [try Certificate(der: peers.leaf.der)] + rest
         let identity = try Identity(chain: chain, key: PrivateKey(pem: Array(peers.leaf.keyPEM.utf8)))

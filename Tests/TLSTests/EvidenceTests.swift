@@ -54,7 +54,7 @@ import Testing
         withExtendedLifetime(evidence) {}
     }
 
-    /// OpenSSL would parse the response for the timestamps in it: beside one that must not be parsed there are none.
+    /// OpenSSL would parse the response for the timestamps in it. If it must not be parsed, timestamps aren't taken.
     @Test(arguments: versions)
     func aCostlyResponse(_ version: TLSVersion) throws {
         let issuer = peers.leaf.issuers[0]

@@ -3,7 +3,7 @@ import Testing
 
 @testable import TLS
 
-/// Whose a revocation list is: its name and its signature decide, not what its authorityKeyIdentifier says.
+/// A revocation list belongs to the issuer that its name and signature say, not to the one in authorityKeyIdentifier.
 @Suite struct RevocationListAuthorityTests {
     static let now = CertificateTemplate.now
     static let day = CertificateTemplate.day

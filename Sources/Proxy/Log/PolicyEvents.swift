@@ -4,8 +4,6 @@ import HTTPWire
 import Logging
 import Security
 import Session
-import TLS
-import Transport
 
 /// What the policy found on new upstream connections, as events of the log, counts and reports.
 /// Connections that are used again carry a verdict that was reported when it was made.
@@ -29,11 +27,8 @@ extension WorkerContext {
     }
 
     private func report(_ failure: UpstreamFailure, of route: Route, check: TunnelVerdict.Check? = nil) {
-        switch failure {
-        case .refused(let verdict): report(verdict, of: route, check: check)
-        case .tls(.tls(let error)) where error.isOfCertificate: reportDistrust("\(error)", of: route, check: check)
-        default: break
-        }
+        if case .refused(let verdict) = failure { report(verdict, of: route, check: check) }
+        if let error = failure.unjudgedCertificates { reportDistrust("\(error)", of: route, check: check) }
     }
 
     /// - Parameter check: how a tunnel's verdict was come by; nil where the proxy speaks TLS itself.

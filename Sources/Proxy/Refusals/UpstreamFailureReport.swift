@@ -2,8 +2,6 @@ import EventLoop
 import HTTPWire
 import Security
 import Session
-import TLS
-import Transport
 
 /// What is said of a connection to an origin that could not be made.
 extension UpstreamFailure {
@@ -39,12 +37,11 @@ extension UpstreamFailure {
                 "the parent proxy answered CONNECT \(authority) with \(status)", host)
         case .parentFailed(let cause):
             return RefusalReport.origin(502, "Parent proxy failed", "connection_terminated", "the parent proxy: \(cause)", host)
-        case .tls(.tls(let error)) where error.isOfCertificate:
-            return RefusalReport.origin(
-                502, "Certificate of \(host) not accepted", "tls_certificate_error", "TLS handshake with \(authority): \(error)", host)
         case .tls(let error):
+            let isOfCertificate = unjudgedCertificates != nil
             return RefusalReport.origin(
-                502, "TLS with \(host) failed", "tls_protocol_error",
+                502, isOfCertificate ? "Certificate of \(host) not accepted" : "TLS with \(host) failed",
+                isOfCertificate ? "tls_certificate_error" : "tls_protocol_error",
                 "TLS handshake with \(authority): \(error)", host)
         case .clientCertificate(let refusal):
             return refusal.report(for: authority, by: source)

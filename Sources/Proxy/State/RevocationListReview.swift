@@ -3,8 +3,8 @@ import Security
 import Session
 package import TLS
 
-/// Finds revocation lists that can't serve for their issuer, by what the configuration knows of it: the certificates of
-/// `upstream.trust` and of pins. Of an issuer that it doesn't know nothing is said; `lint` looks at the chains of hosts.
+/// Finds revocation lists that can't serve for their issuer, by the certificates of `upstream.trust` and of pins. Other
+/// issuers aren't known here; `lint` looks at the chains of hosts.
 package enum RevocationListReview {
     package struct Finding: Sendable {
         /// The entry's pattern; nil: the defaults.
@@ -20,8 +20,9 @@ package enum RevocationListReview {
         let issuers = snapshot.upstream.anchors.certificates + pinned
         var known: Set<RevocationListDefect> = []
         return snapshot.revocationLists.flatMap { lists, entry in
-            lists.defects(among: issuers).filter { known.insert($0).inserted }.map {
-                Finding(entry: entry?.pattern, place: entry?.place ?? Place(file: snapshot.files.last ?? ""), defect: $0)
+            let place = entry?.place ?? Place(file: snapshot.files.last ?? "")
+            return lists.defects(among: issuers).filter { known.insert($0).inserted }.map {
+                Finding(entry: entry?.pattern, place: place, defect: $0)
             }
         }
     }

@@ -227,7 +227,8 @@ final class VerifiedTunnel: ByteStreamOwner {
         case .resumed(let version, let sessionID):
             let version = wireVersion(version)
             // An older one is refused for that.
-            guard version != .tls12 || hello?.sessions.allows(sessionID: sessionID) == true else { return refuseResumption() }
+            let isOffered = hello?.sessions.allows(sessionID: sessionID) == true
+            guard version != .tls12 || isOffered else { return refuseResumption() }
             judgeByProbe(version: version) { [unowned self] in end(.verified($0)) }
         case .shown(let shown):
             judge(shown) { [unowned self] in end(.verified($0)) }
@@ -244,7 +245,7 @@ final class VerifiedTunnel: ByteStreamOwner {
         }
     }
 
-    /// No client can have made the session: whoever answers would go without showing a certificate.
+    /// A resumption shows no certificate, and this client has no session to resume.
     private func refuseResumption() {
         refuse(.illegalParameter, "the origin resumed a session that the client didn't offer", Self.tlsError)
     }

@@ -1,28 +1,30 @@
 package import TLS
 
-/// Finds why clients refuse what the local authority issues, or will soon. Its certificate and those above it are enough:
-/// whoever may not read the key can ask too.
+/// Finds why clients refuse what the local authority issues, or will soon. It looks at the authority's certificate and
+/// those above it, and doesn't need the key.
 package struct AuthorityReview {
     /// The authority's own certificate, its issuer, and so on.
     private let chain: [Certificate]
     private let time: UnixTime
 
-    /// How long before its end it is said: making a new authority means to have every client trust it.
+    /// How long before its end the authority is reported. A new one has to be trusted by every client.
     package static let notice: Int64 = 30 * 86_400
 
     /// - Parameters:
     ///   - certificate: the authority's own.
-    ///   - issuers: where those above it are looked for, such as its file and the machine's trust store.
+    ///   - issuers: candidates for those above it, e.g. of its file and of the trust store.
     package init(_ certificate: Certificate, issuers: [Certificate], at time: UnixTime) {
         chain = certificate.chain(through: issuers)
         self.time = time
     }
 
-    /// Each in a line.
-    /// - Parameter hosts: some for which it is to issue.
+    /// The findings, one line each.
+    /// - Parameter hosts: hosts of the pin file that it must issue for.
     package func remarks(hosts: [ServerName]) -> [String] {
-        let ending = ending
-        return [ending, pathLength].compactMap(\.self) + constraints(hosts) + (ending == nil ? [issuers].compactMap(\.self) : [])
+        var found = [ending, pathLength].compactMap(\.self) + constraints(hosts)
+        // What has ended is refused for that alone.
+        if ending == nil, let issuers { found.append(issuers) }
+        return found
     }
 
     private var ending: String? {
@@ -31,8 +33,8 @@ package struct AuthorityReview {
         let (left, overflow) = own.notAfter.subtractingReportingOverflow(time)
         guard overflow ? own.notAfter < time : left <= Self.notice else { return nil }
         let distance = TimeDistance(from: time, to: own.end)
-        return "the local authority \(distance.isPast ? "expired" : "expires") \(CalendarDate(own.notAfter)), \(distance); "
-            + AuthorityError.renewal
+        let end = "\(distance.isPast ? "expired" : "expires") \(CalendarDate(own.notAfter)), \(distance)"
+        return "the local authority \(end); \(AuthorityError.renewal)"
     }
 
     /// Each authority above counts those below it (RFC 5280 section 4.2.1.9).
@@ -40,8 +42,9 @@ package struct AuthorityReview {
         for (count, issuer) in chain.enumerated().dropFirst() {
             let below = chain.prefix(count).filter { !$0.isSelfIssued }.count
             guard let length = issuer.pathLength, length < below else { continue }
-            return "\(name(issuer)) allows \(Count(length, "authority", plural: "authorities")) below it (path length \(length)), and with the "
-                + "local authority there \(below == 1 ? "is 1" : "are \(below)"): clients that trust it refuse the proxy's certificates"
+            let allowed = Count(length, "authority", plural: "authorities")
+            return "\(name(issuer)) allows \(allowed) below it (path length \(length)), and with the local authority there "
+                + "\(below == 1 ? "is 1" : "are \(below)"): clients that trust it refuse the proxy's certificates"
         }
         return nil
     }
@@ -52,8 +55,8 @@ package struct AuthorityReview {
             let refused = hosts.filter { authority.nameConstraintViolation(by: $0) != nil }
             let listed = refused.prefix(3).map(\.description).joined(separator: ", ")
             let more = refused.count > 3 ? " and \(refused.count - 3) more" : ""
-            return "the name constraints of \(name(authority)) hold for the proxy's certificates (\(text)): clients refuse those for other "
-                + "hosts" + (refused.isEmpty ? "" : ", such as \(listed)\(more) of the pin file")
+            return "the name constraints of \(name(authority)) hold for the proxy's certificates (\(text)): clients refuse "
+                + "those for other hosts" + (refused.isEmpty ? "" : ", such as \(listed)\(more) of the pin file")
         }
     }
 
@@ -65,5 +68,7 @@ package struct AuthorityReview {
         }
     }
 
-    private func name(_ certificate: Certificate) -> String { certificate.subject.isEmpty ? "the authority" : certificate.subject }
+    private func name(_ certificate: Certificate) -> String {
+        certificate.subject.isEmpty ? "an authority without a subject" : certificate.subject
+    }
 }

@@ -65,14 +65,14 @@ private struct Explainer {
         let unlisted =
             chain.unlistedIssuers.map { "no list for \(subject($0)): its certificates are not checked" }
             + lists.strangers(to: chain).map {
-                "\($0.path): this list of \($0.issuer) is not signed by the key of \($0.issuer) in the chain, so it doesn't count"
+                "\($0.path): this list of \($0.issuer) is not signed by the key of \($0.issuer) in the chain, "
+                    + "so it doesn't count"
             }
         if chain.isUnlisted {
             return Check(.revocation, .skipped, ["no list of crl_files is for the chain, so nothing was checked"] + unlisted)
         }
-        return Check(
-            .revocation, .passed,
-            ["no certificate of the chain is on its issuer's list"] + lists.terms(for: chain, at: time).map(line) + unlisted)
+        let judges = lists.terms(for: chain, at: time).map(line)
+        return Check(.revocation, .passed, ["no certificate of the chain is on its issuer's list"] + judges + unlisted)
     }
 
     /// Which list said so, and until when it is good.

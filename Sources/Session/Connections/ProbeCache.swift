@@ -90,8 +90,7 @@ package final class ProbeCache: Sendable {
         }
     }
 
-    /// Ends what is remembered of origins, at any address, since one was seen to show what is refused: what a probe finds
-    /// there next counts.
+    /// Forgets origins, at any address, after one of them was refused.
     package func forget(where isMeant: (OriginKey) -> Bool) {
         places.withLock { places in
             for place in places.keys where isMeant(place.origin) { places[place] = nil }

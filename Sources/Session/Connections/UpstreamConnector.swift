@@ -45,9 +45,10 @@ package struct UpstreamConnector {
         target.probePlace(at: address).flatMap { probes.evidence(about: leaf, at: $0, at: unixTime()) } ?? PeerEvidence()
     }
 
-    /// Ends what is remembered of an origin that the policy has refused: what probes of this tunnel have found, at any
-    /// address. Of a host whose certificate was seen revoked nothing is remembered that would keep its certificate from
-    /// being shown: no TLS session and no probe, under any policy and by any way.
+    /// Forgets what probes found of a tunnel's origin, at any address, after the policy refused it.
+    ///
+    /// After a revocation it forgets all TLS sessions and probes of the host, under every policy and by every route.
+    /// The next connection must show its certificate.
     package func forget(_ target: UpstreamTarget, after refusal: Refusal?) {
         guard refusal?.isRevocation == true else {
             if case .verifiedTunnel = target.key.layer { probes.forget { $0 == target.key } }

@@ -1,8 +1,8 @@
 import COpenSSL
 
 extension Certificate {
-    /// This certificate and, as far as they are there, its issuer, that one's, and so on. By names and key identifiers; no
-    /// signature is checked.
+    /// This certificate, its issuer, and so on, as far as they are there. Found by names and key identifiers; no signature
+    /// is checked.
     package func chain(through others: [Certificate]) -> [Certificate] {
         var chain = [self]
         while let top = chain.last, !top.isSelfSigned,
@@ -19,14 +19,22 @@ extension Certificate {
         return length >= 0 ? length : nil
     }
 
-    /// What its name constraints say, in one line; nil if it has none.
+    /// Its name constraints in one line; nil without such an extension.
     package var nameConstraints: String? {
-        do throws(NameConstraints.Malformed) { return try NameConstraints(of: self)?.description } catch { return error.text }
+        do throws(NameConstraints.Malformed) {
+            return try NameConstraints(of: self)?.description
+        } catch {
+            return error.text
+        }
     }
 
     /// Why a name breaks its name constraints; nil if it doesn't.
     package func nameConstraintViolation(by name: ServerName) -> String? {
-        do throws(NameConstraints.Malformed) { return try NameConstraints(of: self)?.violation(by: name) } catch { return error.text }
+        do throws(NameConstraints.Malformed) {
+            return try NameConstraints(of: self)?.violation(by: name)
+        } catch {
+            return error.text
+        }
     }
 }
 

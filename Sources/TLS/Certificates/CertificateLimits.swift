@@ -1,10 +1,10 @@
 /// Limits that a certificate must keep before OpenSSL parses it.
 ///
-/// Parsing costs what a certificate's length suggests, with two exceptions, and both come before any signature is
-/// verified. A compressed point on a curve with explicit parameters (RFC 3279 section 2.3.5) makes OpenSSL take a square
-/// root modulo a number that the peer chose: 110 ms for 660 bytes. For each CRL distribution point with a name relative
-/// to the issuer OpenSSL copies the issuer's name: 8 s for 70 KB. RFC 5480 forbids the first, RFC 5280 advises against
-/// the second.
+/// Parsing costs what a certificate's length suggests, with two exceptions. Both come before any signature is verified.
+/// A compressed point on a curve with explicit parameters (RFC 3279 section 2.3.5) makes OpenSSL take a square root
+/// modulo a number that the peer chose: 110 ms for 660 bytes. For each CRL distribution point with a name relative to
+/// the issuer OpenSSL copies the issuer's name: 8 s for 70 KB. RFC 5480 forbids explicit parameters, and RFC 5280
+/// advises against relative names.
 ///
 /// Every ``Certificate`` has passed these limits, so asking one for anything is cheap.
 enum CertificateLimits {

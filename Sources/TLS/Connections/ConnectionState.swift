@@ -88,10 +88,11 @@ final class ConnectionState {
     // MARK: Client
 
     /// Called for each handshake message and each record; for received ones before OpenSSL parses them.
-    static func sawMessage(isSent: Bool, version: CInt, type: CInt, bytes: UnsafeRawBufferPointer, on connection: OpaquePointer?) {
-        guard !isSent, type == SSL3_RT_HANDSHAKE, bytes.first == UInt8(SSL3_MT_CERTIFICATE), let state = of(connection) else {
-            return
-        }
+    static func sawMessage(
+        isSent: Bool, version: CInt, type: CInt, bytes: UnsafeRawBufferPointer, on connection: OpaquePointer?
+    ) {
+        guard !isSent, type == SSL3_RT_HANDSHAKE, bytes.first == UInt8(SSL3_MT_CERTIFICATE), let state = of(connection)
+        else { return }
         let message = CertificateMessage(bytes.bindMemory(to: UInt8.self).span, isTLS13: version >= TLS1_3_VERSION)
         guard let objection = message.objection else { return }
         state.objection = objection

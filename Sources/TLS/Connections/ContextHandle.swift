@@ -29,7 +29,8 @@ final class ContextHandle: @unchecked Sendable {
     let handshakeNanoseconds: UInt64
 
     init(
-        _ method: OpaquePointer?, versions: ClosedRange<TLSVersion>, handshakeNanoseconds: UInt64 = HandshakeBudget.usual
+        _ method: OpaquePointer?, versions: ClosedRange<TLSVersion>,
+        handshakeNanoseconds: UInt64 = HandshakeBudget.usual
     ) throws(TLSError) {
         OpenSSLErrorQueue.clear()
         BrokenPipes.ignore()

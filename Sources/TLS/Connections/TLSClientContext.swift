@@ -43,9 +43,9 @@ package final class TLSClientContext: Sendable {
         }
         if let identity = options.clientIdentity { try handle.use(identity) }
         SSL_CTX_set_msg_callback(context) { isSent, version, type, bytes, count, connection, _ in
+            let message = UnsafeRawBufferPointer(start: bytes, count: count)
             ConnectionState.sawMessage(
-                isSent: isSent != 0, version: version, type: type, bytes: UnsafeRawBufferPointer(start: bytes, count: count),
-                on: connection)
+                isSent: isSent != 0, version: version, type: type, bytes: message, on: connection)
         }
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
         SSL_CTX_set_cert_verify_callback(context, { store, _ in ConnectionState.verify(store) }, nil)

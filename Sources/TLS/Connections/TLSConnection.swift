@@ -190,7 +190,8 @@ package struct TLSConnection: ~Copyable {
             return .failed(systemError == 0 ? .unexpectedEOF : .system(systemError))
         default:
             isBroken = true
-            let error = TLSError.fromQueue(objection: state.objection, rejected: state.rejected).naming(state.refusedProtocols)
+            let error = TLSError.fromQueue(objection: state.objection, rejected: state.rejected)
+                .naming(state.refusedProtocols)
             if case .alertReceived(let alert) = error.kind { state.fatalAlert = alert }
             return .failed(error)
         }

@@ -75,8 +75,8 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
     static func handshakeTooCostly(limit: UInt64) -> TLSError {
         TLSError(
             .handshakeTooCostly,
-            "the handshake took more processor time than is allowed (\(limit / 1_000_000) ms): the peer's certificates or keys "
-                + "cost too much")
+            "the handshake took more processor time than is allowed (\(limit / 1_000_000) ms): the peer's certificates or "
+                + "keys cost too much")
     }
 
     /// The failure that SSL_ERROR_SSL stands for; empties the queue.

@@ -27,7 +27,7 @@ package struct PeerEvidence: Sendable, Hashable {
         guard SSL_ct_is_enabled(connection) == 1 else { return [] }
         // OpenSSL parses them together with those of the certificate and of the response; the connection owns them.
         // A list that can't be parsed counts as none. So does one beside a response that must not be parsed.
-        if let response { guard (try? CertificateLimits.check(statusResponse: response.span)) != nil else { return [] } }
+        if let response, (try? CertificateLimits.check(statusResponse: response.span)) == nil { return [] }
         defer { OpenSSLErrorQueue.clear() }
         guard let list = SSL_get0_peer_scts(connection) else { return [] }
         // OpenSSL has them in reverse order.

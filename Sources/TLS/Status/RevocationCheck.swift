@@ -1,14 +1,14 @@
 import COpenSSL
 
-/// What revocation lists say of a verified chain (RFC 5280 section 6.3.3).
+/// Checks a verified chain against revocation lists (RFC 5280 section 6.3.3).
 ///
-/// A list judges a certificate if it has the name of the certificate's issuer, and is signed by the issuer's key. Its
-/// authorityKeyIdentifier is not asked for more: lists name the issuer's key, or one of the issuer's certificates, and
-/// that may be another than the one in the chain. A list that judges must be current and complete, and must not have the
-/// certificate. A list of other certificates (``RevocationScope``) counts only for what it has.
+/// A list judges a certificate if it has the name of the certificate's issuer and is signed by the issuer's key. Its
+/// authorityKeyIdentifier isn't asked: it may name another certificate of the same issuer. A list that judges must be
+/// current and fully understood, and must not have the certificate. A list of other certificates (``RevocationScope``)
+/// counts only for what it has.
 ///
-/// A list with the issuer's name by another key is ignored if it names another key or certificate, as that of a namesake
-/// does. One that doesn't is refused.
+/// A list with the issuer's name that another key has signed is ignored if it names another key or certificate: it is a
+/// namesake's. Otherwise the certificate is refused.
 struct RevocationCheck {
     let lists: RevocationLists
     /// Leaf … anchor.
@@ -26,7 +26,7 @@ struct RevocationCheck {
         case unknown(RevocationList, code: CInt)
     }
 
-    /// The depths of certificates that no list is about. The anchor is not judged: its owner has decided to trust it.
+    /// The depths of certificates that no list is about. The anchor isn't judged: its owner has decided to trust it.
     func unlisted() throws(VerificationFailure) -> [Int] {
         var unlisted: [Int] = []
         for (depth, certificate) in chain.enumerated().dropLast() {
@@ -34,18 +34,19 @@ struct RevocationCheck {
             case .unlisted: unlisted.append(depth)
             case .good: break
             case .revoked(let list): throw VerificationFailure(revoked: certificate, depth: depth, by: list)
-            case .unknown(let list, let code): throw VerificationFailure(list, code: code, about: certificate, depth: depth)
+            case .unknown(let list, let code):
+                throw VerificationFailure(list, code: code, about: certificate, depth: depth)
             }
         }
         return unlisted
     }
 
-    /// Those by which certificates were found good.
+    /// The lists that found a certificate good.
     func judges() -> [RevocationList] {
         chain.indices.dropLast().compactMap { if case .good(let list) = finding($0) { list } else { nil } }
     }
 
-    /// Those with an issuer's name that are not signed by its key, with the issuer.
+    /// The lists with an issuer's name that aren't signed by its key, with the issuer.
     func strangers() -> [(list: RevocationList, issuer: Certificate)] {
         chain.indices.dropLast().flatMap { depth in
             named(depth).filter { signer(of: $0, above: depth) == nil }.map { ($0, chain[depth + 1]) }
@@ -54,7 +55,7 @@ struct RevocationCheck {
 
     private func named(_ depth: Int) -> [RevocationList] { lists.lists.filter { $0.isByIssuer(of: chain[depth]) } }
 
-    /// The certificate of the chain that has the list's name, and whose key has signed it: the issuer, or an older one above it.
+    /// The certificate that signed the list: the issuer, or one of the same name above it.
     private func signer(of list: RevocationList, above depth: Int) -> Certificate? {
         chain[(depth + 1)...].first { list.isNamed(after: $0) && list.isSigned(by: $0) }
     }
@@ -87,9 +88,11 @@ struct RevocationCheck {
     }
 
     /// By its keyUsage, if it has one.
-    static func maySignLists(_ issuer: Certificate) -> Bool { X509_get_key_usage(issuer.pointer) & UInt32(KU_CRL_SIGN) != 0 }
+    static func maySignLists(_ issuer: Certificate) -> Bool {
+        X509_get_key_usage(issuer.pointer) & UInt32(KU_CRL_SIGN) != 0
+    }
 
-    /// Understood, current, late: in this order.
+    /// By whether it is understood, whether it is current, and its date.
     private func rank(_ list: RevocationList) -> (Int, Int, UnixTime) {
         let isCurrent = list.thisUpdate <= time && time <= list.nextUpdate
         return (list.hasUnknownExtension ? 0 : 1, isCurrent ? 1 : 0, list.thisUpdate)
@@ -97,24 +100,23 @@ struct RevocationCheck {
 }
 
 extension RevocationLists {
-    /// The instant from which a verdict about the chain that was given at `time` no longer stands, since a list that it
-    /// came from is out of date; nil if no list was asked.
+    /// The instant at which the first of the lists that judged the chain at `time` is out of date; nil if none did.
     package func end(for chain: VerifiedChain, at time: UnixTime) -> UnixTime? {
         check(chain, at: time).judges().map { $0.nextUpdate + 1 }.min()
     }
 
-    /// Those that judged a certificate of this chain.
+    /// The lists that judged a certificate of this chain.
     package func terms(for chain: VerifiedChain, at time: UnixTime) -> [RevocationListTerm] {
         unique(check(chain, at: time).judges()).map(\.term)
     }
 
-    /// Those with the name of an issuer of this chain that are signed by another key, so that they judge nothing in it.
+    /// The lists with the name of an issuer of this chain that another key has signed. They judge nothing in it.
     package func strangers(to chain: VerifiedChain) -> [RevocationListTerm] {
         unique(check(chain, at: 0).strangers().map(\.list)).map(\.term)
     }
 
-    /// Why lists can't judge the certificates of their issuer, as far as these certificates are its: those of the name that
-    /// each list has.
+    /// Why lists can't judge the certificates of their issuer.
+    /// - Parameter issuers: certificates of authorities; each list is compared with those of its name.
     package func defects(among issuers: [Certificate]) -> [RevocationListDefect] {
         lists.compactMap { list in
             let named = issuers.filter { list.isNamed(after: $0) }
@@ -151,10 +153,11 @@ extension VerificationFailure {
         let fault =
             code == X509_V_ERR_CRL_HAS_EXPIRED
             ? "expired \(CalendarDate(term.nextUpdate))" : "can't be used: \(Self.openSSLText(code))"
+        let name = term.path.isEmpty ? "the CRL of \(term.issuer)" : "\(term)"
         self.init(
             code: code, depth: depth, certificate: certificate,
-            message: "\(term.path.isEmpty ? "the CRL of \(term.issuer)" : "\(term)") \(fault), so nobody can tell whether the "
-                + "\(Self.role(depth)) was revoked (\(Self.name(certificate)))")
+            message: "\(name) \(fault), so nobody can tell whether the \(Self.role(depth)) was revoked "
+                + "(\(Self.name(certificate)))")
     }
 
     private static func name(_ certificate: Certificate) -> String {

@@ -92,8 +92,8 @@ final class RevocationList: @unchecked Sendable {
         X509_NAME_cmp(X509_CRL_get_issuer(pointer), X509_get_subject_name(issuer.pointer)) == 0
     }
 
-    /// True if the certificate's key has signed the list. Which certificate of that key the list's authorityKeyIdentifier
-    /// names doesn't matter: an issuer has several when it was renewed or cross-signed.
+    /// True if the certificate's key has signed the list. The list may name another certificate of that key: an issuer
+    /// has several after a renewal, or if it is cross-signed.
     func isSigned(by issuer: Certificate) -> Bool {
         let key = issuer.spkiSHA256
         if let known = signers.withLock({ $0[key] }) { return known }
@@ -116,7 +116,9 @@ final class RevocationList: @unchecked Sendable {
     }
 
     /// True if the certificate is one of those that it is about.
-    func covers(_ certificate: Certificate) -> Bool { scope?.covers(certificate, issuer: X509_CRL_get_issuer(pointer)) ?? true }
+    func covers(_ certificate: Certificate) -> Bool {
+        scope?.covers(certificate, issuer: X509_CRL_get_issuer(pointer)) ?? true
+    }
 
     /// When it was issued. A list whose date can't be read was refused when it was loaded.
     var thisUpdate: UnixTime { X509_CRL_get0_lastUpdate(pointer).flatMap { ASN1Time.seconds($0) } ?? .min }
@@ -171,7 +173,8 @@ final class RevocationList: @unchecked Sendable {
     private static func hasUnknown(_ extensions: OpaquePointer?, _ known: [CInt]) -> Bool {
         (0..<max(X509v3_get_ext_count(extensions), 0)).contains { index in
             let item = X509v3_get_ext(extensions, index)
-            return X509_EXTENSION_get_critical(item) != 0 && !known.contains(OBJ_obj2nid(X509_EXTENSION_get_object(item)))
+            guard X509_EXTENSION_get_critical(item) != 0 else { return false }
+            return !known.contains(OBJ_obj2nid(X509_EXTENSION_get_object(item)))
         }
     }
 }

@@ -23,7 +23,9 @@ final class RevocationScope {
         if scope.indirectCRL != 0 { return "an indirect list (of several issuers), which isn't supported" }
         if scope.onlysomereasons != nil { return "a list of some reasons only, which isn't supported" }
         if scope.onlyattr != 0 { return "a list of attribute certificates, not of certificates" }
-        if scope.onlyuser != 0, scope.onlyCA != 0 { return "a list of no certificates: its issuingDistributionPoint contradicts itself" }
+        if scope.onlyuser != 0, scope.onlyCA != 0 {
+            return "a list of no certificates: its issuingDistributionPoint contradicts itself"
+        }
         if let point = scope.distpoint, point.pointee.type != 0 {
             return "a list whose distribution point is relative to its issuer's name, which isn't supported"
         }
@@ -35,7 +37,8 @@ final class RevocationScope {
         let scope = pointer.pointee
         guard certificate.isAuthority ? scope.onlyuser == 0 : scope.onlyCA == 0 else { return false }
         guard let own = scope.distpoint?.pointee.name.fullname else { return true }
-        guard let value = X509_get_ext_d2i(certificate.pointer, NID_crl_distribution_points, nil, nil) else { return false }
+        guard let value = X509_get_ext_d2i(certificate.pointer, NID_crl_distribution_points, nil, nil)
+        else { return false }
         let points = OpaquePointer(value)
         defer { CRL_DIST_POINTS_free(points) }
         return (0..<max(OPENSSL_sk_num(points), 0)).contains { index in
@@ -51,7 +54,8 @@ final class RevocationScope {
     private static func isIssuer(_ issuer: OpaquePointer?, in names: OpaquePointer?) -> Bool {
         guard let names else { return true }
         return (0..<max(OPENSSL_sk_num(names), 0)).contains { index in
-            guard let name = OPENSSL_sk_value(names, index)?.load(as: GENERAL_NAME.self), name.type == GEN_DIRNAME else { return false }
+            guard let name = OPENSSL_sk_value(names, index)?.load(as: GENERAL_NAME.self), name.type == GEN_DIRNAME
+            else { return false }
             return X509_NAME_cmp(name.d.directoryName, issuer) == 0
         }
     }

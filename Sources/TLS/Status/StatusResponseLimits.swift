@@ -15,7 +15,8 @@ extension CertificateLimits {
             var basic = octets.next(DERReader.Tag.sequence, in: bytes), octets.isAtEnd
         else { throw .notDER }
         // What is signed, how, and the signature.
-        guard basic.next(DERReader.Tag.sequence, in: bytes) != nil, basic.next(DERReader.Tag.sequence, in: bytes) != nil,
+        guard basic.next(DERReader.Tag.sequence, in: bytes) != nil,
+            basic.next(DERReader.Tag.sequence, in: bytes) != nil,
             basic.next(DERReader.Tag.bitString, in: bytes) != nil
         else { throw .notDER }
         guard !basic.isAtEnd else { return }

@@ -55,9 +55,9 @@ enum CertificateRules {
         return AlternativeNameRules.fault(of: certificate)
     }
 
-    /// A server signs the key exchange in TLS 1.3 (RFC 8446 section 4.4.2.2), and in the only suites of TLS 1.2 that are accepted
-    /// (RFC 5246 section 7.4.2, RFC 8422 section 5.3). OpenSSL also takes keys for key agreement and encipherment. Asked of a leaf that
-    /// is its own anchor too, since it is about the handshake and not about trust.
+    /// A server signs the handshake in TLS 1.3 (RFC 8446 section 4.4.2.2), and the key exchange in all suites of TLS 1.2 that
+    /// are accepted here (RFC 5246 section 7.4.2, RFC 8422 section 5.3). OpenSSL also takes keys for agreement and
+    /// encipherment. This concerns the handshake and not trust, so it holds for a leaf that is its own anchor too.
     private static func handshakeUsage(_ certificate: Certificate) -> Fault? {
         // All bits without the extension.
         X509_get_key_usage(certificate.pointer) & UInt32(KU_DIGITAL_SIGNATURE) != 0

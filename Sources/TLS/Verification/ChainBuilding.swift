@@ -60,8 +60,8 @@ extension TrustAnchors {
         X509_VERIFY_PARAM_set_time(parameters, time_t(options.time))
         X509_VERIFY_PARAM_set_auth_level(parameters, Self.securityLevel)
         X509_VERIFY_PARAM_set_depth(parameters, Self.maximumIntermediates)
-        // Whatever name is asked for, and without one: otherwise a CN that looks like a host name is held against name constraints
-        // where there is no DNS name.
+        // For any kind of name, and without one: otherwise OpenSSL holds the CN against name constraints if there is no
+        // DNS name.
         X509_VERIFY_PARAM_set_hostflags(parameters, NameCheck.flags(options.wildcards))
         if let name = options.name, !Self.require(name, in: parameters) {
             let failure = VerificationFailure(

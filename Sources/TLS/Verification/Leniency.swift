@@ -1,6 +1,7 @@
 import COpenSSL
 
-/// The last second of a certificate's validity, which OpenSSL takes as the first one after it (RFC 5280 section 4.1.2.5).
+/// Accepts the last second of a certificate's validity (RFC 5280 section 4.1.2.5), which OpenSSL takes as the first one
+/// after it.
 struct Leniency {
     let time: UnixTime
 

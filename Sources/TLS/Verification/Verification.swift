@@ -9,8 +9,7 @@ package struct VerificationOptions: Sendable {
     package var wildcards: WildcardRule
     /// The instant at which the dates must hold.
     package var time: UnixTime
-    /// True if a chain ends at the first anchor, as with pinned certificates; false if it goes on to a self-signed anchor where
-    /// there is one.
+    /// True if a chain ends at the first anchor, as with pinned certificates. False if a self-signed anchor is preferred.
     package var allowsPartialChain: Bool
     /// Each certificate below the anchor is looked up in the list of its issuer, where there is one: it
     /// must not be in it, and the list must be the issuer's, whole, and current at `time`.
@@ -50,8 +49,8 @@ extension TrustAnchors {
     /// the chain doesn't need change nothing, even if they are bad ones that would fit. Anchors are
     /// preferred to them, and from the first anchor on, every certificate of the chain is one.
     ///
-    /// An anchor that isn't self-signed ends a chain where no self-signed one does: its owner trusts it. Where the chain
-    /// up to a self-signed anchor was revoked or constrained away, that stands.
+    /// An anchor that isn't self-signed ends a chain if no self-signed one does. What a self-signed anchor above it
+    /// refuses stays refused: revocation, name constraints, path length.
     ///
     /// Where several ways lead up, the first that holds is taken, within a bound of work.
     /// What was verified before isn't verified again (``ProvenChains``).
@@ -83,7 +82,7 @@ extension TrustAnchors {
         shorter.allowsPartialChain = true
         switch (search(presented, options: shorter, preferring: isWanted), first) {
         case (.wanted(let chain), _), (.unwanted(let chain), .failure): return .success(chain)
-        // Without a way to a self-signed anchor, what was found on the shorter way says more.
+        // If no self-signed anchor was found, the failure of the shorter chain says more.
         case (.failed(let other), .failure(let failure)) where failure.isWantOfAnchor: return .failure(other)
         default: return first
         }
@@ -111,7 +110,7 @@ extension TrustAnchors {
 }
 
 extension VerificationFailure {
-    /// True if the chain leads to no anchor.
+    /// True if no anchor was found.
     fileprivate var isWantOfAnchor: Bool {
         switch reason {
         case .unknownIssuer, .untrustedRoot, .selfSigned: true

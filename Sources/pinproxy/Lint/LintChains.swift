@@ -88,7 +88,9 @@ struct LintChains {
         return judged.compactMap { judged in
             let issuers = judged.chain.unlistedIssuers
             guard !issuers.isEmpty else { return nil }
-            let strangers = judged.lists.strangers(to: judged.chain).filter { list in issuers.contains { $0.subject == list.issuer } }
+            let strangers = judged.lists.strangers(to: judged.chain).filter { list in
+                issuers.contains { $0.subject == list.issuer }
+            }
             guard strangers.isEmpty else { return stranger(strangers, to: judged) }
             let names = issuers.map { $0.subject.printable }.joined(separator: ", nor for ")
             return LintFinding(
@@ -104,8 +106,8 @@ struct LintChains {
         let named = lists.map { "\($0.description.printable)" }.joined(separator: ", ")
         return LintFinding(
             .noRevocationList, of: judged.entry,
-            "\(named) is signed by another key than the issuer in the chain of \(judged.host): certificates revoked there are let "
-                + "through",
+            "\(named) is signed by another key than the issuer in the chain of \(judged.host): certificates revoked there are "
+                + "let through",
             fix: "fetch the list by the address in the host's certificate (CRL Distribution Points)")
     }
 
@@ -126,7 +128,7 @@ struct LintChains {
                 + places(entry, verdict)
         case .failure(let failure)?:
             let answer = Rehearsal.Answer(failure, for: host, entry: entry)
-            if case .clientCertificate = failure {
+            if failure.isOverCertificates {
                 return [LintFinding(.refusedNow, of: entry, "a request to \(host) would fail now: \(answer.title)", fix: explain)]
             }
             return [
@@ -166,5 +168,12 @@ struct LintChains {
                     fix: "keep it if it is a backup whose private key is still available; else remove it")
             }
         }
+    }
+}
+
+extension UpstreamFailure {
+    /// The client's certificate, or the server's before it was judged: trying again doesn't help.
+    fileprivate var isOverCertificates: Bool {
+        if case .clientCertificate = self { true } else { unjudgedCertificates != nil }
     }
 }
