@@ -48,6 +48,9 @@ package final class Deadline {
     /// Is a deadline set and not yet passed?
     package var isSet: Bool { due != Deadline.never }
 
+    /// Whether it has passed by the clock. Work that holds the loop up keeps ``expired`` from being called in time.
+    package var isOverdue: Bool { due <= MonotonicTime.now() }
+
     /// Replaces the deadline by that instant; one in the past expires as soon as the loop gets to it.
     package func set(_ instant: MonotonicTime) {
         due = instant

@@ -6,6 +6,8 @@ package struct ClientHello: Sendable, Equatable {
     package let serverName: String?
     /// The protocols of the ALPN extension (RFC 7301), in the client's order.
     package let applicationProtocols: [String]
+    /// The sessions that the client would resume.
+    package let sessions: SessionOffer
     /// Whether the client sent an encrypted_client_hello extension; browsers also send it as GREASE.
     package let hasEncryptedClientHello: Bool
     /// The bytes of the records that carry it; what follows is another message.
@@ -87,7 +89,7 @@ package struct ClientHello: Sendable, Equatable {
 
     private func following(_ count: Int) -> ClientHello {
         ClientHello(
-            random: random, serverName: serverName, applicationProtocols: applicationProtocols,
+            random: random, serverName: serverName, applicationProtocols: applicationProtocols, sessions: sessions,
             hasEncryptedClientHello: hasEncryptedClientHello, length: count + length)
     }
 
@@ -104,6 +106,7 @@ package struct ClientHello: Sendable, Equatable {
 
         var serverName: String?
         var protocols: [String] = []
+        var sessions = SessionOffer(sessionID: session.range.copy(of: bytes))
         var hasEncryptedClientHello = false
         var seenServerName = false
         var seenProtocols = false
@@ -122,6 +125,11 @@ package struct ClientHello: Sendable, Equatable {
                     guard !seenProtocols, let names = parseProtocols(&body, in: bytes) else { return nil }
                     seenProtocols = true
                     protocols = names
+                // Without a ticket in it, session_ticket asks for one (RFC 5077 section 3.2).
+                case 35:
+                    sessions.hasTicket = body.count > 0
+                case 41:
+                    sessions.hasPreSharedKey = true
                 case 0xFE0D:
                     hasEncryptedClientHello = true
                 default:
@@ -130,7 +138,7 @@ package struct ClientHello: Sendable, Equatable {
             }
         }
         return ClientHello(
-            random: random.copy(of: bytes), serverName: serverName, applicationProtocols: protocols,
+            random: random.copy(of: bytes), serverName: serverName, applicationProtocols: protocols, sessions: sessions,
             hasEncryptedClientHello: hasEncryptedClientHello, length: length)
     }
 

@@ -13,12 +13,12 @@ package struct ServerFlight: Sendable {
         /// A HelloRetryRequest (TLS 1.3) ends after this many of the bytes given. The client answers it
         /// with a second ClientHello; what follows here is to be given after that.
         case retry(Int)
-        /// The server has chosen TLS 1.3: what follows can't be read.
-        case encrypted
+        /// The server has chosen TLS 1.3: what follows can't be read. `isResumed`: by a pre-shared key.
+        case encrypted(isResumed: Bool)
         /// A full handshake of TLS 1.2 or older, with its first flight whole.
         case shown(ServerCertificates)
         /// An abbreviated handshake of TLS 1.2 or older: a session is resumed, and no certificate shown.
-        case resumed(version: UInt16)
+        case resumed(version: UInt16, sessionID: [UInt8])
         /// The server ends it with this alert, which ends after this many of the bytes given.
         case alert(UInt8, Int)
         case malformed(WireError)
@@ -91,9 +91,9 @@ package struct ServerFlight: Sendable {
     private func progress(_ found: ServerMessages.Finding, end: Int) -> Progress {
         switch found {
         case .retry: .retry(end)
-        case .encrypted: .encrypted
+        case .encrypted(let isResumed): .encrypted(isResumed: isResumed)
         case .shown(let certificates): .shown(certificates)
-        case .resumed(let version): .resumed(version: version)
+        case .resumed(let version, let sessionID): .resumed(version: version, sessionID: sessionID)
         case .broken(let code): malformed(code)
         }
     }

@@ -2,9 +2,9 @@
 struct ServerMessages: Sendable {
     enum Finding {
         case retry
-        case encrypted
+        case encrypted(isResumed: Bool)
         case shown(ServerCertificates)
-        case resumed(UInt16)
+        case resumed(UInt16, sessionID: [UInt8])
         case broken(WireError.Code)
     }
 
@@ -25,7 +25,7 @@ struct ServerMessages: Sendable {
     private var state = State.serverHello
     /// Of the message under way, header included.
     private var message: [UInt8] = []
-    private var hello = Hello(legacyVersion: 0, random: [], cipherSuite: 0)
+    private var hello = Hello(legacyVersion: 0, random: [], sessionID: [], cipherSuite: 0)
     private var certificates: [[UInt8]] = []
     private var ocspResponse: [UInt8]?
     private var keyExchange: [UInt8]?
@@ -54,7 +54,7 @@ struct ServerMessages: Sendable {
     /// In the clear it ends an abbreviated handshake, or is camouflage after a HelloRetryRequest.
     mutating func changeCipherSpec() -> Finding? {
         switch state {
-        case .afterHello, .ticketSeen: .resumed(hello.legacyVersion)
+        case .afterHello, .ticketSeen: .resumed(hello.legacyVersion, sessionID: hello.sessionID)
         case .serverHelloAfterRetry: nil
         case .serverHello, .shown: .broken(.serverHandshake)
         }
@@ -109,7 +109,7 @@ struct ServerMessages: Sendable {
         case (0x0304?, true) where isFirst:
             state = .serverHelloAfterRetry
             return .retry
-        case (0x0304?, false): return .encrypted
+        case (0x0304?, false): return .encrypted(isResumed: hello.hasPreSharedKey)
         case (nil, false) where isFirst:
             self.hello = hello
             state = .afterHello
@@ -121,8 +121,10 @@ struct ServerMessages: Sendable {
     private struct Hello {
         var legacyVersion: UInt16
         var random: [UInt8]
+        var sessionID: [UInt8]
         var cipherSuite: UInt16
         var selectedVersion: Int?
+        var hasPreSharedKey = false
         var timestamps: [[UInt8]]?
     }
 
@@ -133,7 +135,8 @@ struct ServerMessages: Sendable {
             let suite = reader.number(bytes: 2, in: bytes), reader.skip(1)
         else { return nil }
         var hello = Hello(
-            legacyVersion: UInt16(version), random: random.copy(of: bytes), cipherSuite: UInt16(suite))
+            legacyVersion: UInt16(version), random: random.copy(of: bytes), sessionID: session.range.copy(of: bytes),
+            cipherSuite: UInt16(suite))
         if reader.isAtEnd { return hello }
         guard var extensions = reader.vector(lengthBytes: 2, in: bytes), reader.isAtEnd else { return nil }
         while !extensions.isAtEnd {
@@ -145,6 +148,7 @@ struct ServerMessages: Sendable {
                 guard hello.selectedVersion == nil, let selected = body.number(bytes: 2, in: bytes), body.isAtEnd
                 else { return nil }
                 hello.selectedVersion = selected
+            case 41: hello.hasPreSharedKey = true
             case 18:
                 guard hello.timestamps == nil else { return nil }
                 hello.timestamps = timestamps(&body, in: bytes) ?? []

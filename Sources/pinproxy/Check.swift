@@ -8,8 +8,9 @@ struct Check: ParsableCommand {
         abstract: "Read the configuration as run would, and print every problem.",
         discussion: """
             Each problem is a line on standard error: FILE:LINE:COLUMN: error: … or warning: … \
-            It warns too of what expires soon or has expired: pins, client certificates, revocation \
-            lists. Exits 0 if the proxy would start with it (there may be warnings), else 78.
+            It warns too of what expires soon or has expired (pins, client certificates, revocation \
+            lists), of revocation lists that can't serve for their issuer, and of a local authority that \
+            clients refuse, or will soon. Exits 0 if the proxy would start with it (there may be warnings), else 78.
 
             Examples:
               pinproxy check
@@ -24,8 +25,10 @@ struct Check: ParsableCommand {
         let ending = ExpiryWatch.findings(in: snapshot, at: now).map {
             Problem(.warning, at: $0.place, ($0.entry.map { "\($0): " } ?? "") + $0.message(at: now))
         }
-        for warning in ending { Standard.error("\(warning)") }
-        let warnings = snapshot.warnings.count + ending.count
+        let lists = RevocationListReview.findings(in: snapshot).map { Problem(.warning, at: $0.place, $0.message) }
+        let found = ending + lists + AuthorityRemarks.problems(in: snapshot, at: now)
+        for warning in found { Standard.error("\(warning)") }
+        let warnings = snapshot.warnings.count + found.count
         let remark = warnings == 0 ? "" : ", \(Count(warnings, "warning"))"
         Standard.output("\(snapshot.files.joined(separator: ", ")): the configuration can be used\(remark)")
     }

@@ -34,6 +34,43 @@ import Testing
         #expect(outcome.errors.contains("pins.yaml:1:48: warning: insecure: "))
     }
 
+    /// The authority's certificate is enough: its key may be somebody else's to read.
+    @Test func warnsOfALocalAuthorityThatClientsRefuse() throws {
+        let bed = try CommandBed(configuration: "authority: {certificate: own.pem}\npins: pins.yaml\n")
+        try bed.write("pins.yaml", "hosts: [{match: a.test}, {match: b.test, action: tunnel}]\n")
+        try FileManager.default.createDirectory(atPath: bed.path("state/pinproxy"), withIntermediateDirectories: true)
+        let shift = Int64(Date().timeIntervalSince1970) - CertificateTemplate.now
+        func valid(_ template: CertificateTemplate) -> CertificateTemplate {
+            template.with {
+                $0.notBefore += shift
+                $0.notAfter += shift
+            }
+        }
+        let permitted = DERWriter.value(0xA0, DERWriter.sequence(DERWriter.value(0x82, Array("corp.test".utf8))))
+        let root = try HeldCertificate.selfSigned(valid(.root("Corp Root")))
+        let closed = try root.issue(valid(.intermediate("Corp Issuing")))
+        let own = try closed.issue(
+            valid(.intermediate("Corp Proxies")).with {
+                $0.extensions = [("2.5.29.30", true, DERWriter.sequence(permitted))]
+                $0.notAfter = shift + CertificateTemplate.now + 3 * CertificateTemplate.day
+            })
+        try bed.write("state/pinproxy/own.pem", own.chainPEM)
+        let place = bed.path("state/pinproxy/own.pem")
+        let words = [
+            "the local authority expires 20", "CN=Corp Issuing allows 0 authorities below it",
+            "the name constraints of CN=Corp Proxies hold for the proxy's certificates (permits corp.test): clients refuse those for other "
+                + "hosts, such as a.test of the pin file",
+        ]
+        let check = try bed.configured("check")
+        #expect(check.code == 0 && check.output.hasSuffix(", 3 warnings\n"), "\(check)")
+        for words in words { #expect(check.errors.contains("\(place): warning: \(words)"), "\(check)") }
+        let lint = try bed.configured("lint", rest: ["--offline"])
+        for words in words { #expect(lint.output.contains("\(place): warning: \(words)"), "\(lint)") }
+        #expect(lint.output.contains("[authority]"))
+        try bed.write("state/pinproxy/own.pem", "nonsense")
+        #expect(try bed.configured("check").errors == "\(place): warning: the local authority can't be read: there is no certificate in it\n")
+    }
+
     /// Its clock is the machine's.
     @Test(arguments: [(3, "expires", "in 2 days"), (-3, "expired", "3 days ago")])
     func warnsOfAClientCertificateThatEnds(days: Int64, word: String, distance: String) throws {

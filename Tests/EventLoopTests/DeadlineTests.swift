@@ -54,6 +54,18 @@ extension Deadline {
         #expect(owner.calls.count == 1)
     }
 
+    @Test func `it is overdue by the clock, whether the loop has come to it or not`() throws {
+        let deadline = Deadline(loop: try EventLoop())
+        #expect(!deadline.isOverdue)
+        deadline.set(MonotonicTime(nanoseconds: 1))
+        #expect(deadline.isOverdue)
+        deadline.set(MonotonicTime.now().advanced(byNanoseconds: 3600 * 1000 * millisecond))
+        #expect(!deadline.isOverdue)
+        deadline.set(MonotonicTime(nanoseconds: 1))
+        deadline.clear()
+        #expect(!deadline.isOverdue)
+    }
+
     @Test func `moved later, it keeps the later instant`() throws {
         let loop = try EventLoop()
         let owner = Owner(loop) { $0.loop.stop() }

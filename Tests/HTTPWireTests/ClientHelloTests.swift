@@ -68,6 +68,30 @@ import Testing
         }
     }
 
+    /// session_ticket is empty where a client only asks for a ticket.
+    @Test func offeredSessionsAreTold() {
+        func offer(_ extensions: [UInt8]) -> SessionOffer? {
+            guard case .complete(let hello) = ClientHello.peek(Self.records(Self.handshake(extensions: extensions), sizes: []).span)
+            else { return nil }
+            return hello.sessions
+        }
+        let sessionID = [UInt8](repeating: 1, count: 32)
+        #expect(offer([]) == SessionOffer(sessionID: sessionID))
+        #expect(offer([0, 35, 0, 0]) == SessionOffer(sessionID: sessionID))
+        #expect(offer([0, 35, 0, 2, 5, 5]) == SessionOffer(sessionID: sessionID, hasTicket: true))
+        #expect(offer([0, 41, 0, 2, 0, 0]) == SessionOffer(sessionID: sessionID, hasPreSharedKey: true))
+    }
+
+    @Test func whatAnOfferAllows() {
+        let byIdentifier = SessionOffer(sessionID: [1, 2, 3])
+        #expect(byIdentifier.allows(sessionID: [1, 2, 3]))
+        for other in [[], [1, 2], [1, 2, 4], [1, 2, 3, 4]] as [[UInt8]] { #expect(!byIdentifier.allows(sessionID: other)) }
+        #expect(!SessionOffer().allows(sessionID: []))
+        #expect(!SessionOffer(hasPreSharedKey: true).allows(sessionID: []))
+        // With a ticket the server may leave the identifier empty (RFC 5077 section 3.4).
+        #expect(SessionOffer(hasTicket: true).allows(sessionID: []))
+    }
+
     @Test func encryptedClientHelloIsTold() {
         let bytes = Self.records(Self.handshake(extensions: [0xFE, 0x0D, 0, 1, 0]), sizes: [])
         guard case .complete(let hello) = ClientHello.peek(bytes.span) else {

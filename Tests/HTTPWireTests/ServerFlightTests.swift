@@ -67,8 +67,10 @@ import Testing
     }
 
     @Test func whatIsNotAFullFlightIsTold() {
-        #expect(Self.read(RecordedFlights.resumed) == .resumed(version: 0x0303))
-        #expect(Self.read(RecordedFlights.encrypted) == .encrypted)
+        // The client's identifier, which it had made up for a ticket.
+        let sessionID = Array(RecordedFlights.resumed[44..<76])
+        #expect(Self.read(RecordedFlights.resumed) == .resumed(version: 0x0303, sessionID: sessionID))
+        #expect(Self.read(RecordedFlights.encrypted) == .encrypted(isResumed: false))
         #expect(Self.read([21, 3, 3, 0, 2, 2, 70]) == .alert(70, 7))
     }
 
@@ -78,7 +80,7 @@ import Testing
         // The HelloRetryRequest ends before change_cipher_spec.
         #expect(flight.receive(bytes) == .retry(bytes.count - 6))
         #expect(flight.receive(Self.changeCipherSpec) == .incomplete)
-        #expect(flight.receive(RecordedFlights.afterRetry) == .encrypted)
+        #expect(flight.receive(RecordedFlights.afterRetry) == .encrypted(isResumed: false))
     }
 
     @Test func afterARetryNothingButTLS13MayFollow() {
@@ -116,8 +118,17 @@ import Testing
 
     @Test func theEndStaysTheEnd() {
         var flight = ServerFlight()
-        #expect(flight.receive(RecordedFlights.encrypted) == .encrypted)
-        #expect(flight.receive([1, 2, 3]) == .encrypted)
+        #expect(flight.receive(RecordedFlights.encrypted) == .encrypted(isResumed: false))
+        #expect(flight.receive([1, 2, 3]) == .encrypted(isResumed: false))
+    }
+
+    /// A ServerHello of TLS 1.3 that selects a pre-shared key.
+    @Test func aPreSharedKeyIsSeen() {
+        let version: [UInt8] = [0, 43, 0, 2, 3, 4]
+        let key: [UInt8] = [0, 41, 0, 2, 0, 0]
+        #expect(Self.read(Self.records(Self.hello(extensions: version))) == .encrypted(isResumed: false))
+        #expect(Self.read(Self.records(Self.hello(extensions: version + key))) == .encrypted(isResumed: true))
+        #expect(Self.read(Self.records(Self.hello(extensions: key + version))) == .encrypted(isResumed: true))
     }
 
     // MARK: Flights built by hand
@@ -142,12 +153,12 @@ import Testing
         #expect(shown.version == 0x0300 | UInt16(minor))
         #expect(
             Self.read(Self.records(hello, version: minor) + Self.changeCipherSpec)
-                == .resumed(version: 0x0300 | UInt16(minor)))
+                == .resumed(version: 0x0300 | UInt16(minor), sessionID: []))
     }
 
     @Test func aTicketBeforeTheEndOfAnAbbreviatedHandshakeIsPassedOver() {
         let bytes = Self.records(Self.hello(), Self.message(4, [0, 0, 0, 9, 0, 1, 5])) + Self.changeCipherSpec
-        #expect(Self.read(bytes) == .resumed(version: 0x0303))
+        #expect(Self.read(bytes) == .resumed(version: 0x0303, sessionID: []))
     }
 
     @Test(arguments: [
@@ -176,7 +187,7 @@ import Testing
 
     @Test func warningsArePassedOverAndCloseNotifyIsNone() {
         let warning: [UInt8] = [21, 3, 3, 0, 2, 1, 112]
-        #expect(Self.read(warning + RecordedFlights.resumed) == .resumed(version: 0x0303))
+        #expect(Self.read(warning + RecordedFlights.resumed) == Self.read(RecordedFlights.resumed))
         #expect(Self.read([21, 3, 3, 0, 2, 1, 0]) == .alert(0, 7))
         #expect(Self.code(Self.read(Array(repeating: warning, count: 5).flatMap(\.self))) == .serverHandshake)
     }

@@ -84,6 +84,15 @@ struct TrustCase: Sendable, CustomTestStringConvertible {
         TrustCase("for clients only", host: "client-only.test", .refused(502, "certificate")) {
             $0.extendedKeyUsage = [CertificateTemplate.clientAuth]
         },
+        TrustCase("RSA for encipherment only, which TLS 1.3 and ECDHE have no use for", host: "encipherment.test", .refused(502, "certificate")) {
+            $0.key = .rsa(2048)
+            $0.keyUsage = [.keyEncipherment]
+        },
+        TrustCase("a key for key agreement only", host: "agreement.test", .refused(502, "certificate")) { $0.keyUsage = [.keyAgreement] },
+        TrustCase("RSA for signatures and encipherment", host: "both-usages.test", .accepted) {
+            $0.key = .rsa(2048)
+            $0.keyUsage = [.digitalSignature, .keyEncipherment]
+        },
         TrustCase("no authority key identifier (strict)", host: "no-aki.test", .refused(502, "certificate")) {
             $0.authorityKeyIdentifier = .none
         },
@@ -195,6 +204,25 @@ struct TrustTests {
             let run = try await bed.run(
                 ["curl", "-sS", "https://new.test:\(origin.port)/"], environment: proxy.clientEnvironment)
             #expect(run.output.contains("s_server"), "\(run)")
+        }
+    }
+
+    /// The root above it isn't known here.
+    @Test func anIntermediateMayBeTrusted() async throws {
+        try await withTestBed { bed in
+            let roots = try TestRoots()
+            let origin = try await PythonPeer.origin(in: bed, chain: roots.chain("issued.test"))
+            let stranger = try await PythonPeer.origin(in: bed, chain: TestRoots("Other").chain("stranger.test"))
+            let proxy = try await ProxyProcess(
+                in: bed, trust: bed.file("issuing.pem", roots.intermediate.pem),
+                hosts: ["issued.test": "127.0.0.1", "stranger.test": "127.0.0.1"])
+            #expect(try await proxy.connect(to: "issued.test:\(origin.port)").status == 200)
+            let answer = try await proxy.connect(to: "stranger.test:\(stranger.port)")
+            Expected.refused(502, "certificate").check(answer, host: "stranger.test")
+            let check = try await bed.run(
+                [ProxyProcess.executable, "check", "--config", bed.path("proxy/pinproxy.yaml")],
+                environment: ProxyProcess.environment(in: bed))
+            #expect(check.succeeded && check.errors == "", "\(check)")
         }
     }
 }

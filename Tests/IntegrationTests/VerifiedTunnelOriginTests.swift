@@ -7,6 +7,15 @@ struct VerifiedTunnelOriginTests {
     /// A ServerHello of TLS 1.1 that goes on with a change of cipher, as if a session were resumed.
     private static let oldResumption =
         "160302002a02000026" + "0302" + String(repeating: "07", count: 32) + "00" + "c009" + "00" + "140302000101"
+    /// The same of TLS 1.2, by a session that the client doesn't know.
+    private static let unofferedResumption =
+        "160303002a02000026" + "0303" + String(repeating: "07", count: 32) + "00" + "c02b" + "00" + "140303000101"
+    private static let foreignResumption =
+        "160303004a02000046" + "0303" + String(repeating: "07", count: 32) + "20" + String(repeating: "05", count: 32) + "c02b" + "00"
+        + "140303000101"
+    /// A ServerHello of TLS 1.3 that selects the first pre-shared key.
+    private static let unofferedKey =
+        "160303003802000034" + "0303" + String(repeating: "07", count: 32) + "00" + "1301" + "00" + "000c" + "002b00020304" + "002900020000"
     private static let anonymous =
         "160303002a02000026" + "0303" + String(repeating: "07", count: 32) + "00" + "c018" + "00" + "16030300040c000000"
 
@@ -122,6 +131,21 @@ struct VerifiedTunnelOriginTests {
             #expect(result["error"] == alert, "\(result)")
             let line = try await proxy.tunnelLine()
             #expect(line["cause"]?.contains(cause) == true, "\(line)")
+        }
+    }
+
+    /// Who resumes a session shows no certificate. A client that offered none would notice, and the proxy does.
+    @Test(arguments: [("1.2", unofferedResumption), ("1.2", foreignResumption), ("1.3", unofferedKey)])
+    func aResumptionThatTheClientDidNotOffer(version: String, bytes: String) async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let origin = try await tunnels.origin("chain=pinned", "raw=\(bytes)")
+            let proxy = try await tunnels.proxy()
+            let result = try await tunnels.client(via: proxy, to: origin.port, "--tls", version)
+            #expect(result["status"] == "200" && result["error"] == "SSLV3_ALERT_ILLEGAL_PARAMETER", "\(result)")
+            let line = try await proxy.tunnelLine()
+            #expect(line["cause"]?.contains("resumed a session that the client didn't offer") == true, "\(line)")
+            #expect(line["error"] == "tls_protocol_error" && line["bytes_down"] == "0", "\(line)")
         }
     }
 

@@ -92,6 +92,27 @@ struct VerifiedTunnelProofTests {
         }
     }
 
+    /// The signature is right, and the certificate doesn't let its key make one.
+    @Test(arguments: ["-tls1_2", "-tls1_3"])
+    func aKeyThatMayNotSign(version: String) async throws {
+        try await withTestBed { bed in
+            let tunnels = try await VerifiedTunnelBed(bed)
+            let held = try tunnels.roots.leaf(VerifiedTunnelBed.name) {
+                $0.key = .rsa(2048)
+                $0.keyUsage = [.keyEncipherment]
+            }
+            let server = try await OpenSSLServer(in: bed, chain: ServedChain(held), ["-www", version])
+            let pin = try await held.pin(bed)
+            let authority = "\(VerifiedTunnelBed.name):\(server.port)"
+            let words = "its keyUsage doesn't have digitalSignature"
+            let tunnel = try await tunnels.proxy(pin: pin)
+            Expected.refused(502, words).check(try await tunnel.connect(to: authority), host: VerifiedTunnelBed.name)
+            let intercepting = try await ProxyProcess(
+                in: bed, folder: "intercepting", trust: bed.path("roots.pem"), hosts: [VerifiedTunnelBed.name: "127.0.0.1"])
+            Expected.refused(502, words).check(try await intercepting.connect(to: authority), host: VerifiedTunnelBed.name)
+        }
+    }
+
     private func served(
         _ leaf: Leaf, _ bed: TestBed
     ) async throws -> (VerifiedTunnelBed, (port: UInt16, pin: String)) {

@@ -57,15 +57,26 @@ func say(_ text: String, to descriptor: CInt) {
 struct OriginAuthority: Sendable {
     let anchors: TrustAnchors
     let identity: Identity
+    private let root: HeldCertificate
 
     static let shared = Result { try OriginAuthority() }
 
     init() throws {
         let root = try HeldCertificate.root()
-        let leaf = try root.issue(.leaf("api.test"))
+        let leaf = try root.issue(.leaf("api.test").with { $0.serial = [0x0A, 0xBC] })
+        self.root = root
         anchors = TrustAnchors([try Certificate(der: root.der)])
         identity = try Identity(
             chain: leaf.chain.map { try Certificate(der: $0.der) }, key: PrivateKey(pem: Array(leaf.keyPEM.utf8)))
+    }
+
+    /// Lists that have the leaf.
+    func revokingLists() throws -> RevocationLists {
+        let template = RevocationListTemplate().with { $0.revoked = [([0x0A, 0xBC], CertificateTemplate.now - 1, nil)] }
+        let file = FileManager.default.temporaryDirectory.appending(path: "pinproxy-\(UUID().uuidString).crl")
+        defer { try? FileManager.default.removeItem(at: file) }
+        try Data(root.revocationList(template)).write(to: file)
+        return try RevocationLists.load([file.path(percentEncoded: false)])
     }
 
     static func context(_ versions: ClosedRange<TLSVersion> = .tls12 ... .tls13) throws -> TLSServerContext {

@@ -53,7 +53,7 @@ import Testing
         let (here, there) = (try place(), try place(address: "192.0.2.2"))
         let other = try place(host: "other.test")
         for place in [here, there, other] { cache.store(finding(), for: place, applicationProtocols: ["h2"], at: now) }
-        cache.forget(here.origin)
+        cache.forget { $0 == here.origin }
         #expect([here, there, other].map { cache.finding(for: $0, applicationProtocols: nil, at: now) != nil } == [false, false, true])
     }
 

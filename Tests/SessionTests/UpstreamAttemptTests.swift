@@ -260,6 +260,36 @@ import Transport
         #expect(try !isResumed(other), "another policy's verdict doesn't count")
         #expect(try isResumed(other))
     }
+
+    // MARK: Revocation
+
+    /// The host must show its certificate again, under every policy.
+    @Test(arguments: [TLSVersion.tls12, .tls13])
+    func `a revocation ends the sessions of the host, and of no other`(version: TLSVersion) throws {
+        let peer = try origin(version...version)
+        let bench = try Workbench()
+        func isResumed(_ target: UpstreamTarget) throws -> Bool {
+            let connection = try bench.connect(to: target).get()
+            defer { connection.close() }
+            #expect(bench.receive(on: connection) == "hello")
+            return connection.stream.withTLS { $0.isResumed } == true
+        }
+        let policies = [SecurityPolicy(), try pinned("sha256/" + authority.identity.chain[0].spkiSHA256.base64)]
+        let targets = try policies.map { try bench.target(port: peer.port, policy: $0) }
+        let other = try bench.target(port: peer.port, host: "localhost")
+        for target in targets + [other] { #expect(try !isResumed(target)) }
+
+        let revoking = SecurityPolicy(requirements: TrustRequirements(revocationLists: try authority.revokingLists()))
+        guard case .refused(let verdict) = try bench.failure(to: bench.target(port: peer.port, policy: revoking)),
+            verdict.refusal?.isRevocation == true
+        else { throw Unexpected(text: "not revoked") }
+        for target in targets { #expect(try !isResumed(target), "the session was kept") }
+        #expect(try isResumed(other))
+
+        // Another refusal is no reason.
+        _ = try bench.failure(to: bench.target(port: peer.port, policy: pinned()))
+        for target in targets { #expect(try isResumed(target)) }
+    }
 }
 
 /// A name server on a thread that says of every name that it doesn't exist, or nothing.

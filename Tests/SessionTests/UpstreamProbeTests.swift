@@ -73,6 +73,26 @@ import Transport
         }
     }
 
+    @Test func `a revocation ends what probes found of the host under every policy`() throws {
+        let peer = try origin()
+        let bench = try Workbench()
+        let plain = target(bench, port: peer.port)
+        func isFresh() throws -> Bool {
+            guard case .found(_, let isFresh) = try probe(bench, plain, at: peer.port) else { throw Unexpected(text: "not found") }
+            return isFresh
+        }
+        #expect(try isFresh())
+        #expect(try !isFresh())
+        // Another refusal ends only what was found under its own policy.
+        _ = try probe(bench, target(bench, port: peer.port, name: "other.test"), at: peer.port)
+        #expect(try !isFresh())
+        let revoking = SecurityPolicy(requirements: TrustRequirements(revocationLists: try authority.revokingLists()))
+        guard case .failed(.refused(let verdict)) = try probe(bench, target(bench, port: peer.port, policy: revoking), at: peer.port),
+            verdict.refusal?.isRevocation == true
+        else { throw Unexpected(text: "not revoked") }
+        #expect(try isFresh())
+    }
+
     @Test func `an address where nobody listens fails`() throws {
         // Bound, so that no one else gets it, but not listening.
         let holder = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)

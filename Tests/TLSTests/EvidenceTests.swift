@@ -54,6 +54,25 @@ import Testing
         withExtendedLifetime(evidence) {}
     }
 
+    /// OpenSSL would parse the response for the timestamps in it. If it must not be parsed, timestamps aren't taken.
+    @Test(arguments: versions)
+    func aCostlyResponse(_ version: TLSVersion) throws {
+        let issuer = peers.leaf.issuers[0]
+        let responder = try issuer.issue(
+            CertificateTemplate(commonName: "Responder").with {
+                $0.extensions = [(CostlyCertificates.distributionPoints, false, CostlyCertificates.relativeDistributionPoints(1))]
+            })
+        let response = try issuer.statusResponse(for: peers.leaf, StatusTemplate().with { $0.responder = responder })
+        let timestamps = try TestLog.timestamps([.init(TestLog("One"))], for: peers.leaf)
+        let evidence = ServerEvidence(response: response, timestamps: TestLog.list(timestamps))
+        let run = try run(version, evidence, status: true, timestamps: true)
+        let parsed = try ParsedObjects.count { try run.pair.connect() }
+        #expect(run.steps.all == [.verified, .confirmed(PeerEvidence(ocspResponse: response))])
+        // The server's chain of two, each begun twice.
+        #expect(parsed.certificates == 4)
+        withExtendedLifetime(evidence) {}
+    }
+
     @Test(arguments: versions, [true, false])
     func rejecting(_ version: TLSVersion, _ asks: Bool) throws {
         let evidence = ServerEvidence(response: [1])

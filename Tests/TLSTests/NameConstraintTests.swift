@@ -102,6 +102,24 @@ import Testing
         }
     }
 
+    /// A CN never counts (RFC 9525), so no constraint of DNS names is about it. OpenSSL holds it against them where there is no
+    /// DNS name in subjectAltName, as in the certificate of an address.
+    @Test(
+        arguments: ["router.outside.test", "192.0.2.1", "*.outside.test", "router"],
+        [permitted(dns: "example.test"), excluded(dns: "outside.test"), excluded(dns: "")])
+    func aCommonNameIsNoHostName(_ commonName: String, _ constraints: [UInt8]) throws {
+        for ofRoot in [true, false] {
+            let leaf = try Self.leaf([], ["192.0.2.1"], constraints, ofRoot, true, commonName: commonName)
+            for name in [ServerName.ip("192.0.2.1"), nil] {
+                let failure = try Self.failure(leaf, name)
+                #expect(failure == nil, "\(failure?.message ?? "")")
+            }
+            // Of a name that is asked for, the constraint still is.
+            let named = try Self.leaf(["router.outside.test"], ["192.0.2.1"], constraints, ofRoot, true, commonName: commonName)
+            #expect(try Self.failure(named, .ip("192.0.2.1"))?.reason == .nameConstraint)
+        }
+    }
+
     @Test func theMessageNamesTheConstraintAndItsOwner() throws {
         let excluded = Self.excluded(dns: "bar.example.test")
         let wildcard = try Self.leaf(["*.example.test"], [], excluded, false, true)
@@ -148,14 +166,15 @@ import Testing
     // MARK: Bed
 
     private static func leaf(
-        _ names: [String], _ addresses: [String], _ constraints: [UInt8], _ ofRoot: Bool, _ isCritical: Bool
+        _ names: [String], _ addresses: [String], _ constraints: [UInt8], _ ofRoot: Bool, _ isCritical: Bool,
+        commonName: String = "Leaf"
     ) throws -> HeldCertificate {
         let constrain: (inout CertificateTemplate) -> Void = { $0.extensions = [("2.5.29.30", isCritical, constraints)] }
         let root = try HeldCertificate.selfSigned(ofRoot ? .root("Root").with(constrain) : .root("Root"))
         let issuer = try root.issue(ofRoot ? .intermediate("Issuer") : .intermediate("Issuer").with(constrain))
         return try issuer.issue(
             .leaf("placeholder.test").with {
-                $0.commonName = "Leaf"
+                $0.commonName = commonName
                 $0.dnsNames = names
                 $0.ipAddresses = addresses
             })

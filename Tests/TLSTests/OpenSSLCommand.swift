@@ -4,6 +4,21 @@ import Foundation
 enum OpenSSLCommand {
     /// What it prints for the arguments and the input.
     static func run(_ arguments: [String], input: [UInt8]) throws -> [UInt8] {
+        let (status, output) = try execute(arguments, input: input, errors: .nullDevice)
+        guard status == 0 else { throw Failure(status: status) }
+        return output
+    }
+
+    /// Whether it exits 0, and what it prints on either stream.
+    static func outcome(_ arguments: [String]) throws -> (isSuccess: Bool, output: String) {
+        let (status, output) = try execute(arguments, input: [], errors: nil)
+        return (status == 0, String(decoding: output, as: UTF8.self))
+    }
+
+    /// - Parameter errors: nil: where the output goes.
+    private static func execute(
+        _ arguments: [String], input: [UInt8], errors: FileHandle?
+    ) throws -> (status: Int32, output: [UInt8]) {
         let process = Process()
         process.executableURL = URL(filePath: "/usr/bin/openssl")
         process.arguments = arguments
@@ -11,14 +26,13 @@ enum OpenSSLCommand {
         let (stdin, stdout) = (Pipe(), Pipe())
         process.standardInput = stdin
         process.standardOutput = stdout
-        process.standardError = FileHandle.nullDevice
+        if let errors { process.standardError = errors } else { process.standardError = stdout }
         try process.run()
         try stdin.fileHandleForWriting.write(contentsOf: Data(input))
         try stdin.fileHandleForWriting.close()
         let output = try stdout.fileHandleForReading.readToEnd() ?? Data()
         process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw Failure(status: process.terminationStatus) }
-        return [UInt8](output)
+        return (process.terminationStatus, [UInt8](output))
     }
 
     static func text(_ arguments: [String], input: [UInt8]) throws -> String {

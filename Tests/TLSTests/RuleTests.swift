@@ -131,6 +131,11 @@ import Testing
             "an address with its mask", .malformed, "iPAddress of 8 bytes", names((0x87, [1, 2, 3, 4, 255, 0, 0, 0]))),
         Fault("an address of no bytes", .malformed, "iPAddress of 0 bytes", names((0x87, []))),
         Fault("keyUsage for nothing of TLS", .wrongPurpose, "") { $0.keyUsage = [.nonRepudiation] },
+        Fault("keyUsage for static RSA", .wrongPurpose, "its keyUsage doesn't have digitalSignature") {
+            $0.key = .rsa(2048)
+            $0.keyUsage = [.keyEncipherment]
+        },
+        Fault("keyUsage for static ECDH", .wrongPurpose, "its keyUsage doesn't have digitalSignature") { $0.keyUsage = [.keyAgreement] },
         Fault("keyCertSign without CA", .malformed, "") { $0.keyUsage = [.digitalSignature, .keyCertSign] },
         Fault("RSA with exponent 1", .weakKey, "exponent") { $0.publicKeyDER = rsa(bits: 2048, exponent: [1]) },
         Fault("RSA with an even exponent", .weakKey, "exponent") {
@@ -170,13 +175,14 @@ import Testing
             input: [])
         let publicKey = try OpenSSLCommand.run(["pkey", "-pubout", "-outform", "DER"], input: key)
         let leaf = try bed.issuer.issue(.leaf("api.test").with { $0.publicKeyDER = publicKey })
-        #expect(failure(verify(leaf))?.reason == .malformed)
+        #expect(throws: CertificateError.costly(CertificateLimitsTests.ownCurve)) { try Certificate(der: leaf.der) }
     }
 
     // MARK: What is allowed
 
     static let allowed: [@Sendable (inout CertificateTemplate) -> Void] = [
-        { $0.extendedKeyUsage = [] }, { $0.keyUsage = nil }, { $0.keyUsage = [.keyAgreement] },
+        { $0.extendedKeyUsage = [] }, { $0.keyUsage = nil },
+        { $0.keyUsage = [.digitalSignature, .keyEncipherment, .keyAgreement] },
         { $0.extendedKeyUsage = [CertificateTemplate.clientAuth, CertificateTemplate.serverAuth] },
         { $0.basicConstraints = .none }, { $0.key = .p521 }, { $0.key = .rsa(3072) }, { $0.serialContents = [1] },
         { $0.serialContents = [UInt8](repeating: 0x7F, count: 20) }, dns("_sip.api.test"), dns("*.api.test"),
@@ -212,6 +218,14 @@ import Testing
                 $0.keyUsage = [.keyCertSign, .digitalSignature]
             })
         #expect(failure(verify(authority, anchor: authority, partial: true))?.message == nil)
+        // Its key has to sign all the same.
+        let encipherer = try HeldCertificate.selfSigned(
+            .leaf("api.test").with {
+                $0.key = .rsa(2048)
+                $0.keyUsage = [.keyEncipherment]
+            })
+        #expect(failure(verify(encipherer, anchor: encipherer, partial: true))?.reason == .wrongPurpose)
+        #expect(failure(verify(encipherer, anchor: encipherer))?.reason == .wrongPurpose)
     }
 
     // MARK: Lifetime

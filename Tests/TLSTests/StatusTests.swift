@@ -131,6 +131,47 @@ import Testing
         #expect(check(leaf, HeldCertificate.statusError(3)) == .failure(.errorStatus("trylater")))
     }
 
+    /// A responder's certificate is looked at as a server's is, before OpenSSL parses the response.
+    @Test func costlyCertificatesInIt() throws {
+        let points = CostlyCertificates.relativeDistributionPoints(2)
+        let responder = try issuer.issue(
+            CertificateTemplate(commonName: "Responder").with {
+                $0.extendedKeyUsage = [Self.ocspSigning]
+                $0.extensions = [(CostlyCertificates.distributionPoints, false, points)]
+            })
+        let response = try issuer.statusResponse(for: leaf, StatusTemplate().with { $0.responder = responder })
+        let chain = VerifiedChain(certificates: try ([leaf] + leaf.issuers).map { try Certificate(der: $0.der) })
+        let parsed = ParsedObjects.count { chain.checkStatus(response, at: Self.now) }
+        #expect(parsed.certificates == 0)
+        #expect(
+            parsed.result.failure?.description
+                == "the OCSP response is broken: certificate 1 in it is refused: its CRL distribution points "
+                + "are relative to the issuer's name (nameRelativeToCRLIssuer)")
+        // The same without them is parsed.
+        let usual = try issuer.issue(CertificateTemplate(commonName: "Responder").with { $0.extendedKeyUsage = [Self.ocspSigning] })
+        let good = try issuer.statusResponse(for: leaf, StatusTemplate().with { $0.responder = usual })
+        #expect(check(leaf, good).isGood)
+        #expect(ParsedObjects.count { chain.checkStatus(good, at: Self.now) }.certificates > 0)
+        for count in 0..<good.count {
+            #expect(throws: CertificateLimits.Fault.notDER) { try CertificateLimits.check(statusResponse: Array(good[..<count]).span) }
+        }
+    }
+
+    @Test func tooManyCertificatesInIt() throws {
+        let empty = DERWriter.sequence()
+        func response(_ count: Int) -> [UInt8] {
+            let certificates = (0..<count).flatMap { _ in issuer.der }
+            let basic = DERWriter.sequence(
+                empty, empty, DERWriter.bits([1]), DERWriter.value(0xA0, DERWriter.sequence(certificates)))
+            let typed = DERWriter.sequence(DERWriter.identifier("1.3.6.1.5.5.7.48.1.1"), DERWriter.octets(basic))
+            return DERWriter.sequence(DERWriter.value(0x0A, [0]), DERWriter.value(0xA0, typed))
+        }
+        #expect(throws: Never.self) { try CertificateLimits.check(statusResponse: response(32).span) }
+        #expect(throws: CertificateLimits.Fault.costly("it has more than 32 certificates in it")) {
+            try CertificateLimits.check(statusResponse: response(33).span)
+        }
+    }
+
     /// Whatever bit is changed, the answer is never taken for a good one of other bytes.
     @Test func everyChangedByteIsNoticed() throws {
         let whole = try issuer.statusResponse(for: leaf)

@@ -92,7 +92,7 @@ enum CertificateEncoding {
         return bytes
     }
 
-    private static func keyIdentifier(_ kind: CertificateTemplate.KeyIdentifier, of key: TestKey) -> [UInt8]? {
+    static func keyIdentifier(_ kind: CertificateTemplate.KeyIdentifier, of key: TestKey) -> [UInt8]? {
         switch kind {
         case .none: return nil
         case .wrong: return [UInt8](repeating: 0xEE, count: 20)

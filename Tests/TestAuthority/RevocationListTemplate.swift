@@ -6,6 +6,10 @@ public struct RevocationListTemplate: Sendable {
     public var thisUpdate = CertificateTemplate.now - CertificateTemplate.day
     /// nil: none.
     public var nextUpdate: Int64? = CertificateTemplate.now + CertificateTemplate.day
+    /// The keyIdentifier of its authorityKeyIdentifier. Without it and without `authority` there is no such extension.
+    public var keyIdentifier = CertificateTemplate.KeyIdentifier.right
+    /// The certificate whose issuer and serial number its authorityKeyIdentifier has.
+    public var authority: HeldCertificate?
     /// Object identifier, critical or not, contents.
     public var extensions: [(identifier: String, isCritical: Bool, contents: [UInt8])] = []
     /// If true, the signature's last byte is wrong.
@@ -31,9 +35,9 @@ extension HeldCertificate {
             }
             return DERWriter.sequence(DERWriter.integer(entry.serial), DERWriter.time(entry.date), reason ?? [])
         }
-        let keyIdentifier = DERWriter.sequence(DERWriter.value(0x80, CertificateEncoding.keyIdentifier(of: key)))
+        let authority = try authorityKeyIdentifier(template)
         let extensions =
-            extensionDER("2.5.29.35", keyIdentifier) + extensionDER("2.5.29.20", DERWriter.integer(1))
+            (authority.isEmpty ? [] : extensionDER("2.5.29.35", DERWriter.sequence(authority))) + extensionDER("2.5.29.20", DERWriter.integer(1))
             + template.extensions.flatMap { extensionDER($0.identifier, critical: $0.isCritical, $0.contents) }
         let body = DERWriter.sequence(
             DERWriter.integer(1), algorithm, subjectName, DERWriter.time(template.thisUpdate),
@@ -43,6 +47,13 @@ extension HeldCertificate {
         var signature = try key.sign(body, digest: .sha256)
         if template.breaksSignature { signature[signature.count - 1] ^= 1 }
         return DERWriter.sequence(body, algorithm, DERWriter.bits(signature))
+    }
+
+    private func authorityKeyIdentifier(_ template: RevocationListTemplate) throws -> [UInt8] {
+        let identifier = CertificateEncoding.keyIdentifier(template.keyIdentifier, of: key).map { DERWriter.value(0x80, $0) } ?? []
+        guard let authority = template.authority else { return identifier }
+        let issuer = (authority.issuers.first ?? authority).subjectName
+        return try identifier + DERWriter.value(0xA1, DERWriter.value(0xA4, issuer)) + DERWriter.value(0x82, authority.serialContents())
     }
 
     private func extensionDER(_ identifier: String, critical: Bool = false, _ contents: [UInt8]) -> [UInt8] {

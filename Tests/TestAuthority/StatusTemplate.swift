@@ -97,8 +97,16 @@ extension HeldCertificate {
         return single
     }
 
+    /// The contents of the serial number's INTEGER.
+    func serialContents() throws -> [UInt8] {
+        let certificate = try parsed()
+        defer { X509_free(certificate) }
+        let encoded = TestKey.encoded { i2d_ASN1_INTEGER(X509_get0_serialNumber(certificate), $0) }
+        return Array(encoded.dropFirst(2))
+    }
+
     /// To be freed by the caller.
-    func parsed() throws -> OpaquePointer {
+    public func parsed() throws -> OpaquePointer {
         let certificate = der.withUnsafeBufferPointer { bytes in
             var cursor = bytes.baseAddress
             return d2i_X509(nil, &cursor, bytes.count)

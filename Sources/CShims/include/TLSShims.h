@@ -11,6 +11,9 @@
 
 static const uint64_t shim_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
 static const uint64_t shim_SSL_OP_NO_COMPRESSION = SSL_OP_NO_COMPRESSION;
+// SSL_OP_NO_TX_CERTIFICATE_COMPRESSION and SSL_OP_NO_RX_CERTIFICATE_COMPRESSION of OpenSSL 3.2. By their numbers, since
+// a program compiled with the headers of 3.0, where they mean nothing, may run with a later library.
+static const uint64_t shim_SSL_OP_NO_CERTIFICATE_COMPRESSION = (uint64_t)3 << 32;
 static const uint64_t shim_SSL_OP_CIPHER_SERVER_PREFERENCE = SSL_OP_CIPHER_SERVER_PREFERENCE;
 
 static const int shim_ERR_R_UNSUPPORTED = ERR_R_UNSUPPORTED;

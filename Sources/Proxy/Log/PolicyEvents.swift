@@ -13,8 +13,7 @@ extension WorkerContext {
         switch result {
         case .success(let connection):
             if let verdict = connection.verdict { report(verdict, of: route) }
-        case .failure(.refused(let verdict)): report(verdict, of: route)
-        case .failure: break
+        case .failure(let failure): report(failure, of: route)
         }
     }
 
@@ -22,9 +21,14 @@ extension WorkerContext {
     func report(_ outcome: UpstreamProbe.Outcome, of route: Route) {
         switch outcome {
         case .found(let finding, isFresh: true): report(finding.verdict, of: route, check: .probe)
-        case .failed(.refused(let verdict)): report(verdict, of: route, check: .probe)
-        case .found, .failed: break
+        case .failed(let failure): report(failure, of: route, check: .probe)
+        case .found: break
         }
+    }
+
+    private func report(_ failure: UpstreamFailure, of route: Route, check: TunnelVerdict.Check? = nil) {
+        if case .refused(let verdict) = failure { report(verdict, of: route, check: check) }
+        if let error = failure.unjudgedCertificates { reportDistrust("\(error)", of: route, check: check) }
     }
 
     /// - Parameter check: how a tunnel's verdict was come by; nil where the proxy speaks TLS itself.
@@ -54,8 +58,8 @@ extension WorkerContext {
             verdict, of: route.authority.host, port: route.authority.port, entry: route.entry, at: unixTime())
     }
 
-    /// A tunnel's origin that the policy can't even judge.
-    func reportDistrust(_ cause: String, of route: Route, check: TunnelVerdict.Check) {
+    /// An origin that the policy can't even judge.
+    func reportDistrust(_ cause: String, of route: Route, check: TunnelVerdict.Check?) {
         log(.warning, "trust.failure", fields(route, check, ["cause": "\(cause)"]))
     }
 

@@ -38,8 +38,10 @@ extension UpstreamFailure {
         case .parentFailed(let cause):
             return RefusalReport.origin(502, "Parent proxy failed", "connection_terminated", "the parent proxy: \(cause)", host)
         case .tls(let error):
+            let isOfCertificate = unjudgedCertificates != nil
             return RefusalReport.origin(
-                502, "TLS with \(host) failed", "tls_protocol_error",
+                502, isOfCertificate ? "Certificate of \(host) not accepted" : "TLS with \(host) failed",
+                isOfCertificate ? "tls_certificate_error" : "tls_protocol_error",
                 "TLS handshake with \(authority): \(error)", host)
         case .clientCertificate(let refusal):
             return refusal.report(for: authority, by: source)

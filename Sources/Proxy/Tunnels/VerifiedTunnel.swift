@@ -219,12 +219,17 @@ final class VerifiedTunnel: ByteStreamOwner {
         case .retry(let end):
             looked += end
             judgeByProbe(version: .tls13) { $0.retry(after: $1) }
-        case .encrypted:
+        case .encrypted(let isResumed):
+            guard !isResumed || hello?.sessions.hasPreSharedKey == true else { return refuseResumption() }
             // A reload that came while the second ClientHello was awaited counts too.
             if let retryVerdict, route.snapshot === worker.snapshot { return end(.verified(retryVerdict)) }
             judgeByProbe(version: .tls13) { $0.end(.verified($1)) }
-        case .resumed(let version):
-            judgeByProbe(version: wireVersion(version)) { $0.end(.verified($1)) }
+        case .resumed(let version, let sessionID):
+            let version = wireVersion(version)
+            // An older one is refused for that.
+            let isOffered = hello?.sessions.allows(sessionID: sessionID) == true
+            guard version != .tls12 || isOffered else { return refuseResumption() }
+            judgeByProbe(version: version) { $0.end(.verified($1)) }
         case .shown(let shown):
             judge(shown) { $0.end(.verified($1)) }
         case .alert(let alert, let end):
@@ -238,6 +243,11 @@ final class VerifiedTunnel: ByteStreamOwner {
         case .malformed(let error):
             refuse(.handshakeFailure, "the origin sent \(error.message)", Self.tlsError)
         }
+    }
+
+    /// A resumption shows no certificate, and this client has no session to resume.
+    private func refuseResumption() {
+        refuse(.illegalParameter, "the origin resumed a session that the client didn't offer", Self.tlsError)
     }
 
     /// The server wants another ClientHello, and is the one that was meant.

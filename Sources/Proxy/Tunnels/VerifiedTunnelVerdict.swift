@@ -39,8 +39,7 @@ extension VerifiedTunnel {
         guard let judge = judge(of: wireVersion(shown.version), accepted: accepted) else { return }
         let presented: PresentedChain
         do {
-            let certificates = try shown.certificates.map { try Certificate(der: $0) }
-            presented = PresentedChain(leaf: certificates[0], rest: Array(certificates.dropFirst()))
+            presented = try PresentedChain(der: shown.certificates)
         } catch {
             return distrust(.badCertificate, .inBand, "the origin's certificate can't be read: \(error)")
         }
@@ -55,7 +54,7 @@ extension VerifiedTunnel {
         }
         worker.report(verdict, of: route, check: .inBand)
         if let refusal = verdict.refusal {
-            worker.session.connector.forgetProbes(of: route.target, at: upstream.address)
+            worker.session.connector.forget(route.target, after: refusal)
             return refuse(TunnelAlert(for: refusal), refusal.title, "tls_certificate_error")
         }
         accepted(self, TunnelVerdict(verdict: verdict, check: .inBand))
@@ -135,7 +134,7 @@ extension VerifiedTunnel {
     }
 
     private func distrust(_ alert: TunnelAlert, _ check: TunnelVerdict.Check, _ cause: String) {
-        worker.session.connector.forgetProbes(of: route.target, at: upstream.address)
+        worker.session.connector.forget(route.target, after: nil)
         worker.reportDistrust(cause, of: route, check: check)
         refuse(alert, cause, "tls_certificate_error")
     }

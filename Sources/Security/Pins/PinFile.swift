@@ -61,7 +61,9 @@ private enum Contents {
     /// with its version, a public key with an algorithm, a certificate with a sequence that begins
     /// with [0] (or a serial), a request with one that begins with a version of 0.
     private static func der(_ bytes: [UInt8]) throws(PinError.Reason) -> Contents {
-        if let certificate = try? Certificate(der: bytes) { return .certificate(certificate) }
+        do throws(CertificateError) { return .certificate(try Certificate(der: bytes)) } catch {
+            if case .costly = error { throw .broken("\(error)") }
+        }
         if let key = try? PublicKey(der: bytes) {
             // The parser stops at the key's end; whatever follows was not meant.
             guard key.der.count == bytes.count else { throw .broken("bytes follow the public key") }

@@ -62,14 +62,17 @@ private struct Explainer {
         guard let chain = trusted.map({ try? $0.get() }) ?? verdict.chain else {
             return Check(.revocation, .skipped, "no chain was verified")
         }
-        let unlisted = chain.unlistedIssuers.map { "no list for \(subject($0)): its certificates are not checked" }
+        let unlisted =
+            chain.unlistedIssuers.map { "no list for \(subject($0)): its certificates are not checked" }
+            + lists.strangers(to: chain).map {
+                "\($0.path): this list of \($0.issuer) is not signed by the key of \($0.issuer) in the chain, "
+                    + "so it doesn't count"
+            }
         if chain.isUnlisted {
             return Check(.revocation, .skipped, ["no list of crl_files is for the chain, so nothing was checked"] + unlisted)
         }
-        // A list of the same name by another key had no say.
-        let terms = lists.terms(for: chain).filter { term in !chain.unlistedIssuers.contains { $0.subject == term.issuer } }
-        return Check(
-            .revocation, .passed, ["no certificate of the chain is on its issuer's list"] + terms.map(line) + unlisted)
+        let judges = lists.terms(for: chain, at: time).map(line)
+        return Check(.revocation, .passed, ["no certificate of the chain is on its issuer's list"] + judges + unlisted)
     }
 
     /// Which list said so, and until when it is good.

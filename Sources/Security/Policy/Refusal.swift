@@ -48,6 +48,15 @@ package final class Refusal: Error, Sendable, CustomStringConvertible {
         }
     }
 
+    /// True if the certificate, or one above it, was revoked: by a list, or by a stapled OCSP response.
+    package var isRevocation: Bool {
+        switch reason {
+        case .trust(let failure), .pinnedAnchors(let failure): failure.reason == .revoked
+        case .status(.response(let failure)): failure.isRevocation
+        case .pinMismatch, .contradiction, .status, .transparency, .expired: false
+        }
+    }
+
     /// The X509_V_ERR_… code that chooses the alert for the server: its own for a chain that isn't
     /// valid, else X509_V_ERR_CERT_REJECTED, which becomes `bad_certificate`.
     package var x509Code: Int32 {
@@ -62,7 +71,7 @@ package final class Refusal: Error, Sendable, CustomStringConvertible {
         let name = host.map { " for \($0)" } ?? ""
         return switch reason {
         case .trust(let failure): "Certificate verification failure\(name): \(failure.reason.cause)"
-        case .status(.response(let failure)) where failure.isRevocation:
+        case .status where isRevocation:
             "Certificate verification failure\(name): revoked"
         case .status: "Certificate verification failure\(name): no good OCSP response"
         case .transparency: "Certificate verification failure\(name): not in public logs"

@@ -90,11 +90,10 @@ package final class ProbeCache: Sendable {
         }
     }
 
-    /// Ends what is remembered of an origin, at whatever address, since somebody has seen it show what is refused: what
-    /// a probe finds there next is what counts.
-    package func forget(_ origin: OriginKey) {
+    /// Forgets origins, at any address, after one of them was refused.
+    package func forget(where isMeant: (OriginKey) -> Bool) {
         places.withLock { places in
-            for place in places.keys where place.origin == origin { places[place] = nil }
+            for place in places.keys where isMeant(place.origin) { places[place] = nil }
         }
     }
 

@@ -267,10 +267,15 @@ package final class UpstreamAttempt: ByteStreamOwner {
 
     package func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {
         if case .failure(let error) = result {
-            if let verdict = judgement.verdict, !verdict.isAccepted { return fail(.refused(verdict)) }
+            if let verdict = judgement.verdict, !verdict.isAccepted {
+                connector.forget(target, after: verdict.refusal)
+                return fail(.refused(verdict))
+            }
             if let refusal = stream.certificateRefusal(at: connector.unixTime()) { return fail(.clientCertificate(refusal)) }
             return fail(.tls(error))
         }
+        // The handshake itself may have kept the timer waiting.
+        if deadline.isOverdue { return fail(.timedOut(.tls)) }
         metrics.tls = lap()
         // A resumed session carries the verdict under which it was made; a full handshake without
         // a verdict can't happen, and would be no reason to go on.

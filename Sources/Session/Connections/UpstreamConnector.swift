@@ -1,4 +1,5 @@
 package import EventLoop
+package import Security
 package import TLS
 package import Transport
 
@@ -44,9 +45,17 @@ package struct UpstreamConnector {
         target.probePlace(at: address).flatMap { probes.evidence(about: leaf, at: $0, at: unixTime()) } ?? PeerEvidence()
     }
 
-    /// Ends what probes of this tunnel's origin have found, at whatever address: the origin was seen to show what the
-    /// policy refuses.
-    package func forgetProbes(of target: UpstreamTarget, at address: SocketAddress) {
-        if let place = target.probePlace(at: address) { probes.forget(place.origin) }
+    /// Forgets what probes found of a tunnel's origin, at any address, after the policy refused it.
+    ///
+    /// After a revocation it forgets all TLS sessions and probes of the host, under every policy and by every route.
+    /// The next connection must show its certificate.
+    package func forget(_ target: UpstreamTarget, after refusal: Refusal?) {
+        guard refusal?.isRevocation == true else {
+            if case .verifiedTunnel = target.key.layer { probes.forget { $0 == target.key } }
+            return
+        }
+        let isOfHost = { (key: OriginKey) in key.host == target.host && key.port == target.port }
+        sessions.retire(where: isOfHost)
+        probes.forget(where: isOfHost)
     }
 }

@@ -40,3 +40,10 @@ package enum UpstreamFailure: Error, Sendable {
     /// Something else of this machine failed.
     case local(String)
 }
+
+extension UpstreamFailure {
+    /// Why the origin's certificates were refused before the policy could judge them; nil if they weren't.
+    package var unjudgedCertificates: TLSError? {
+        if case .tls(.tls(let error)) = self, error.isOfCertificate { error } else { nil }
+    }
+}

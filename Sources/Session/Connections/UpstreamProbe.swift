@@ -113,6 +113,8 @@ package final class UpstreamProbe: ByteStreamOwner {
             return end(.failed(.local("the handshake ended without a verdict")))
         }
         guard verdict.isAccepted else { return end(.failed(.refused(verdict))) }
+        // The handshake itself may have kept the timer waiting.
+        if deadline.isOverdue { return end(.failed(.timedOut(.tls))) }
         if case .failure(let error) = result {
             guard case .tls(let cause) = error, case .alertReceived = cause.kind else { return end(.failed(.tls(error))) }
             // A chain without proof of its key could be anybody's copy.
@@ -140,7 +142,7 @@ package final class UpstreamProbe: ByteStreamOwner {
         guard let completion else { return }
         self.completion = nil
         release()
-        if case .failed(.refused) = outcome { connector.forgetProbes(of: target, at: address) }
+        if case .failed(.refused(let verdict)) = outcome { connector.forget(target, after: verdict.refusal) }
         completion(outcome)
     }
 

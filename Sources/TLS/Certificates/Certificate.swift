@@ -21,8 +21,9 @@ package final class Certificate: @unchecked Sendable {
 
     deinit { X509_free(pointer) }
 
-    /// The certificate of exactly these DER bytes; bytes after it are an error.
+    /// Parses exactly these DER bytes, if they keep to ``CertificateLimits``. Bytes after the certificate are an error.
     package init(der: [UInt8]) throws(CertificateError) {
+        do { try CertificateLimits.check(der.span) } catch { throw CertificateError(error) }
         OpenSSLErrorQueue.clear()
         let parsed = der.withUnsafeBufferPointer { bytes -> OpaquePointer? in
             guard let start = bytes.baseAddress else { return nil }

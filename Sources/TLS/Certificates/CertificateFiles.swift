@@ -1,7 +1,9 @@
 /// Why bytes are not the certificate or key that they were taken for.
 package enum CertificateError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The DER is broken; the text is OpenSSL's reason.
+    /// The DER is broken; the text is the reason.
     case malformed(String)
+    /// Parsing it would cost too much. The text says why, of "it".
+    case costly(String)
     /// The PEM around it is broken or holds nothing of use.
     case pem(PEMError)
     /// The block of a PEM file that begins at the line is no certificate.
@@ -10,10 +12,27 @@ package enum CertificateError: Error, Sendable, Hashable, CustomStringConvertibl
     package var description: String {
         switch self {
         case .malformed(let reason): "not a certificate: \(reason)"
+        case .costly(let reason): "the certificate is refused: \(reason)"
         case .pem(let error): error.description
         case .block(let number, let line, let reason):
             "line \(line): certificate \(number) in it is broken: \(reason)"
         }
+    }
+
+    /// What is wrong with one certificate.
+    fileprivate var reason: String {
+        switch self {
+        case .malformed(let text), .costly(let text): text
+        case .pem, .block: description
+        }
+    }
+
+    init(_ fault: CertificateLimits.Fault) {
+        self =
+            switch fault {
+            case .notDER: .malformed(fault.text)
+            case .costly(let text): .costly(text)
+            }
     }
 }
 
@@ -27,8 +46,7 @@ extension Certificate {
             do {
                 certificates.append(try Certificate(der: block.der))
             } catch {
-                let reason = if case .malformed(let text) = error { text } else { error.description }
-                throw .block(number: certificates.count + 1, line: block.line, reason: reason)
+                throw .block(number: certificates.count + 1, line: block.line, reason: error.reason)
             }
         }
         guard !certificates.isEmpty else { throw .pem(.noBlock(wanted: "certificate")) }

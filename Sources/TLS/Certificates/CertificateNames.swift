@@ -44,7 +44,7 @@ extension Certificate {
         return text
     }
 
-    private static func addressText(_ bytes: [UInt8]) -> String? {
+    static func addressText(_ bytes: [UInt8]) -> String? {
         let family = bytes.count == 4 ? AF_INET : bytes.count == 16 ? AF_INET6 : nil
         guard let family else { return nil }
         var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))

@@ -93,16 +93,3 @@ extension Identity {
         }
     }
 }
-
-extension Certificate {
-    /// This certificate and, as far as they are there, its issuer, that one's, and so on.
-    fileprivate func chain(through others: [Certificate]) -> [Certificate] {
-        var chain = [self]
-        while let top = chain.last,
-            let issuer = others.first(where: {
-                X509_check_issued($0.pointer, top.pointer) == X509_V_OK && !chain.contains($0)
-            })
-        { chain.append(issuer) }
-        return chain
-    }
-}

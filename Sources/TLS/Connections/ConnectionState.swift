@@ -17,6 +17,10 @@ final class ConnectionState {
     private(set) var refusedProtocols: [String] = []
     /// The alert with which the peer ended the connection.
     var fatalAlert: UInt8?
+    /// Why the server's certificates weren't parsed.
+    private(set) var objection: String?
+    /// The processor time of the handshake.
+    var budget: HandshakeBudget
 
     convenience init(
         client: TLSClientContext, descriptor: CInt, verify: @escaping (PresentedChain) -> PeerVerdict,
@@ -46,6 +50,7 @@ final class ConnectionState {
         self.asksForEvidence = asksForEvidence
         self.onSession = onSession
         self.server = server
+        budget = HandshakeBudget(nanoseconds: context.handshakeNanoseconds)
         let state = Unmanaged.passUnretained(self).toOpaque()
         guard SSL_set_fd(ssl, descriptor) == 1, SSL_set_ex_data(ssl, 0, state) == 1 else {
             throw .setup("no TLS connection")
@@ -82,6 +87,19 @@ final class ConnectionState {
 
     // MARK: Client
 
+    /// Called for each handshake message and each record; for received ones before OpenSSL parses them.
+    static func sawMessage(
+        isSent: Bool, version: CInt, type: CInt, bytes: UnsafeRawBufferPointer, on connection: OpaquePointer?
+    ) {
+        guard !isSent, type == SSL3_RT_HANDSHAKE, bytes.first == UInt8(SSL3_MT_CERTIFICATE), let state = of(connection)
+        else { return }
+        let message = CertificateMessage(bytes.bindMemory(to: UInt8.self).span, isTLS13: version >= TLS1_3_VERSION)
+        guard let objection = message.objection else { return }
+        state.objection = objection
+        // The connection's own buffer: OpenSSL declares it constant here, and parses it next.
+        message.spoil(UnsafeMutableRawBufferPointer(mutating: bytes))
+    }
+
     /// Called once a full handshake when the server's certificates have arrived, never on a resumed
     /// one. 1 accepts; whatever can't be decided is refused.
     static func verify(_ store: OpaquePointer?) -> CInt {
@@ -93,7 +111,8 @@ final class ConnectionState {
     }
 
     private func verify(_ store: OpaquePointer) -> CInt {
-        guard let leaf = X509_STORE_CTX_get0_cert(store), let verifyPeer else {
+        // Not reached with an objection, since parsing failed. Checked all the same.
+        guard let leaf = X509_STORE_CTX_get0_cert(store), let verifyPeer, objection == nil, !budget.isSpent else {
             rejected = true
             X509_STORE_CTX_set_error(store, X509_V_ERR_APPLICATION_VERIFICATION)
             return 0

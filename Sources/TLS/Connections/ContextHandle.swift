@@ -25,12 +25,19 @@ final class ContextHandle: @unchecked Sendable {
     /// which a peer may stop at any byte, gets OpenSSL's default of one record.
     static let readAhead = 4 * (16 * 1024 + 256 + 5)
 
-    init(_ method: OpaquePointer?, versions: ClosedRange<TLSVersion>) throws(TLSError) {
+    /// Processor time that one handshake may take.
+    let handshakeNanoseconds: UInt64
+
+    init(
+        _ method: OpaquePointer?, versions: ClosedRange<TLSVersion>,
+        handshakeNanoseconds: UInt64 = HandshakeBudget.usual
+    ) throws(TLSError) {
         OpenSSLErrorQueue.clear()
         BrokenPipes.ignore()
         let versions = versions.clamped(to: .tls12 ... .tls13)
         guard let pointer = SSL_CTX_new(method) else { throw .setup("no TLS context") }
         self.pointer = pointer
+        self.handshakeNanoseconds = handshakeNanoseconds
         SSL_CTX_set_security_level(pointer, TrustAnchors.securityLevel)
         guard shim_SSL_CTX_set_min_proto_version(pointer, versions.lowerBound.wireValue) == 1,
             shim_SSL_CTX_set_max_proto_version(pointer, versions.upperBound.wireValue) == 1,
@@ -39,7 +46,9 @@ final class ContextHandle: @unchecked Sendable {
             shim_SSL_CTX_set1_groups_list(pointer, Self.groups) == 1,
             shim_SSL_CTX_set1_sigalgs_list(pointer, Self.signatures) == 1
         else { throw .setup("TLS settings not accepted") }
-        SSL_CTX_set_options(pointer, shim_SSL_OP_NO_RENEGOTIATION | shim_SSL_OP_NO_COMPRESSION)
+        SSL_CTX_set_options(
+            pointer,
+            shim_SSL_OP_NO_RENEGOTIATION | shim_SSL_OP_NO_COMPRESSION | shim_SSL_OP_NO_CERTIFICATE_COMPRESSION)
         shim_SSL_CTX_set_mode(
             pointer,
             Int(SSL_MODE_RELEASE_BUFFERS) | Int(SSL_MODE_ENABLE_PARTIAL_WRITE)

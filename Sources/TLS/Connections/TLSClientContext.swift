@@ -19,6 +19,8 @@ package final class TLSClientContext: Sendable {
         /// True to ask for certificate timestamps (RFC 6962 section 3.3.1), and for an OCSP response,
         /// which may carry some too.
         package var requestsTimestamps = false
+        /// Processor time that one handshake may take, verification included.
+        package var handshakeNanoseconds = HandshakeBudget.usual
 
         package init() {}
     }
@@ -28,7 +30,8 @@ package final class TLSClientContext: Sendable {
     let asksForEvidence: Bool
 
     package init(options: Options = Options()) throws(TLSError) {
-        handle = try ContextHandle(TLS_client_method(), versions: options.versions)
+        handle = try ContextHandle(
+            TLS_client_method(), versions: options.versions, handshakeNanoseconds: options.handshakeNanoseconds)
         asksForEvidence = options.requestsStatus || options.requestsTimestamps
         let context = handle.pointer
         let protocols = try ApplicationProtocols(options.applicationProtocols)
@@ -39,6 +42,11 @@ package final class TLSClientContext: Sendable {
             }
         }
         if let identity = options.clientIdentity { try handle.use(identity) }
+        SSL_CTX_set_msg_callback(context) { isSent, version, type, bytes, count, connection, _ in
+            let message = UnsafeRawBufferPointer(start: bytes, count: count)
+            ConnectionState.sawMessage(
+                isSent: isSent != 0, version: version, type: type, bytes: message, on: connection)
+        }
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
         SSL_CTX_set_cert_verify_callback(context, { store, _ in ConnectionState.verify(store) }, nil)
         SSL_CTX_set_cert_cb(context, { connection, _ in ConnectionState.certificateRequested(connection) }, nil)

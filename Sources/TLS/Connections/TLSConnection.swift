@@ -76,9 +76,19 @@ package struct TLSConnection: ~Copyable {
     /// Goes on with the handshake until it is complete.
     package mutating func handshake() -> TLSResult<Void> {
         OpenSSLErrorQueue.clear()
+        state.budget.begin()
         let done = SSL_do_handshake(ssl)
-        guard done == 1 else { return failure(done) }
+        // Before anything else can change it.
+        let systemError = errno
+        state.budget.end()
+        if state.objection == nil, state.budget.isSpent {
+            isBroken = true
+            return .failed(.handshakeTooCostly(limit: state.budget.limit))
+        }
+        guard done == 1 else { return failure(done, systemError) }
         SSL_set_default_read_buffer_len(ssl, ContextHandle.readAhead)
+        // Certificates come in handshakes alone; the callback would be called for every record.
+        SSL_set_msg_callback(ssl, nil)
         return .complete(())
     }
 
@@ -169,9 +179,8 @@ package struct TLSConnection: ~Copyable {
     /// What the server sent in this handshake; nil on a resumed one, and on the server's side.
     package var peerChain: PresentedChain? { state.presented }
 
-    private mutating func failure<Value>(_ returned: CInt) -> TLSResult<Value> {
-        // Before anything else can change it.
-        let systemError = errno
+    /// - Parameter systemError: `errno` after the operation.
+    private mutating func failure<Value>(_ returned: CInt, _ systemError: CInt = errno) -> TLSResult<Value> {
         switch SSL_get_error(ssl, returned) {
         case SSL_ERROR_WANT_READ: return .wantsRead
         case SSL_ERROR_WANT_WRITE: return .wantsWrite
@@ -181,7 +190,8 @@ package struct TLSConnection: ~Copyable {
             return .failed(systemError == 0 ? .unexpectedEOF : .system(systemError))
         default:
             isBroken = true
-            let error = TLSError.fromQueue(rejected: state.rejected).naming(state.refusedProtocols)
+            let error = TLSError.fromQueue(objection: state.objection, rejected: state.rejected)
+                .naming(state.refusedProtocols)
             if case .alertReceived(let alert) = error.kind { state.fatalAlert = alert }
             return .failed(error)
         }

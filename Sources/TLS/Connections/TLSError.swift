@@ -20,6 +20,10 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
         case system(CInt)
         /// Our own `verify` closure refused the peer's certificates.
         case certificateRejected
+        /// The peer's certificates weren't parsed: there are too many, or one would cost too much.
+        case certificateTooCostly
+        /// The handshake took more processor time than is allowed.
+        case handshakeTooCostly
         /// What arrived isn't TLS.
         case notTLS
         /// No protocol version that both sides accept.
@@ -38,6 +42,14 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
         self.kind = kind
         self.message = message
         self.openSSLCode = openSSLCode
+    }
+
+    /// True if the peer's certificates were refused.
+    package var isOfCertificate: Bool {
+        switch kind {
+        case .certificateRejected, .certificateTooCostly: true
+        default: false
+        }
     }
 
     /// The same, where it is about application protocols, with those that were offered.
@@ -60,9 +72,18 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
     static let unexpectedEOF = TLSError(
         .unexpectedEOF, "the peer closed the connection without ending TLS (no close_notify)")
 
+    static func handshakeTooCostly(limit: UInt64) -> TLSError {
+        TLSError(
+            .handshakeTooCostly,
+            "the handshake took more processor time than is allowed (\(limit / 1_000_000) ms): the peer's certificates or "
+                + "keys cost too much")
+    }
+
     /// The failure that SSL_ERROR_SSL stands for; empties the queue.
-    static func fromQueue(rejected: Bool) -> TLSError {
+    /// - Parameter objection: why the peer's certificates were not parsed.
+    static func fromQueue(objection: String?, rejected: Bool) -> TLSError {
         let code = OpenSSLErrorQueue.take()
+        if let objection { return TLSError(.certificateTooCostly, objection, openSSLCode: code) }
         let reason = Int32(truncatingIfNeeded: code & UInt(ERR_REASON_MASK))
         let text = OpenSSLErrorQueue.reason(of: code)
         let isSSL = (code >> UInt(ERR_LIB_OFFSET)) & UInt(ERR_LIB_MASK) == UInt(ERR_LIB_SSL)

@@ -42,6 +42,7 @@ struct OCSPAnswer: ~Copyable {
     let pointer: OpaquePointer
 
     init(_ bytes: [UInt8]) throws(OCSPFailure) {
+        do { try CertificateLimits.check(statusResponse: bytes.span) } catch { throw .malformed(error.text) }
         let (response, isWhole) = bytes.withUnsafeBufferPointer { bytes -> (OpaquePointer?, Bool) in
             guard let start = bytes.baseAddress else { return (nil, false) }
             var cursor: UnsafePointer<UInt8>? = start

@@ -20,13 +20,14 @@ package struct PeerEvidence: Sendable, Hashable {
         var start: UnsafePointer<UInt8>?
         let count = shim_SSL_get_status_response(connection, &start)
         ocspResponse = count > 0 ? start.map { [UInt8](UnsafeBufferPointer(start: $0, count: count)) } : nil
-        timestamps = Self.timestamps(of: connection)
+        timestamps = Self.timestamps(of: connection, beside: ocspResponse)
     }
 
-    private static func timestamps(of connection: OpaquePointer) -> [[UInt8]] {
+    private static func timestamps(of connection: OpaquePointer, beside response: [UInt8]?) -> [[UInt8]] {
         guard SSL_ct_is_enabled(connection) == 1 else { return [] }
-        // Parsed together with those of the certificate and of the response; the connection owns them.
-        // A list that can't be parsed is as good as none.
+        // OpenSSL parses them together with those of the certificate and of the response; the connection owns them.
+        // A list that can't be parsed counts as none. So does one beside a response that must not be parsed.
+        if let response, (try? CertificateLimits.check(statusResponse: response.span)) == nil { return [] }
         defer { OpenSSLErrorQueue.clear() }
         guard let list = SSL_get0_peer_scts(connection) else { return [] }
         // OpenSSL has them in reverse order.

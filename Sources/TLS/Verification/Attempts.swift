@@ -11,7 +11,14 @@ struct Attempts {
     /// A peer chooses how many ways there are, and each costs signatures.
     private static let maximum = 8
 
-    func run(preferring isWanted: (VerifiedChain) -> Bool) -> Result<VerifiedChain, VerificationFailure> {
+    enum Outcome {
+        case wanted(VerifiedChain)
+        /// The first of those that hold; none was wanted.
+        case unwanted(VerifiedChain)
+        case failed(VerificationFailure)
+    }
+
+    func run(preferring isWanted: (VerifiedChain) -> Bool) -> Outcome {
         var first: (chain: VerifiedChain?, failure: VerificationFailure?)
         var seen: [[Certificate]] = []
         var search: PathSearch?
@@ -19,12 +26,12 @@ struct Attempts {
         for number in 1...Self.maximum {
             switch result {
             case .success(let chain):
-                if isWanted(chain) { return .success(chain) }
+                if isWanted(chain) { return .wanted(chain) }
                 first.chain = first.chain ?? chain
                 seen.append(chain.certificates)
             case .failure(let failed):
                 // Whether the leaf is revoked or expired doesn't depend on the path to the anchor.
-                if failed.failure.depth == 0, failed.failure.isOfCertificate { return .failure(failed.failure) }
+                if failed.failure.depth == 0, failed.failure.isOfCertificate { return .failed(failed.failure) }
                 first.failure = first.failure ?? failed.failure
                 seen.append(failed.chain)
             }
@@ -38,29 +45,26 @@ struct Attempts {
             search = paths
             result = attempt(by: path.issuers, to: path.anchors)
         }
-        if let chain = first.chain { return .success(chain) }
-        return .failure(candidates.explain(first.failure ?? .outOfMemory, anchors: anchors))
+        if let chain = first.chain { return .unwanted(chain) }
+        return .failed(candidates.explain(first.failure ?? .outOfMemory, anchors: anchors))
     }
 
     private func attempt(
         by issuers: [Certificate], to end: [Certificate]?
     ) -> Result<VerifiedChain, ChainFailure> {
-        // Checking a list means to hash all of it: only for a chain that holds otherwise.
-        var unlisted = options
-        unlisted.revocationLists = nil
-        let built = anchors.build(from: leaf, by: issuers, to: end, for: .tlsServer, options: unlisted).flatMap { chain in
-            let failed =
-                NameConstraints.failure(of: chain, name: options.name)
-                ?? CertificateRules.failure(of: chain, options: options)
-                .map { ChainFailure(failure: $0, chain: chain.certificates) }
-            return failed.map { .failure($0) } ?? .success(chain)
+        anchors.build(from: leaf, by: issuers, to: end, for: .tlsServer, options: options).flatMap { chain in
+            if let failed = NameConstraints.failure(of: chain, name: options.name) { return .failure(failed) }
+            if let failed = CertificateRules.failure(of: chain, options: options) {
+                return .failure(ChainFailure(failure: failed, chain: chain.certificates))
+            }
+            guard let lists = options.revocationLists, !lists.isEmpty else { return .success(chain) }
+            // Last, since the first check of a list means to hash all of it.
+            let check = RevocationCheck(lists: lists, chain: chain.certificates, time: options.time)
+            do throws(VerificationFailure) {
+                return .success(VerifiedChain(certificates: chain.certificates, unlisted: try check.unlisted()))
+            } catch {
+                return .failure(ChainFailure(failure: error, chain: chain.certificates))
+            }
         }
-        guard let lists = options.revocationLists, !lists.isEmpty, case .success(let chain) = built else {
-            return built
-        }
-        let above = chain.certificates.dropFirst()
-        return anchors.build(
-            from: leaf, by: above.filter { !anchors.contains($0) }, to: chain.certificates.filter(anchors.contains),
-            for: .tlsServer, options: options)
     }
 }

@@ -28,7 +28,9 @@ enum CertificateRules {
             let isAnchor = depth == chain.certificates.count - 1
             var fault = KeyRules.fault(of: certificate)
             if fault == nil, !isAnchor { fault = common(certificate) ?? (depth == 0 ? leaf(certificate) : nil) }
-            if fault == nil, depth == 0 { fault = lifetime(of: certificate, maximum: options.maximumLeafLifetime) }
+            if fault == nil, depth == 0 {
+                fault = handshakeUsage(certificate) ?? lifetime(of: certificate, maximum: options.maximumLeafLifetime)
+            }
             if let fault { return VerificationFailure(fault, depth: depth, certificate: certificate) }
         }
         return nil
@@ -51,6 +53,15 @@ enum CertificateRules {
     private static func leaf(_ certificate: Certificate) -> Fault? {
         if certificate.isAuthority { return .wrongPurpose("it is an authority's, not a server's") }
         return AlternativeNameRules.fault(of: certificate)
+    }
+
+    /// A server signs the handshake in TLS 1.3 (RFC 8446 section 4.4.2.2), and the key exchange in all suites of TLS 1.2 that
+    /// are accepted here (RFC 5246 section 7.4.2, RFC 8422 section 5.3). OpenSSL also takes keys for agreement and
+    /// encipherment. This concerns the handshake and not trust, so it holds for a leaf that is its own anchor too.
+    private static func handshakeUsage(_ certificate: Certificate) -> Fault? {
+        // All bits without the extension.
+        X509_get_key_usage(certificate.pointer) & UInt32(KU_DIGITAL_SIGNATURE) != 0
+            ? nil : .wrongPurpose("its keyUsage doesn't have digitalSignature")
     }
 
     /// RFC 5280 section 4.1.2.2: positive, and at most 20 octets.

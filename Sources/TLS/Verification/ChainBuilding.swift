@@ -46,7 +46,7 @@ extension TrustAnchors {
         let candidates = CertificateStack(issuers)
         let trusted = end.map { CertificateStack($0) }
         // The context reads the stacks without holding them.
-        defer { withExtendedLifetime((candidates, trusted, options.revocationLists)) {} }
+        defer { withExtendedLifetime((candidates, trusted)) {} }
         guard X509_STORE_CTX_init(context, store, leaf.pointer, candidates.pointer) == 1,
             X509_STORE_CTX_set_default(context, use.parameters) == 1,
             let parameters = X509_STORE_CTX_get0_param(context)
@@ -56,15 +56,14 @@ extension TrustAnchors {
         var flags = UInt(X509_V_FLAG_TRUSTED_FIRST)
         if use == .tlsServer { flags |= UInt(X509_V_FLAG_X509_STRICT) }
         if options.allowsPartialChain { flags |= UInt(X509_V_FLAG_PARTIAL_CHAIN) }
-        if let lists = options.revocationLists, !lists.isEmpty {
-            flags |= UInt(X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL)
-            X509_STORE_CTX_set0_crls(context, lists.stack)
-        }
         X509_VERIFY_PARAM_set_flags(parameters, flags)
         X509_VERIFY_PARAM_set_time(parameters, time_t(options.time))
         X509_VERIFY_PARAM_set_auth_level(parameters, Self.securityLevel)
         X509_VERIFY_PARAM_set_depth(parameters, Self.maximumIntermediates)
-        if let name = options.name, !Self.require(name, options.wildcards, in: parameters) {
+        // For any kind of name, and without one: otherwise OpenSSL holds the CN against name constraints if there is no
+        // DNS name.
+        X509_VERIFY_PARAM_set_hostflags(parameters, NameCheck.flags(options.wildcards))
+        if let name = options.name, !Self.require(name, in: parameters) {
             let failure = VerificationFailure(
                 code: X509_V_ERR_HOSTNAME_MISMATCH, depth: 0, certificate: leaf, options: options)
             return .failure(ChainFailure(failure: failure))
@@ -76,8 +75,7 @@ extension TrustAnchors {
         let chain = CertificateStack.certificates(of: X509_STORE_CTX_get0_chain(context))
         // Both must say so: the error is 0 too where verification could not even begin.
         if verdict == 1, code == X509_V_OK, !chain.isEmpty {
-            let isListed = flags & UInt(X509_V_FLAG_CRL_CHECK) != 0
-            return .success(VerifiedChain(certificates: chain, unlisted: isListed ? leniency.unlisted : nil))
+            return .success(VerifiedChain(certificates: chain))
         }
         let depth = Int(X509_STORE_CTX_get_error_depth(context))
         let certificate = X509_STORE_CTX_get_current_cert(context).map { Certificate(sharing: $0) } ?? leaf
@@ -102,13 +100,12 @@ extension TrustAnchors {
     }
 
     /// False if the name can't be asked for.
-    private static func require(_ name: ServerName, _ wildcards: WildcardRule, in parameters: OpaquePointer) -> Bool {
+    private static func require(_ name: ServerName, in parameters: OpaquePointer) -> Bool {
         switch name {
         case .ip(let address):
             return X509_VERIFY_PARAM_set1_ip_asc(parameters, address) == 1
         case .dns(let host):
             guard NameCheck.canAsk(for: host) else { return false }
-            X509_VERIFY_PARAM_set_hostflags(parameters, NameCheck.flags(wildcards))
             return X509_VERIFY_PARAM_set1_host(parameters, host, 0) == 1
         }
     }

@@ -13,6 +13,18 @@ package struct PresentedChain: Sendable {
         self.rest = rest
     }
 
+    /// Parses what a peer sent, leaf first, within ``CertificateLimits``.
+    package init(der certificates: [[UInt8]]) throws(CertificateError) {
+        let most = CertificateLimits.mostCertificates
+        guard certificates.count <= most else {
+            throw .costly("the peer sent \(certificates.count) certificates; the limit is \(most)")
+        }
+        var parsed: [Certificate] = []
+        for certificate in certificates { parsed.append(try Certificate(der: certificate)) }
+        guard let leaf = parsed.first else { throw .malformed("there is none") }
+        self.init(leaf: leaf, rest: Array(parsed.dropFirst()))
+    }
+
     /// Leaf first.
     package var certificates: [Certificate] { [leaf] + rest }
 }

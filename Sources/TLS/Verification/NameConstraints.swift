@@ -22,7 +22,7 @@ struct NameConstraints {
         let text: String
     }
 
-    private let permitted, excluded: [Subtree]
+    let permitted, excluded: [Subtree]
 
     /// nil if the authority has none.
     init?(of authority: Certificate) throws(Malformed) {

@@ -37,7 +37,7 @@ struct PathSearch {
     /// Ways looked at for one chain, dead ends included. A real chain has two or three.
     private static let maximumSteps = 500
 
-    /// - Parameter endsAnywhere: a chain may end at an anchor that is not self-signed.
+    /// - Parameter endsAnywhere: a chain ends at the first anchor, self-signed or not.
     init(from leaf: Certificate, by candidates: [Certificate], to anchors: TrustAnchors, endsAnywhere: Bool) {
         OpenSSLErrorQueue.clear()
         defer { OpenSSLErrorQueue.clear() }

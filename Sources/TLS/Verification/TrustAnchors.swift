@@ -69,13 +69,19 @@ package final class TrustAnchors: @unchecked Sendable {
         return TrustAnchors(certificates)
     }
 
-    /// Why no chain can end at one of the anchors or pass through it at an instant; nil if one can.
-    package func failure(of anchor: Certificate, at time: UnixTime) -> VerificationFailure? {
-        let fault = CertificateRules.unreadable(anchor).map { CertificateRules.Fault.malformed($0) }
-        if let fault = fault ?? KeyRules.fault(of: anchor) {
-            return VerificationFailure(fault, depth: 0, certificate: anchor)
+    /// Why no chain can end at one of the anchors, or pass through an authority to one, at an instant; nil if one can.
+    /// - Parameter issuers: candidates for the certificates between the authority and the anchors.
+    package func failure(
+        of authority: Certificate, by issuers: [Certificate] = [], at time: UnixTime
+    ) -> VerificationFailure? {
+        for (depth, certificate) in ([authority] + issuers).enumerated() {
+            let fault = CertificateRules.unreadable(certificate).map { CertificateRules.Fault.malformed($0) }
+            if let fault = fault ?? KeyRules.fault(of: certificate) {
+                return VerificationFailure(fault, depth: depth, certificate: certificate)
+            }
         }
-        switch build(from: anchor, by: [], for: .anchor, options: VerificationOptions(name: nil, time: time)) {
+        let options = VerificationOptions(name: nil, time: time, allowsPartialChain: true)
+        switch build(from: authority, by: issuers, for: .anchor, options: options) {
         case .success: return nil
         case .failure(let failed): return failed.failure
         }

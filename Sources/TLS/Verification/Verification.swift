@@ -9,7 +9,7 @@ package struct VerificationOptions: Sendable {
     package var wildcards: WildcardRule
     /// The instant at which the dates must hold.
     package var time: UnixTime
-    /// True if a chain may end at an anchor that is not self-signed: a pinned leaf or intermediate.
+    /// True if a chain ends at the first anchor, as with pinned certificates. False if a self-signed anchor is preferred.
     package var allowsPartialChain: Bool
     /// Each certificate below the anchor is looked up in the list of its issuer, where there is one: it
     /// must not be in it, and the list must be the issuer's, whole, and current at `time`.
@@ -49,6 +49,9 @@ extension TrustAnchors {
     /// the chain doesn't need change nothing, even if they are bad ones that would fit. Anchors are
     /// preferred to them, and from the first anchor on, every certificate of the chain is one.
     ///
+    /// An anchor that isn't self-signed ends a chain if no self-signed one does. What a self-signed anchor above it
+    /// refuses stays refused: revocation, name constraints, path length.
+    ///
     /// Where several ways lead up, the first that holds is taken, within a bound of work.
     /// What was verified before isn't verified again (``ProvenChains``).
     /// - Parameter isWanted: asked of each chain that holds, until one is wanted. If none is, the answer is
@@ -59,16 +62,42 @@ extension TrustAnchors {
     ) -> Result<VerifiedChain, VerificationFailure> {
         let question = ProvenChains.Question(presented, options)
         if let question, let chain = proven.chain(for: question, at: options.time), isWanted(chain) { return .success(chain) }
-        let result = search(presented, options: options, preferring: isWanted)
+        let result = searchToEveryAnchor(presented, options: options, preferring: isWanted)
         if let question, case .success(let chain) = result { proven.keep(chain, for: question) }
         return result
     }
 
-    private func search(
+    private func searchToEveryAnchor(
         _ presented: PresentedChain, options: VerificationOptions, preferring isWanted: (VerifiedChain) -> Bool
     ) -> Result<VerifiedChain, VerificationFailure> {
+        let first: Result<VerifiedChain, VerificationFailure>
+        switch search(presented, options: options, preferring: isWanted) {
+        case .wanted(let chain): return .success(chain)
+        case .failed(let failure) where Self.standing.contains(failure.reason): return .failure(failure)
+        case .unwanted(let chain): first = .success(chain)
+        case .failed(let failure): first = .failure(failure)
+        }
+        guard !options.allowsPartialChain, certificates.contains(where: { !$0.isSelfSigned }) else { return first }
+        var shorter = options
+        shorter.allowsPartialChain = true
+        switch (search(presented, options: shorter, preferring: isWanted), first) {
+        case (.wanted(let chain), _), (.unwanted(let chain), .failure): return .success(chain)
+        // If no self-signed anchor was found, the failure of the shorter chain says more.
+        case (.failed(let other), .failure(let failure)) where failure.isWantOfAnchor: return .failure(other)
+        default: return first
+        }
+    }
+
+    /// Refusals by an authority above an anchor that isn't self-signed.
+    private static let standing: Set<VerificationFailure.Reason> = [
+        .revoked, .revocationUnknown, .nameConstraint, .pathTooLong, .distrusted,
+    ]
+
+    private func search(
+        _ presented: PresentedChain, options: VerificationOptions, preferring isWanted: (VerifiedChain) -> Bool
+    ) -> Attempts.Outcome {
         if let text = CertificateRules.unreadable(presented.leaf) {
-            return .failure(VerificationFailure(.malformed(text), depth: 0, certificate: presented.leaf))
+            return .failed(VerificationFailure(.malformed(text), depth: 0, certificate: presented.leaf))
         }
         // OpenSSL hangs issuers above a leaf that is an anchor itself. They could only spoil the verdict,
         // and they would stand in the chain with nobody having vouched for them.
@@ -77,5 +106,15 @@ extension TrustAnchors {
         return Attempts(
             leaf: presented.leaf, candidates: candidates, anchors: self, options: options, standsAlone: standsAlone
         ).run(preferring: isWanted)
+    }
+}
+
+extension VerificationFailure {
+    /// True if no anchor was found.
+    fileprivate var isWantOfAnchor: Bool {
+        switch reason {
+        case .unknownIssuer, .untrustedRoot, .selfSigned: true
+        default: false
+        }
     }
 }

@@ -81,20 +81,25 @@ extension VerificationFailure {
         message = "\(Self.role(depth)) \(fault.text) (\(Self.subject(of: certificate)))"
     }
 
-    private init(_ failure: VerificationFailure, message: String) {
-        x509Code = failure.x509Code
-        depth = failure.depth
-        certificate = failure.certificate
-        reason = failure.reason
+    init(code: CInt, depth: Int, certificate: Certificate?, message: String) {
+        self.init(code: code, depth: depth, certificate: certificate, reason: Reason(code), message: message)
+    }
+
+    private init(code: CInt, depth: Int, certificate: Certificate?, reason: Reason, message: String) {
+        x509Code = code
+        self.depth = depth
+        self.certificate = certificate
+        self.reason = reason
         self.message = message
     }
 
     /// The same with something more to say.
     func adding(_ text: String) -> VerificationFailure {
-        VerificationFailure(self, message: "\(message); \(text)")
+        VerificationFailure(
+            code: x509Code, depth: depth, certificate: certificate, reason: reason, message: "\(message); \(text)")
     }
 
-    private static func role(_ depth: Int) -> String { depth == 0 ? "certificate" : "issuing certificate" }
+    static func role(_ depth: Int) -> String { depth == 0 ? "certificate" : "issuing certificate" }
 
     /// A subject may be as long as a certificate.
     static func subject(of certificate: Certificate) -> String {
@@ -125,11 +130,9 @@ extension VerificationFailure {
         case .wrongPurpose: "\(role) is not for TLS servers: \(openSSLText(code)) (\(who))"
         case .nameConstraint: "\(role) breaks an issuer's name constraints: \(openSSLText(code)) (\(who))"
         case .distrusted: "\(role) is marked as distrusted: \(openSSLText(code)) (\(who))"
-        case .revoked: revocation(of: certificate, role: role, options.revocationLists)
-        case .revocationUnknown: staleList(code, of: certificate, role: role, options)
         case .lifetimeTooLong: "\(role) is valid for too long (\(who))"
         case .malformed: "\(role) breaks RFC 5280: \(openSSLText(code)) (\(who))"
-        case .other: "\(openSSLText(code)) (\(who))"
+        case .revoked, .revocationUnknown, .other: "\(openSSLText(code)) (\(who))"
         }
     }
 
@@ -150,29 +153,7 @@ extension VerificationFailure {
         return "certificate\(wanted); it is for \(listed)\(more)"
     }
 
-    private static func revocation(of certificate: Certificate, role: String, _ lists: RevocationLists?) -> String {
-        let entry = lists?.entry(for: certificate)
-        let date = entry?.date.map { " on \(CalendarDate($0))" } ?? ""
-        let reason = entry?.reason.map { " (\($0))" } ?? ""
-        return "\(role) was revoked\(date)\(reason) (\(subject(of: certificate)), serial \(certificate.serialNumber))"
-    }
-
-    private static func staleList(
-        _ code: CInt, of certificate: Certificate, role: String, _ options: VerificationOptions
-    ) -> String {
-        let term = options.revocationLists?.term(for: certificate)
-        let list = term.map { $0.path.isEmpty ? "the CRL of \($0.issuer)" : "\($0)" } ?? "the issuer's CRL"
-        let fault =
-            if code == X509_V_ERR_CRL_HAS_EXPIRED, let term {
-                "expired \(CalendarDate(term.nextUpdate))"
-            } else {
-                "can't be used: \(openSSLText(code))"
-            }
-        return "\(list) \(fault), so nobody can tell whether the \(role) was revoked "
-            + "(\(subject(of: certificate)), serial \(certificate.serialNumber))"
-    }
-
-    private static func openSSLText(_ code: CInt) -> String {
+    static func openSSLText(_ code: CInt) -> String {
         X509_verify_cert_error_string(Int(code)).map { String(cString: $0) } ?? "error \(code)"
     }
 }
@@ -200,10 +181,16 @@ extension VerificationFailure.Reason {
             case X509_V_ERR_PERMITTED_VIOLATION, X509_V_ERR_EXCLUDED_VIOLATION: .nameConstraint
             case X509_V_ERR_CERT_REJECTED, X509_V_ERR_CERT_UNTRUSTED: .distrusted
             case X509_V_ERR_CERT_REVOKED: .revoked
-            case _ where RevocationLists.staleListCodes.contains(code): .revocationUnknown
+            case _ where Self.unusableListCodes.contains(code): .revocationUnknown
             default: Self.malformedCodes.contains(code) ? .malformed : .other
             }
     }
+
+    /// Faults of a revocation list.
+    private static let unusableListCodes: Set<CInt> = [
+        X509_V_ERR_CRL_SIGNATURE_FAILURE, X509_V_ERR_CRL_NOT_YET_VALID, X509_V_ERR_CRL_HAS_EXPIRED,
+        X509_V_ERR_KEYUSAGE_NO_CRL_SIGN, X509_V_ERR_UNHANDLED_CRITICAL_CRL_EXTENSION,
+    ]
 
     private static let malformedCodes: Set<CInt> = [
         X509_V_ERR_UNABLE_TO_DECODE_ISSUER_PUBLIC_KEY, X509_V_ERR_ERROR_IN_CERT_NOT_BEFORE_FIELD,

@@ -70,7 +70,7 @@ struct LintChains {
         let entry: HostEntry
         let host: Rehearsal.Host
         /// Entries that inherit them have the same ones.
-        let lists: ObjectIdentifier
+        let lists: RevocationLists
         let chain: VerifiedChain
 
         init?(_ entry: HostEntry, _ host: Rehearsal.Host, _ ending: Rehearsal.Ending?) {
@@ -78,23 +78,37 @@ struct LintChains {
                 case .success(let connection)? = ending,
                 let chain = connection.verdict.flatMap({ $0.trustedChain ?? $0.chain })
             else { return nil }
-            (self.entry, self.host, self.lists, self.chain) = (entry, host, ObjectIdentifier(lists), chain)
+            (self.entry, self.host, self.lists, self.chain) = (entry, host, lists, chain)
         }
     }
 
     /// Issuers that no list is for. Lists that other hosts have a use for may be there for those.
     private static func unlisted(_ judged: [Listed]) -> [LintFinding] {
-        let useful = Set(judged.filter { !$0.chain.isUnlisted }.map(\.lists))
+        let useful = Set(judged.filter { !$0.chain.isUnlisted }.map { ObjectIdentifier($0.lists) })
         return judged.compactMap { judged in
             let issuers = judged.chain.unlistedIssuers
             guard !issuers.isEmpty else { return nil }
+            let strangers = judged.lists.strangers(to: judged.chain).filter { list in
+                issuers.contains { $0.subject == list.issuer }
+            }
+            guard strangers.isEmpty else { return stranger(strangers, to: judged) }
             let names = issuers.map { $0.subject.printable }.joined(separator: ", nor for ")
             return LintFinding(
-                .noRevocationList, useful.contains(judged.lists) ? .note : .warning, of: judged.entry,
+                .noRevocationList, useful.contains(ObjectIdentifier(judged.lists)) ? .note : .warning, of: judged.entry,
                 "crl_files has no list for \(names), in the chain of \(judged.host): certificates revoked there are let "
                     + "through",
                 fix: "add the issuer's list to crl_files, or remove the lists that are of no use to the host")
         }
+    }
+
+    /// A list is there, and looks as if it served.
+    private static func stranger(_ lists: [RevocationListTerm], to judged: Listed) -> LintFinding {
+        let named = lists.map { "\($0.description.printable)" }.joined(separator: ", ")
+        return LintFinding(
+            .noRevocationList, of: judged.entry,
+            "\(named) is signed by another key than the issuer in the chain of \(judged.host): certificates revoked there are "
+                + "let through",
+            fix: "fetch the list by the address in the host's certificate (CRL Distribution Points)")
     }
 
     // MARK: Chains
@@ -114,7 +128,7 @@ struct LintChains {
                 + places(entry, verdict)
         case .failure(let failure)?:
             let answer = Rehearsal.Answer(failure, for: host, entry: entry)
-            if case .clientCertificate = failure {
+            if failure.isOverCertificates {
                 return [LintFinding(.refusedNow, of: entry, "a request to \(host) would fail now: \(answer.title)", fix: explain)]
             }
             return [
@@ -154,5 +168,12 @@ struct LintChains {
                     fix: "keep it if it is a backup whose private key is still available; else remove it")
             }
         }
+    }
+}
+
+extension UpstreamFailure {
+    /// The client's certificate, or the server's before it was judged: trying again doesn't help.
+    fileprivate var isOverCertificates: Bool {
+        if case .clientCertificate = self { true } else { unjudgedCertificates != nil }
     }
 }

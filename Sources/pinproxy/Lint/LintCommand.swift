@@ -32,7 +32,11 @@ struct LintCommand: ParsableCommand {
               pin-not-in-chain     a pin that matches nothing in the present chain (note)
               pin-out-of-position  a pin where position does not allow it to match
               no-revocation-list   crl_files has no list of an issuer of the present chain
-                                   (note, where crl_files covers other issuers)
+                                   (note, where crl_files covers other issuers), or one
+                                   that can't serve for its issuer
+              authority            the local authority expires within 30 days or has
+                                   expired, or clients refuse what it issues: name
+                                   constraints, a path length, an issuer
               dead-pin             no match in 30 days while others matched
               misses               a report-only entry that has missed
               unused-rule          a rule that was applied to no request in 7 days or

@@ -14,7 +14,7 @@ struct LintEntries {
         let known = Set(suffixes.map(\.message))
         return warnings(without: known) + suffixes + entries.compactMap { noBackup($0.value) }
             + entries.compactMap { refusalPage($0.value) } + entries.compactMap { weakClients($0.value) }
-            + LintShadows.findings(in: entries) + expiring()
+            + LintShadows.findings(in: entries) + expiring() + lists() + authority()
     }
 
     // MARK: What check says too
@@ -104,6 +104,22 @@ struct LintEntries {
                     .certificateExpires, of: entry, message, fix: "put a new one in its place, then: pinproxy reload")
             case .revocationList: return nil
             }
+        }
+    }
+
+    private func authority() -> [LintFinding] {
+        AuthorityRemarks.problems(in: snapshot, at: now).map {
+            LintFinding(
+                .authority, at: $0.place, $0.message,
+                fix: "make a new authority (pinproxy ca create), or have one issued without this limit")
+        }
+    }
+
+    private func lists() -> [LintFinding] {
+        RevocationListReview.findings(in: snapshot).map { found in
+            LintFinding(
+                .noRevocationList, at: found.place, entry: found.entry, found.message,
+                fix: "fetch the list of this issuer, by the address in its certificates (CRL Distribution Points)")
         }
     }
 

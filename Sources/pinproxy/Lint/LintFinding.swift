@@ -18,6 +18,7 @@ struct LintFinding: Hashable {
         case pinNotInChain = "pin-not-in-chain"
         case pinOutOfPosition = "pin-out-of-position"
         case noRevocationList = "no-revocation-list"
+        case authority
         case deadPin = "dead-pin"
         case misses
         case unusedRule = "unused-rule"

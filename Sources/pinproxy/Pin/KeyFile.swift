@@ -42,7 +42,9 @@ enum KeyFile {
     }
 
     private static func der(_ file: SmallFile) throws -> KeyFile {
-        if let certificate = try? Certificate(der: file.bytes) { return .certificates([certificate]) }
+        do throws(CertificateError) { return .certificates([try Certificate(der: file.bytes)]) } catch {
+            if case .costly = error { throw error }
+        }
         if let key = try? PublicKey(der: file.bytes) { return .publicKey(key) }
         do throws(CertificateRequestError) {
             return .request(try CertificateRequest(derOrPEM: file.bytes))

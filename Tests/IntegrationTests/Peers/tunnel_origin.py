@@ -121,7 +121,9 @@ class Connection:
         pem = open(name + ".pem").read().split("-----END CERTIFICATE-----")[:-1]
         chain = b"".join(vector(3, ssl.PEM_cert_to_DER_cert(one.strip() + "\n-----END CERTIFICATE-----\n")) for one in pem)
         hello = b"\x03\x03" + b"r" * 32 + b"\x00" + b"\xc0\x2b\x00" + vector(2, b"\xff\x01\x00\x01\x00")
-        return record(22, b"\x02" + vector(3, hello)) + record(22, b"\x0b" + vector(3, vector(3, chain)))
+        shown = b"\x0b" + vector(3, vector(3, chain))
+        pieces = [shown[start:start + 16384] for start in range(0, len(shown), 16384)]
+        return record(22, b"\x02" + vector(3, hello)) + b"".join(record(22, piece) for piece in pieces)
 
     def tls(self, number):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

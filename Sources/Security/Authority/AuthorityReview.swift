@@ -1,0 +1,74 @@
+package import TLS
+
+/// Finds why clients refuse what the local authority issues, or will soon. It looks at the authority's certificate and
+/// those above it, and doesn't need the key.
+package struct AuthorityReview {
+    /// The authority's own certificate, its issuer, and so on.
+    private let chain: [Certificate]
+    private let time: UnixTime
+
+    /// How long before its end the authority is reported. A new one has to be trusted by every client.
+    package static let notice: Int64 = 30 * 86_400
+
+    /// - Parameters:
+    ///   - certificate: the authority's own.
+    ///   - issuers: candidates for those above it, e.g. of its file and of the trust store.
+    package init(_ certificate: Certificate, issuers: [Certificate], at time: UnixTime) {
+        chain = certificate.chain(through: issuers)
+        self.time = time
+    }
+
+    /// The findings, one line each.
+    /// - Parameter hosts: hosts of the pin file that it must issue for.
+    package func remarks(hosts: [ServerName]) -> [String] {
+        var found = [ending, pathLength].compactMap(\.self) + constraints(hosts)
+        // What has ended is refused for that alone.
+        if ending == nil, let issuers { found.append(issuers) }
+        return found
+    }
+
+    private var ending: String? {
+        guard let own = chain.first else { return nil }
+        if time < own.notBefore { return "the local authority is not valid before \(CalendarDate(own.notBefore))" }
+        let (left, overflow) = own.notAfter.subtractingReportingOverflow(time)
+        guard overflow ? own.notAfter < time : left <= Self.notice else { return nil }
+        let distance = TimeDistance(from: time, to: own.end)
+        let end = "\(distance.isPast ? "expired" : "expires") \(CalendarDate(own.notAfter)), \(distance)"
+        return "the local authority \(end); \(AuthorityError.renewal)"
+    }
+
+    /// Each authority above counts those below it (RFC 5280 section 4.2.1.9).
+    private var pathLength: String? {
+        for (count, issuer) in chain.enumerated().dropFirst() {
+            let below = chain.prefix(count).filter { !$0.isSelfIssued }.count
+            guard let length = issuer.pathLength, length < below else { continue }
+            let allowed = Count(length, "authority", plural: "authorities")
+            return "\(name(issuer)) allows \(allowed) below it (path length \(length)), and with the local authority there "
+                + "\(below == 1 ? "is 1" : "are \(below)"): clients that trust it refuse the proxy's certificates"
+        }
+        return nil
+    }
+
+    private func constraints(_ hosts: [ServerName]) -> [String] {
+        chain.compactMap { authority in
+            guard let text = authority.nameConstraints else { return nil }
+            let refused = hosts.filter { authority.nameConstraintViolation(by: $0) != nil }
+            let listed = refused.prefix(3).map(\.description).joined(separator: ", ")
+            let more = refused.count > 3 ? " and \(refused.count - 3) more" : ""
+            return "the name constraints of \(name(authority)) hold for the proxy's certificates (\(text)): clients refuse "
+                + "those for other hosts" + (refused.isEmpty ? "" : ", such as \(listed)\(more) of the pin file")
+        }
+    }
+
+    /// The authorities above, as a client that trusts the top one sees them.
+    private var issuers: String? {
+        guard chain.count > 1, let top = chain.last else { return nil }
+        return TrustAnchors([top]).failure(of: chain[0], by: Array(chain.dropFirst().dropLast()), at: time).map {
+            "clients that trust \(name(top)) refuse the local authority: \($0.message)"
+        }
+    }
+
+    private func name(_ certificate: Certificate) -> String {
+        certificate.subject.isEmpty ? "an authority without a subject" : certificate.subject
+    }
+}
