@@ -286,6 +286,7 @@ final class HTTP1Server: ByteStreamOwner {
         request.expectsContinue = view.head.expectsContinue
         request.wantsUpgrade = view.head.wantsUpgrade
         request.hasVia = view.head.hasVia
+        request.scope = view.head.scope
         prefersHTML = view.head.first(.accept).map { Accept.prefersHTML(view.bytes.extracting($0.offsets)) } ?? false
     }
 

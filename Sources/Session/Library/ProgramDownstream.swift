@@ -75,9 +75,7 @@ final class ProgramDownstream {
             let message = try core.routing.head(of: wanted, to: url, framing: source.framing(for: wanted.method))
             let (destination, rules) = try core.destination(of: url)
             self.message = message
-            request = RequestTraits()
-            request.method = message.head.method
-            request.takesInterim = false
+            request = RequestTraits(madeHere: message.head)
             progress = TransferProgress()
             progress.sentTotal = source.length.flatMap { $0 > 0 ? UInt64($0) : nil }
             exchange.record.began(message.view, number: task.id, at: core.loop.now)
