@@ -34,8 +34,6 @@ package final class Exchange: UpstreamReceiver {
     @exclusivity(unchecked) var resumption: Resumption?
     /// Set while a rule looks at the response's body.
     @exclusivity(unchecked) var inspection: ResponseInspection?
-    /// Where a response goes that is of no use.
-    var discarded: Discard?
     /// Slows the request down, where a rule wants that.
     var throttle: RequestThrottle?
     /// What the head has left open, until the inspection begins.
@@ -82,7 +80,7 @@ package final class Exchange: UpstreamReceiver {
             keepTime()
         case .forwardInterim: forwardInterim()
         case .forwardFinal, .hold: forward(.final)
-        case .discard: discard()
+        case .askAgain: askAgain()
         case .reopen: reopen()
         case .takeUp: takeUp()
         case .judge: judgeBody()
@@ -310,13 +308,6 @@ package final class Exchange: UpstreamReceiver {
         return resumption.carried + (resumption.isBetweenConnections ? 0 : now)
     }
 
-    /// What was of no use has been read away.
-    func dropDiscarded(of upstream: any Upstream, idleNanoseconds: UInt64) {
-        discarded = nil
-        self.upstream = nil
-        upstream.finish(requestSent: true, idleNanoseconds: idleNanoseconds)?.close()
-    }
-
     func dropUpstream() {
         upstream.take()?.abandon()
     }
@@ -329,7 +320,6 @@ package final class Exchange: UpstreamReceiver {
         throttle = nil
         verdict = nil
         itinerary = nil
-        discarded = nil
     }
 
     private func dropResumption() {

@@ -21,23 +21,25 @@ extension Exchange {
 
     // MARK: The response that is of no use
 
-    /// Reads away the response whose head was found.
-    func discard() {
-        session.headScratch.removeAll(keepingCapacity: true)
-        upstream?.beginResponse(head: &session.headScratch, .final, coding: .asReceived)
-        discarded = Discard()
-        passDiscarded(readable: false)
+    /// Goes on at once. The connection serves again if the rest of its response is short and here: nobody waits for a body
+    /// that nobody needs. One that still carries a part of the request can't serve another.
+    func askAgain() {
+        if let upstream = upstream.take(), let destination {
+            if state.request == .sent, isReadAway(upstream) {
+                upstream.finish(requestSent: true, idleNanoseconds: destination.terms.idleUpstreamNanoseconds)?.close()
+            } else {
+                upstream.abandon()
+            }
+        }
+        open(fresh: false)
     }
 
-    func passDiscarded(readable: Bool) {
-        guard let upstream, let destination, let discarded else { return }
-        switch upstream.passResponse(to: discarded, readable: readable) {
-        case .waiting: happened(.responseMoved)
-        case .ended:
-            dropDiscarded(of: upstream, idleNanoseconds: destination.terms.idleUpstreamNanoseconds)
-            happened(.responseEnded)
-        case .blocked, .truncated, .sourceFailed, .malformed, .sinkFailed: happened(.responseBroke(begun: true))
-        }
+    /// Reads away the response whose head was found, as far as that takes neither time nor many bytes.
+    private func isReadAway(_ upstream: any Upstream) -> Bool {
+        session.headScratch.removeAll(keepingCapacity: true)
+        upstream.beginResponse(head: &session.headScratch, .final, coding: .asReceived)
+        if case .ended = upstream.passResponse(to: Discard(), readable: true) { return true }
+        return false
     }
 
     // MARK: Redirects
