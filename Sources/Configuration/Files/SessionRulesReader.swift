@@ -59,12 +59,15 @@ extension RuleBlockReader {
     /// `{user: NAME, password_file: FILE, allow_http: BOOL}`.
     private func challengeCredentials(_ value: YAMLValue, in section: Section) -> ChallengeCredentials? {
         if case .defaults = owner { section.warning(value, "\(UnsafeCredentials.everywhere)") }
-        var allowsHTTP = false
+        var (allowsHTTP, edition) = (false, 0)
         let credentials = SecretReader(section: section, file: file).credentials(value, "credentials") { fields in
+            if case .scalar(let name)? = fields.value("password_file")?.content {
+                edition = FileContents.edition(FileContents.resolve(name, relativeTo: file))
+            }
             allowsHTTP = fields.read("allow_http", .bool) ?? false
             guard allowsHTTP, let place = fields.value("allow_http") else { return }
             fields.warning(place, "\(UnsafeCredentials.overHTTP)")
         }
-        return credentials.map { ChallengeCredentials($0, allowsHTTP: allowsHTTP) }
+        return credentials.map { ChallengeCredentials($0, allowsHTTP: allowsHTTP, edition: edition) }
     }
 }

@@ -105,19 +105,20 @@ package struct SessionRules: Sendable, Hashable {
 
 /// A name and a password for those who ask for them (`session.credentials`).
 package struct ChallengeCredentials: Sendable, Hashable {
-    private let credentials: Credentials
+    private let credentials: AnsweringCredentials
     /// Also over `http://`, where everybody on the way reads Basic's password, and can make Digest ask for it.
     package let allowsHTTP: Bool
 
-    package init(_ credentials: Credentials, allowsHTTP: Bool = false) {
-        self.credentials = credentials
+    /// - Parameter edition: of the file that holds the password: another one after each time that it is written.
+    package init(_ credentials: Credentials, allowsHTTP: Bool = false, edition: Int = 0) {
+        self.credentials = AnsweringCredentials(credentials, edition: edition)
         self.allowsHTTP = allowsHTTP
     }
 
-    package var user: String { credentials.user }
+    package var user: String { credentials.credentials.user }
 
     /// What may be sent there; nil: nothing.
-    package func usable(at origin: RequestURL.Origin) -> Credentials? {
+    package func usable(at origin: RequestURL.Origin) -> AnsweringCredentials? {
         origin.isSecure || allowsHTTP ? credentials : nil
     }
 }
