@@ -11,6 +11,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
     private let target: UpstreamTarget
     private let fixedAddress: SocketAddress?
     private let timeouts: Timeouts
+    private let dscp: UInt8
     private var completion: ((Result<UpstreamConnection, UpstreamFailure>) -> Void)?
 
     private var step = UpstreamFailure.Step.nameLookup
@@ -43,7 +44,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
     private let judgement = Judgement()
 
     init(
-        connector: UpstreamConnector, target: UpstreamTarget, address: SocketAddress?, timeouts: Timeouts,
+        connector: UpstreamConnector, target: UpstreamTarget, address: SocketAddress?, timeouts: Timeouts, dscp: UInt8,
         completion: @escaping (Result<UpstreamConnection, UpstreamFailure>) -> Void
     ) {
         self.connector = connector
@@ -51,6 +52,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
         fixedAddress = address
         received = ByteBuffer(slabs: connector.slabs)
         self.timeouts = timeouts
+        self.dscp = dscp
         self.completion = completion
     }
 
@@ -125,7 +127,9 @@ package final class UpstreamAttempt: ByteStreamOwner {
         metrics.nameLookup = lap()
         step = .connect
         if isolation != nil { deadline.set(afterNanoseconds: timeouts.connect.nanoseconds) }
-        let dialer = Dialer(loop: connector.loop, addresses: allowed, moreToCome: moreToCome) { [weak self] result in
+        let dialer = Dialer(
+            loop: connector.loop, addresses: allowed, moreToCome: moreToCome, dscp: dscp
+        ) { [weak self] result in
             guard let self else { return }
             self.dialer = nil
             resolution?.cancel()
@@ -317,7 +321,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
                 UpstreamConnection(
                     loop: connector.loop, stream: stream, origin: connector.pool.origin(for: target.key),
                     verdict: verdict, validUntil: verdict?.validUntil ?? .max, metrics: metrics, address: address,
-                    parentHop: isPlain ? target.key.parent.map(ParentHop.init) : nil, received: received.take())))
+                    parentHop: isPlain ? target.key.parent.map(ParentHop.init) : nil, dscp: dscp, received: received.take())))
     }
 
     private func fail(_ failure: UpstreamFailure) {
@@ -362,14 +366,15 @@ extension UpstreamConnector {
     /// Begins to connect to `target`.
     /// - Parameters:
     ///   - address: the only one to be dialled; nil: those of the target's host, or of the parent proxy.
+    ///   - dscp: what its packets are marked with, those of the handshakes too.
     ///   - completion: called once on the loop, never before this returns, and not after
     ///     ``UpstreamAttempt/cancel()``.
     package func connect(
-        to target: UpstreamTarget, at address: SocketAddress? = nil, timeouts: Timeouts,
+        to target: UpstreamTarget, at address: SocketAddress? = nil, timeouts: Timeouts, dscp: UInt8 = 0,
         completion: @escaping (Result<UpstreamConnection, UpstreamFailure>) -> Void
     ) -> UpstreamAttempt {
         let attempt = UpstreamAttempt(
-            connector: self, target: target, address: address, timeouts: timeouts, completion: completion)
+            connector: self, target: target, address: address, timeouts: timeouts, dscp: dscp, completion: completion)
         loop.afterThisTurn { attempt.start() }
         return attempt
     }

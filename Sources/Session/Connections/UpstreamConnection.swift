@@ -66,7 +66,7 @@ package final class UpstreamConnection: ByteStreamOwner {
 
     init(
         loop: EventLoop, stream: ByteStream, origin: Origin, verdict: Verdict?, validUntil: Int64,
-        metrics: ConnectMetrics, address: SocketAddress, parentHop: ParentHop? = nil,
+        metrics: ConnectMetrics, address: SocketAddress, parentHop: ParentHop? = nil, dscp: UInt8 = 0,
         received: consuming ByteBuffer
     ) {
         self.stream = stream
@@ -77,6 +77,7 @@ package final class UpstreamConnection: ByteStreamOwner {
         self.metrics = metrics
         self.address = address
         self.parentHop = parentHop
+        self.dscp = dscp
         network = origin.network
         responses = MessagePipe(received: received)
         self.loop = loop
@@ -86,7 +87,7 @@ package final class UpstreamConnection: ByteStreamOwner {
     }
 
     /// What the socket's packets are marked with (DSCP, RFC 2474): 0 is what everybody sends.
-    private var dscp: UInt8 = 0
+    private var dscp: UInt8
 
     /// Marks what is sent from now on.
     func mark(_ wanted: UInt8) {

@@ -147,8 +147,9 @@ package final class Exchange: UpstreamReceiver {
         if !fresh, let idle = destination.origin.lease(for: method, at: session.unixTime()) {
             return start(on: idle)
         }
-        attempt = session.connector.connect(to: destination.target, timeouts: destination.terms.timeouts) {
-            [unowned self] result in
+        attempt = session.connector.connect(
+            to: destination.target, timeouts: destination.terms.timeouts, dscp: rules?.session.serviceType.dscp ?? 0
+        ) { [unowned self] result in
             attempt = nil
             downstream.attempted(result, to: destination)
             switch result {
