@@ -1,3 +1,4 @@
+internal import Security
 internal import Serialization
 internal import Session
 
@@ -28,6 +29,14 @@ extension RuleBlockReader {
         table.key(.timeout, \.timeout, .duration(.milliseconds(1)...(.days(1))))
         table.key(.redirects, \.redirects, .anyCase)
         table.key(.maxRedirects, \.maxRedirects, .integer(1...100))
+        table.key(.followTo, \.followTo) { value in
+            table.elements(value, .followTo, .hostPattern).map { patterns in
+                for (pattern, place) in zip(patterns, table.section.elements(value, "follow_to") ?? []) {
+                    if let warning = pattern.publicSuffixWarning() { table.section.warning(place, "follow_to: \(warning)") }
+                }
+                return .named(patterns)
+            }
+        }
         table.key(.locationField, \.locationField, .bool)
         table.optional(.credentials, \.credentials) { value in
             challengeCredentials(value, in: table.section)

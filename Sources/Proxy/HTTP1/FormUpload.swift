@@ -120,8 +120,8 @@ final class FormUpload: Downstream {
         server.attempted(result, to: destination)
     }
 
-    func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling {
-        server.route(to: url, for: request)
+    func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling {
+        server.route(to: url, isAbroad: isAbroad, for: request)
     }
 
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {

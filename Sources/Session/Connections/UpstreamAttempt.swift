@@ -31,6 +31,8 @@ package final class UpstreamAttempt: ByteStreamOwner {
     /// The look-up of what the parent proxy is to be asked for, and how long it is waited for.
     private var destination: Resolution?
     private var judging: Deadline?
+    /// Where the origin is; nil: not known.
+    private var scope: AddressScope?
     /// What an origin that speaks first has said by way of the parent proxy.
     private var received: ByteBuffer
     private var metrics = ConnectMetrics()
@@ -98,6 +100,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
             guard let socket = try origin.connection(to: target.host) else { return false }
             // There is none: this is what the log says of it.
             address = IPAddress("127.0.0.1").map { SocketAddress(ip: $0, port: target.port) }
+            scope = .inside
             let stream = ByteStream(loop: connector.loop, descriptor: socket)
             self.stream = stream
             stream.owner = self
@@ -163,7 +166,8 @@ package final class UpstreamAttempt: ByteStreamOwner {
     }
 
     private func objection(to ip: IPAddress) -> UpstreamFailure? {
-        target.key.addresses.objection(to: ip).map { .blocked(ip, $0) }
+        if let objection = target.key.addresses.objection(to: ip) { return .blocked(ip, objection) }
+        return target.reach.allows(ip.scope) ? nil : .blocked(ip, .insideFromOutside)
     }
 
     // MARK: What the parent proxy is asked for
@@ -174,34 +178,40 @@ package final class UpstreamAttempt: ByteStreamOwner {
     /// The parent proxy looks the host up itself, and would connect to whatever it finds. A host that is known here to
     /// have none but blocked addresses is refused; of one that isn't known here, or not soon, the parent decides.
     ///
-    /// Nor may it be led back to this proxy's own listeners, as a parent on the same machine would be.
+    /// Nor may it be led back to this proxy's own listeners, as a parent on the same machine would be. Where a redirect must
+    /// not lead inside, one blocked address is enough, since nobody here knows which the parent takes.
     private func judgeDestination() {
-        guard target.key.addresses.mayObject || connector.listeners.use(port: target.port) else { return }
-        let judging = Deadline(loop: connector.loop) { [unowned self] in destinationJudged(nil) }
+        let isLimited = target.reach != .anywhere
+        guard isLimited || target.key.addresses.mayObject || connector.listeners.use(port: target.port) else { return }
+        let judging = Deadline(loop: connector.loop) { [unowned self] in destinationJudged([]) }
         judging.set(afterNanoseconds: Self.judgementNanoseconds)
         self.judging = judging
         destination = connector.resolver.resolve(target.host) { [weak self] result in
-            guard let self, case .success(let addresses) = result else { self?.destinationJudged(nil); return }
-            let objections = addresses.compactMap { ip in
-                let address = SocketAddress(ip: ip, port: target.port)
-                return connector.listeners.contains(address) ? .itself(address, asParent: false) : objection(to: ip)
-            }
-            destinationJudged(objections.count == addresses.count ? objections.first : nil)
+            self?.destinationJudged((try? result.get()) ?? [])
         }
         if self.judging == nil { destination = nil }
     }
 
-    private func destinationJudged(_ failure: UpstreamFailure?) {
+    /// - Parameter addresses: none: they aren't known here.
+    private func destinationJudged(_ addresses: [IPAddress]) {
         judging = nil
         destination?.cancel()
         destination = nil
-        if let failure { return fail(failure) }
+        scope = addresses.scope
+        let objections = addresses.compactMap { ip -> UpstreamFailure? in
+            let address = SocketAddress(ip: ip, port: target.port)
+            return connector.listeners.contains(address) ? .itself(address, asParent: false) : objection(to: ip)
+        }
+        let isObjectionable = target.reach == .anywhere ? objections.count == addresses.count : true
+        if let objection = objections.first, isObjectionable { return fail(objection) }
+        guard target.reach.allows(scope) else { return fail(.unknownAddress) }
         if stream != nil { begin() }
     }
 
     private func connected(_ socket: DialedSocket) {
         guard let descriptor = socket.take() else { return }
         address = socket.address
+        if target.key.parent == nil { scope = socket.address.ip.scope }
         let stream = ByteStream(loop: connector.loop, descriptor: descriptor)
         self.stream = stream
         stream.owner = self
@@ -320,7 +330,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
             .success(
                 UpstreamConnection(
                     loop: connector.loop, stream: stream, origin: connector.pool.origin(for: target.key),
-                    verdict: verdict, validUntil: verdict?.validUntil ?? .max, metrics: metrics, address: address,
+                    verdict: verdict, validUntil: verdict?.validUntil ?? .max, metrics: metrics, address: address, scope: scope,
                     parentHop: isPlain ? target.key.parent.map(ParentHop.init) : nil, dscp: dscp, received: received.take())))
     }
 

@@ -144,7 +144,7 @@ package final class Exchange: UpstreamReceiver {
         guard let destination else { return }
         dropUpstream()
         deadline.clear()
-        if !fresh, let idle = destination.origin.lease(for: method, at: session.unixTime()) {
+        if !fresh, let idle = destination.origin.lease(for: method, at: session.unixTime(), within: destination.target.reach) {
             return start(on: idle)
         }
         attempt = session.connector.connect(

@@ -11,7 +11,7 @@ extension Exchange {
         _ request: RequestTraits, to destination: Destination, by rules: ExchangeRules? = nil, over leased: UpstreamConnection?
     ) {
         self.request = request
-        aim(at: destination, by: rules)
+        aim(at: Hop(asked: destination, by: rules))
         session.begin(&record)
         if let rules, rules.asksAgain {
             downstream.withRequest { itinerary = Itinerary($0, to: destination, by: rules.session) }
@@ -46,10 +46,10 @@ extension Exchange {
     }
 
     /// Where the request goes: at first, and where a redirect leads.
-    func aim(at destination: Destination, by rules: ExchangeRules?) {
-        self.destination = destination
-        if self.rules !== rules { self.rules = rules }
-        silence = rules?.silence ?? destination.terms.silence
+    func aim(at hop: Hop) {
+        destination = hop.destination
+        if rules !== hop.rules { rules = hop.rules }
+        silence = hop.rules?.silence ?? hop.destination.terms.silence
         if throttle != nil { throttle = nil }
     }
 

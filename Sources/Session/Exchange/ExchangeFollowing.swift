@@ -59,7 +59,7 @@ extension Exchange {
     }
 
     /// Where the response says that the resource is; nil: it doesn't.
-    private func location(relativeTo url: RequestURL) throws(RedirectDefect) -> RequestURL? {
+    func location(relativeTo url: RequestURL) throws(RedirectDefect) -> RequestURL? {
         var found: Result<RequestURL, RedirectDefect>?
         upstream?.withResponse { view in
             for field in view.head.fields where field.id == .location {
@@ -79,11 +79,15 @@ extension Exchange {
     ) throws(RedirectDefect) -> ExchangeState.Head? {
         let shown = "\(ShownText("\(url)"))"
         if itinerary.url.isSecure, !url.isSecure { throw .insecure(to: shown) }
+        guard itinerary.mayLead(to: url) else { return nil }
         guard state.allows(.redirect, resendable: true) else { throw .tooMany(limit: itinerary.redirectLimit) }
         var redirection: OwnedRequest.Redirection = []
         if Self.becomesGET(status, itinerary.method) { redirection.insert(.becomesGET) }
-        if url.origin != itinerary.url.origin { redirection.insert(.leavesOrigin) }
+        let crosses = url.origin != itinerary.url.origin
+        if crosses { redirection.insert(itinerary.leftBehind) }
         let keepsBody = itinerary.keepsBody && !redirection.contains(.becomesGET)
+        let isQuestion = redirection.contains(.becomesGET) || itinerary.isQuestion
+        if crosses, !isQuestion, !itinerary.mayTakeAlong(to: url, by: status) { return nil }
         if keepsBody {
             if itinerary.request.head.framing != .none, !downstream.canResendRequest {
                 throw .bodyNotKept(limit: destination?.terms.limits.replayBody ?? 0)
@@ -93,13 +97,21 @@ extension Exchange {
             return nil
         }
         guard let request = try? itinerary.request.redirected(to: url, redirection) else { return nil }
-        switch downstream.route(to: url, for: request.view) {
+        let isAbroad = itinerary.hasLeftOrigin || crosses
+        switch downstream.route(to: url, isAbroad: isAbroad, for: request.view) {
         case .pass: return nil
         case .refuse(let why): throw .denied(to: shown, why)
+        case .fail(let why): throw .unusable(to: shown, why)
         case .follow(let destination, let rules):
+            let scope = upstream?.scope
+            let hop =
+                isAbroad
+                ? Hop(abroad: destination, by: rules, after: scope, trustsParent: itinerary.followTo == .anywhere)
+                : Hop(within: destination, by: rules, after: scope)
+            guard let hop else { return nil }
             itinerary.move(to: url, with: request, keepsBody: keepsBody, status: status)
             record.hops = itinerary.hops
-            aim(at: destination, by: rules)
+            aim(at: hop)
             return .askAgain(.redirect)
         }
     }

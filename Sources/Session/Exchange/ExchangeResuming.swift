@@ -87,7 +87,7 @@ extension UpstreamFailure {
     /// To try again would be no use, or wrong.
     var isFinal: Bool {
         switch self {
-        case .blocked, .itself, .clientCertificate, .refused, .cellularForbidden, .parentRefused: true
+        case .blocked, .unknownAddress, .itself, .clientCertificate, .refused, .cellularForbidden, .parentRefused: true
         case .unresolved, .unreachable, .timedOut, .parentFailed, .tls, .noNetwork, .noDescriptors, .local: false
         }
     }

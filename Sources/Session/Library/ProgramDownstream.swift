@@ -280,7 +280,7 @@ extension ProgramDownstream: Downstream {
     func attemptReport() -> AttemptReport { { _ in } }
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {}
 
-    func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling {
+    func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling {
         if let hook = core.hooks.redirect {
             let method = request.head.methodRange.text(in: request.bytes)
             let redirect = Redirect(task: task, from: self.url.map { "\($0)" } ?? "", method: method, to: "\(url)")

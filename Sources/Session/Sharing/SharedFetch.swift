@@ -15,8 +15,9 @@ final class SharedFetch: Sendable {
 
     /// What readers are told, in this order: a head, the body's pieces, an end.
     enum News: Sendable {
-        /// Without the coding of its transfer: the pieces are the body's own. With the request that it answers.
-        case head(OwnedResponse, of: OwnedRequest)
+        /// Without the coding of its transfer: the pieces are the body's own. With the request that it answers, and where
+        /// the origin is.
+        case head(OwnedResponse, of: OwnedRequest, from: AddressScope?)
         case body([UInt8])
         case ended
         /// There is no response; why.
