@@ -1,11 +1,9 @@
 /// What becomes of a request's target on its way upstream.
 package enum TargetRewrite: Sendable {
-    /// As the client sent it, for another proxy.
-    case asReceived
     /// Absolute form becomes origin form; other forms stay.
     case originForm
-    /// Origin form becomes an `http` URL of the authority, and `*` one without a path (RFC 9112 section 3.2.4): what a client
-    /// would have sent to a proxy.
+    /// What a client sends to a proxy: a URL stays, origin form becomes an `http` URL of the authority, and `*` one without a
+    /// path (RFC 9112 section 3.2.4).
     case absoluteForm
 }
 

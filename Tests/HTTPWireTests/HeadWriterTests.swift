@@ -91,7 +91,7 @@ import Testing
             try rewritten("\(line)\r\nA: b\r\nHost: other.test\r\n\r\n", via: nil)
                 == "\(expected)\r\nHost: a.test\r\nA: b\r\n\r\n")
         #expect(
-            try rewritten("\(line)\r\nHost: other.test\r\n\r\n", target: .asReceived, via: nil)
+            try rewritten("\(line)\r\nHost: other.test\r\n\r\n", target: .absoluteForm, via: nil)
                 == "\(line)\r\nHost: a.test\r\n\r\n")
     }
 

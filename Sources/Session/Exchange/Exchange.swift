@@ -28,6 +28,10 @@ package final class Exchange: UpstreamReceiver {
     @exclusivity(unchecked) var silence = Silence()
     /// Set where only so many exchanges with the host may be under way.
     var admission: Admission?
+    /// The response to another's request may do, at the place that is asked now.
+    var mayShare = false
+    /// A connection for the first try, while that waits for its turn.
+    var atHand: UpstreamConnection?
     /// Set while a rule may want the request sent in other words.
     @exclusivity(unchecked) var itinerary: Itinerary?
     /// Set while a response is under way that may be continued if it breaks off.
@@ -141,9 +145,14 @@ package final class Exchange: UpstreamReceiver {
     // MARK: The upstream
 
     func open(fresh: Bool) {
-        guard let destination else { return }
         dropUpstream()
         deadline.clear()
+        if let rules, rules.takesTurns { obtainInTurn(rules, fresh: fresh) } else { connect(fresh: fresh) }
+    }
+
+    func connect(fresh: Bool) {
+        guard let destination else { return }
+        if let connection = atHand.take(), !connection.isOver { return start(on: connection) }
         if !fresh, let idle = destination.origin.lease(for: method, at: session.unixTime(), within: destination.target.reach) {
             return start(on: idle)
         }
@@ -278,8 +287,8 @@ package final class Exchange: UpstreamReceiver {
         self.upstream = nil
         record.status = 101
         deadline.clear()
-        destination = nil
         if rules != nil || itinerary != nil { dropRules() }
+        destination = nil
         if resumption != nil { dropResumption() }
         downstream.exchangeEnded(.switched(upstream.surrender()))
     }
@@ -314,8 +323,8 @@ package final class Exchange: UpstreamReceiver {
     }
 
     private func dropRules() {
-        admission?.leave()
-        admission = nil
+        leaveTurn()
+        giveBackAtHand()
         rules = nil
         inspection = nil
         throttle = nil
@@ -332,8 +341,8 @@ package final class Exchange: UpstreamReceiver {
     private func end(_ ending: ExchangeEnding, for downstream: any Downstream) {
         deadline.clear()
         attempt.take()?.cancel()
-        destination = nil
         if rules != nil || itinerary != nil { dropRules() }
+        destination = nil
         if resumption != nil { dropResumption() }
         if failure != nil { failure = nil }
         session.complete(&record)
