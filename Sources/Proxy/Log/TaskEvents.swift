@@ -24,6 +24,7 @@ struct TaskEvents {
             var fields = Self.fields(record, broken.cause)
             fields["offset"] = .stringConvertible(broken.offset)
             fields["length"] = .stringConvertible(broken.length)
+            fields["pause"] = .stringConvertible(broken.pauseNanoseconds / 1_000_000)
             log(.notice, "download.resume", fields)
         }
         hooks.refusedCredentials = { record, refused in

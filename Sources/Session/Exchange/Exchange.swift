@@ -164,7 +164,6 @@ package final class Exchange: UpstreamReceiver {
             switch result {
             case .success(let connection): start(on: connection)
             case .failure(let failure):
-                resumption?.failed()
                 happened(.upstreamFailed(isFinal: failure.isFinal), because: .unreachable(failure))
             }
         }

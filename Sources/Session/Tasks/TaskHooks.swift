@@ -38,6 +38,8 @@ package struct ResponseBreak: Sendable {
     package let offset: UInt64
     /// Of the whole body, in bytes.
     package let length: UInt64
+    /// How long is waited before.
+    package let pauseNanoseconds: UInt64
     /// For people.
     package let cause: String
 }
