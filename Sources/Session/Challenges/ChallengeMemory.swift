@@ -87,15 +87,15 @@ package final class ChallengeMemory: Sendable {
         if let previous { forget(previous, target, key) }
         let number = (previous?.number ?? 0) + 1
         guard number <= ChallengeAnswer.most else { return .none }
-        let space = memory.withLock { $0.spaces[key] } ?? Space()
-        let open = challenges.filter { !space.isRefused($0.realm) }
+        let open = memory.withLock { $0.spaces[key] }?.open(challenges) ?? challenges
         let answer = answer(to: open, method: method, target: target, key, previous: previous, number: number)
         if let answer { return .answer(answer) }
         guard let previous, credentials.edition != nil else { return .none }
         // What was sent unasked stands for the realm that asks now.
-        let asking = challenges.first { $0.isAnswerableBasic || $0.scheme == "digest" }
+        let isDigest = !previous.proof.isBasic
+        let asking = challenges.first { isDigest ? $0.scheme == "digest" : $0.isAnswerableBasic }
         let realm = previous.isUnasked ? asking?.realm ?? previous.realm : previous.realm
-        return memory.withLock { $0.with(key) { $0.refused(realm) } } ? .refused(realm: realm) : .none
+        return memory.withLock { $0.with(key) { $0.refused(asDigest: isDigest, in: realm) } } ? .refused(realm: realm) : .none
     }
 
     private func answer(
@@ -179,8 +179,8 @@ extension ChallengeAnswer.Proof {
 
 extension Challenge {
     /// RFC 7617 wants a realm; the answer doesn't depend on it.
-    fileprivate var isAnswerableBasic: Bool { scheme == "basic" && token68 == nil }
+    var isAnswerableBasic: Bool { scheme == "basic" && token68 == nil }
 
     /// Together with the origin, the protection space (RFC 9110 section 11.5).
-    fileprivate var realm: [UInt8] { parameters["realm"] ?? [] }
+    var realm: [UInt8] { parameters["realm"] ?? [] }
 }

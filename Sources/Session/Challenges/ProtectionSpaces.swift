@@ -54,11 +54,28 @@ struct Space {
     private var nonces: [Nonce] = []
     /// Paths up to their last slash, with their realms.
     private var folders: [(path: [UInt8], realm: [UInt8])] = []
-    /// Realms, as far as they are compared.
-    private var refusals: [ArraySlice<UInt8>] = []
-    private static let comparedLength = 256
+    private var refusals: [Refusal] = []
 
-    func isRefused(_ realm: [UInt8]) -> Bool { refusals.contains(realm.prefix(Self.comparedLength)) }
+    /// Where a password was refused, and as what.
+    struct Refusal: Hashable {
+        private let isDigest: Bool
+        /// As far as realms are compared.
+        private let realm: ArraySlice<UInt8>
+
+        init(asDigest isDigest: Bool, in realm: [UInt8]) {
+            self.isDigest = isDigest
+            self.realm = realm.prefix(256)
+        }
+    }
+
+    private func holds(_ refusal: Refusal) -> Bool { refusals.contains(refusal) }
+
+    /// Those of the challenges for which the password wasn't refused yet. Where a server offers both, who has refused a digest
+    /// doesn't get the password itself.
+    func open(_ challenges: [Challenge]) -> [Challenge] {
+        let refusedDigests = challenges.filter { $0.scheme == "digest" && holds(Refusal(asDigest: true, in: $0.realm)) }.map(\.realm)
+        return challenges.filter { !refusedDigests.contains($0.realm) && !holds(Refusal(asDigest: $0.scheme == "digest", in: $0.realm)) }
+    }
 
     /// What a request may carry without being asked.
     mutating func unasked(for target: [UInt8], at origin: RequestURL.Origin) -> Use? {
@@ -78,7 +95,7 @@ struct Space {
 
     mutating func accepted(_ challenge: DigestChallenge, next: DigestChallenge?) {
         // Another exchange may have found meanwhile that the password isn't right any more.
-        guard !isRefused(challenge.realm) else { return }
+        guard !holds(Refusal(asDigest: true, in: challenge.realm)) else { return }
         let index = nonces.firstIndex { $0.challenge.isSameTry(as: challenge) }
         if let index { nonces[index].isAccepted = true }
         // Of a session that isn't known any more nothing can be continued.
@@ -93,12 +110,12 @@ struct Space {
 
     /// The password isn't sent to that realm again.
     /// - Returns: whether that is new.
-    mutating func refused(_ realm: [UInt8]) -> Bool {
-        nonces.removeAll { $0.challenge.realm == realm }
-        folders.removeAll { $0.realm == realm }
-        guard !isRefused(realm) else { return false }
+    mutating func refused(asDigest isDigest: Bool, in realm: [UInt8]) -> Bool {
+        if isDigest { nonces.removeAll { $0.challenge.realm == realm } } else { folders.removeAll { $0.realm == realm } }
+        let refusal = Refusal(asDigest: isDigest, in: realm)
+        guard !holds(refusal) else { return false }
         if refusals.count == Self.mostRefusals { refusals.removeFirst() }
-        refusals.append(realm.prefix(Self.comparedLength))
+        refusals.append(refusal)
         return true
     }
 
@@ -110,7 +127,7 @@ struct Space {
 
     /// The protection space of Basic: at and below the last slash of the path (RFC 7617 section 2.2).
     mutating func accepted(folderOf target: [UInt8], in realm: [UInt8]) {
-        guard !isRefused(realm) else { return }
+        guard !holds(Refusal(asDigest: false, in: realm)) else { return }
         let path = target.prefix { $0 != UInt8(ascii: "?") }
         guard let slash = path.lastIndex(of: UInt8(ascii: "/")), slash < DigestChallenge.longest else { return }
         let folder = Array(path[...slash])
