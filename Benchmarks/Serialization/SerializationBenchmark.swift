@@ -18,7 +18,7 @@ import Serialization
         var rules = ResponseRules()
         rules.serializers = [.json]
         let head = Serialization.ResponseHead(
-            status: 200, contentType: ContentType("application/json"), contentLength: body.count)
+            status: 200, contentType: ContentType("application/json"), body: .length(body.count))
         guard let judge = ResponseJudge(rules), case .hold(let judgement, _) = judge.verdict(on: head, inspectedBody: 8 << 20)
         else { fatalError("the rules ask for nothing") }
         let data = Data(body)

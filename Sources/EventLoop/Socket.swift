@@ -68,9 +68,11 @@ package enum Socket {
 
     /// Starts to connect, with TCP_NODELAY set. The socket gets writable when the attempt has ended one way or the
     /// other; `pendingError` then tells which.
-    package static func beginConnect(to address: SocketAddress) throws(SystemError) -> Descriptor {
+    /// - Parameter dscp: what its packets are marked with, from the first on.
+    package static func beginConnect(to address: SocketAddress, dscp: UInt8 = 0) throws(SystemError) -> Descriptor {
         let socket = try open(for: address.ip)
         setNoDelay(socket.raw)
+        if dscp != 0 { mark(socket.raw, dscp) }
         let raw = socket.raw
         // EINTR: a non-blocking connect goes on by itself, as with EINPROGRESS (POSIX).
         guard address.withSockaddr({ Glibc.connect(raw, $0, $1) }) == 0 || errno == EINPROGRESS || errno == EINTR
@@ -117,6 +119,13 @@ package enum Socket {
     package static func setNoDelay(_ descriptor: CInt) {
         var on: CInt = 1
         setsockopt(descriptor, CInt(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<CInt>.size))
+    }
+
+    /// Marks the packets that are sent from now on (DSCP, RFC 2474). A kernel that refuses leaves them as they are.
+    package static func mark(_ descriptor: CInt, _ dscp: UInt8) {
+        var field = CInt(dscp) << 2
+        setsockopt(descriptor, CInt(IPPROTO_IP), IP_TOS, &field, socklen_t(MemoryLayout<CInt>.size))
+        setsockopt(descriptor, CInt(IPPROTO_IPV6), IPV6_TCLASS, &field, socklen_t(MemoryLayout<CInt>.size))
     }
 
     private static func open(for ip: IPAddress) throws(SystemError) -> Descriptor {

@@ -79,6 +79,15 @@ extension Span<UInt8> {
         return ByteRange(lower, range.end)
     }
 
+    /// The number of a Content-Length field as it is written to the next hop: once, without leading zeros.
+    func lengthAsWritten(_ value: ByteRange) -> ByteRange { withoutLeadingZeros(trimmed(firstElement(of: value))) }
+
+    /// Up to the first comma.
+    func firstElement(of list: ByteRange) -> ByteRange {
+        for offset in list.offsets where self[offset] == UInt8(ascii: ",") { return ByteRange(list.start, offset) }
+        return list
+    }
+
     /// The range without the spaces and tabs at both its ends (OWS, RFC 9110 section 5.6.3).
     func trimmed(_ range: ByteRange) -> ByteRange {
         var lower = range.start

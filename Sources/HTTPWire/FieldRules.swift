@@ -6,12 +6,17 @@ struct FieldRules: Sendable {
 
     private(set) var host: ByteRange?
     private(set) var contentLength: UInt64?
+    private var lengthDigits = 0
     private(set) var isChunked = false
     private(set) var connection: ConnectionOptions = []
     private(set) var acceptsTrailers = false
     private(set) var expectsContinue = false
     private(set) var namesUpgrade = false
     private(set) var namesCleartextHTTP2 = false
+    /// The values of Range, and whether a condition can be answered with 304.
+    private(set) var range: ByteRange?
+    private(set) var repeatsRange = false
+    private(set) var isConditional = false
     private var optionCount = 0
 
     /// Takes a field into account; returns what is wrong with it.
@@ -23,13 +28,7 @@ struct FieldRules: Sendable {
             for offset in field.value.offsets where !hostText.contains(bytes[offset]) { return .invalidHost }
             host = field.value
         case .contentLength:
-            // Even an identical repetition is refused: no honest sender makes one, and parsers
-            // disagree about which counts.
-            if contentLength != nil { return .repeatedContentLength }
-            switch decimal(field.value, in: bytes) {
-            case .success(let length): contentLength = length
-            case .failure(let error): return error.code
-            }
+            return noteContentLength(field.value, in: bytes)
         case .transferEncoding:
             if isChunked { return .repeatedTransferEncoding }
             // The proxy never asks for other codings (it sends no TE but "trailers"), and a
@@ -51,9 +50,31 @@ struct FieldRules: Sendable {
                 namesUpgrade = true
                 if bytes.equals(name, ignoringCase: "h2c") { namesCleartextHTTP2 = true }
             }
+        case .range:
+            if range != nil { repeatsRange = true }
+            range = field.value
+        case .ifNoneMatch, .ifModifiedSince:
+            isConditional = true
         default:
             break
         }
+        return nil
+    }
+
+    /// The same number again, as a list or in another field, is taken once, since some senders repeat it (RFC 9112
+    /// section 6.3). What is written in another way is refused.
+    private mutating func noteContentLength(_ value: ByteRange, in bytes: Span<UInt8>) -> WireError.Code? {
+        var start = value.start
+        repeat {
+            let element = bytes.firstElement(of: ByteRange(start, value.end))
+            let text = bytes.trimmed(element)
+            guard let length = decimal(text, in: bytes) else { return .invalidContentLength }
+            // The same number in as many digits is the same text.
+            if let contentLength, contentLength != length || lengthDigits != text.count { return .repeatedContentLength }
+            contentLength = length
+            lengthDigits = text.count
+            start = element.end + 1
+        } while start <= value.end
         return nil
     }
 
@@ -77,22 +98,18 @@ struct FieldRules: Sendable {
         return nil
     }
 
-    private func decimal(_ value: ByteRange, in bytes: Span<UInt8>) -> Result<UInt64, WireError> {
-        let invalid = WireError(.invalidContentLength, at: value.start)
-        guard !value.isEmpty else { return .failure(invalid) }
+    private func decimal(_ value: ByteRange, in bytes: Span<UInt8>) -> UInt64? {
+        guard !value.isEmpty else { return nil }
         var number: UInt64 = 0
         for offset in value.offsets {
-            guard bytes[offset].isDigit else {
-                return .failure(
-                    bytes[offset] == UInt8(ascii: ",") ? WireError(.repeatedContentLength, at: offset) : invalid)
-            }
+            guard bytes[offset].isDigit else { return nil }
             let (product, overflow) = number.multipliedReportingOverflow(by: 10)
             let (sum, carry) = product.addingReportingOverflow(UInt64(bytes[offset] & 0x0F))
             // Many parsers count in signed 64 bits.
-            guard !overflow, !carry, sum <= UInt64(Int64.max) else { return .failure(invalid) }
+            guard !overflow, !carry, sum <= UInt64(Int64.max) else { return nil }
             number = sum
         }
-        return .success(number)
+        return number
     }
 
     /// What is wrong with the framing fields together.
@@ -127,12 +144,23 @@ extension RequestHead {
         wantsUpgrade =
             rules.connection.contains(.upgrade) && rules.namesUpgrade && !rules.namesCleartextHTTP2
             && version == .http11
+        scope = RequestScope(
+            part: rules.repeatsRange ? .other : rules.range.map { WantedPart($0, in: bytes) } ?? .whole,
+            isConditional: rules.isConditional)
         self.length = UInt32(truncatingIfNeeded: length)
         return nil
     }
 }
 
 extension ResponseHead {
+    /// Whether a response may have content (RFC 9110 section 6.4.1): said here for the codec, rules and commands alike.
+    package static func mayHaveContent(status: Int, answering method: Method) -> Bool {
+        method != .head && status != 304 && mayBeFramed(status: status)
+    }
+
+    /// Whether fields that frame a body have a place in the response: they may tell of one that isn't sent.
+    static func mayBeFramed(status: Int) -> Bool { status >= 200 && status != 204 && status != 205 }
+
     /// Draws the conclusions at the head's end, in the order of RFC 9112 section 6.3.
     mutating func finish(_ rules: FieldRules, length: Int, answering method: Method) -> WireError? {
         connection = rules.connection
@@ -144,13 +172,12 @@ extension ResponseHead {
             return nil
         }
         if let defect = rules.framingDefect(version: version) { return WireError(defect, at: length) }
-        if status < 200 || status == 204 {
-            // Framing fields have no place here. An origin that sends them may send a body too,
-            // which must not be read as the next response.
-            if rules.isChunked || (rules.contentLength ?? 0) > 0 { keepsAlive = false }
+        if !Self.mayHaveContent(status: status, answering: method) {
             framing = .none
-        } else if method == .head || status == 304 {
-            framing = .none
+            // An origin that frames a body where there can be none may send it, too. It must not be read as the next
+            // response.
+            let announcesBody = rules.isChunked || (rules.contentLength ?? 0) > 0
+            if announcesBody, !Self.mayBeFramed(status: status) { keepsAlive = false }
         } else if rules.isChunked {
             framing = .chunked
         } else if let count = rules.contentLength {

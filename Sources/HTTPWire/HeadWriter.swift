@@ -1,11 +1,9 @@
 /// What becomes of a request's target on its way upstream.
 package enum TargetRewrite: Sendable {
-    /// As the client sent it, for another proxy.
-    case asReceived
     /// Absolute form becomes origin form; other forms stay.
     case originForm
-    /// Origin form becomes an `http` URL of the authority, and `*` one without a path (RFC 9112 section 3.2.4): what a client
-    /// would have sent to a proxy.
+    /// What a client sends to a proxy: a URL stays, origin form becomes an `http` URL of the authority, and `*` one without a
+    /// path (RFC 9112 section 3.2.4).
     case absoluteForm
 }
 
@@ -72,6 +70,7 @@ package enum HeadWriter {
         }
 
         let maxForwards = head.maxForwards(in: bytes)
+        var hasLength = false
         var run = LineRun()
         for index in head.fields.indices {
             let field = head.fields[index]
@@ -82,7 +81,7 @@ package enum HeadWriter {
                 keeps = false
             case .upgrade: keeps = upgrades
             case .host: keeps = uriAuthority == nil
-            case .contentLength: keeps = bytes.withoutLeadingZeros(field.value) == field.value
+            case .contentLength: keeps = !hasLength && bytes.lengthAsWritten(field.value) == field.value
             case .maxForwards: keeps = maxForwards == .unlimited
             case .expect: keeps = head.version == .http11
             case .via: keeps = via == nil || index != head.lastVia
@@ -95,10 +94,14 @@ package enum HeadWriter {
                 continue
             }
             run.take(field.line, keeps: keeps, from: bytes, into: &out)
+            if field.id == .contentLength {
+                // A repetition, which is the same, is left out.
+                if !keeps, !hasLength { writeContentLength(field.value, from: bytes, into: &out) }
+                hasLength = true
+            }
             if keeps { continue }
             switch field.id {
             case .via: if let via { writeVia(via, after: field.value, head.version, from: bytes, into: &out) }
-            case .contentLength: writeContentLength(field.value, from: bytes, into: &out)
             case .maxForwards: writeMaxForwards(maxForwards, into: &out)
             default: break
             }
@@ -141,7 +144,8 @@ package enum HeadWriter {
 
         // 426 says with Upgrade what the client should have asked for (RFC 9110 section 15.5.22).
         let keepsUpgrade = connection == .upgrade || head.status == 426
-        let mayHaveBody = head.status >= 200 && head.status != 204
+        let mayBeFramed = ResponseHead.mayBeFramed(status: head.status)
+        var hasLength = false
         var run = LineRun()
         for index in head.fields.indices {
             let field = head.fields[index]
@@ -151,9 +155,9 @@ package enum HeadWriter {
                 .proxyAuthenticate, .proxyAuthenticationInfo:
                 keeps = false
             case .upgrade: keeps = keepsUpgrade
-            case .transferEncoding: keeps = mayHaveBody && coding == .asReceived
+            case .transferEncoding: keeps = mayBeFramed && coding == .asReceived
             case .trailer: keeps = coding != .dechunked
-            case .contentLength: keeps = mayHaveBody && bytes.withoutLeadingZeros(field.value) == field.value
+            case .contentLength: keeps = mayBeFramed && !hasLength && bytes.lengthAsWritten(field.value) == field.value
             case .proxyStatus: keeps = ProxyStatusList.content(of: field.value, in: bytes) == .others
             case .via: keeps = via == nil || index != head.lastVia
             case .other:
@@ -165,10 +169,13 @@ package enum HeadWriter {
                 continue
             }
             run.take(field.line, keeps: keeps, from: bytes, into: &out)
+            if field.id == .contentLength, mayBeFramed {
+                if !keeps, !hasLength { writeContentLength(field.value, from: bytes, into: &out) }
+                hasLength = true
+            }
             if keeps { continue }
             switch field.id {
             case .via: if let via { writeVia(via, after: field.value, head.version, from: bytes, into: &out) }
-            case .contentLength where mayHaveBody: writeContentLength(field.value, from: bytes, into: &out)
             case .proxyStatus: writeProxyStatus(field.value, from: bytes, into: &out)
             default: break
             }
@@ -178,6 +185,8 @@ package enum HeadWriter {
 
         if let via, head.lastVia == nil { writeVia(via, after: .empty, head.version, from: bytes, into: &out) }
         if coding == .chunked { out.append(contentsOf: "Transfer-Encoding: chunked\r\n") }
+        // RFC 9112 section 6.3 doesn't list it: to a client it ends with its connection, unless its length is given.
+        if head.status == 205 { out.append(contentsOf: "Content-Length: 0\r\n") }
         switch connection {
         case .upgrade: out.append(contentsOf: "Connection: Upgrade\r\n")
         case .close where !head.isInterim:
@@ -241,7 +250,7 @@ package enum HeadWriter {
 
     private static func writeContentLength(_ value: ByteRange, from bytes: Span<UInt8>, into out: inout [UInt8]) {
         out.append(contentsOf: "Content-Length: ")
-        out.append(contentsOf: bytes, in: bytes.withoutLeadingZeros(value))
+        out.append(contentsOf: bytes, in: bytes.lengthAsWritten(value))
         out.append(contentsOf: "\r\n")
     }
 

@@ -7,36 +7,54 @@ extension OwnedRequest {
         /// It becomes a GET without a body: what speaks of the body stays behind.
         package static let becomesGET = Redirection(rawValue: 1)
         /// The place belongs to somebody else: credentials and cookies stay behind.
-        package static let leavesOrigin = Redirection(rawValue: 2)
+        package static let leavesCredentials = Redirection(rawValue: 2)
+        /// And so does all that may have been meant for the first one, which is all but a few fields.
+        package static let leavesOrigin = Redirection(rawValue: 4)
     }
 
     /// The same request for another place.
-    /// - Parameter url: the target, in absolute form: whoever writes the head makes Host of it.
+    /// - Parameter url: the target, in absolute form.
     package func redirected(to url: RequestURL, _ redirection: Redirection) throws(WireError) -> OwnedRequest {
         let bytes = message
         var out = redirection.contains(.becomesGET) ? Array("GET".utf8) : Array(bytes[head.methodRange.offsets])
         out += " \(url.origin)".utf8
         out += url.target
         out += (head.version == .http11 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n").utf8
-        for field in head.fields where !stays(field, behind: redirection) { out += bytes[field.line.offsets] }
+        out += "Host: \(url.origin.host)\r\n".utf8
+        for field in head.fields where field.id != .host && goesAlong(field, redirection) { out += bytes[field.line.offsets] }
         out += "\r\n".utf8
         return try OwnedRequest(out)
     }
 
-    private func stays(_ field: HeadField, behind redirection: Redirection) -> Bool {
+    private func goesAlong(_ field: HeadField, _ redirection: Redirection) -> Bool {
+        if speaksOfBody(field) { return !redirection.contains(.becomesGET) }
+        guard redirection.contains(.leavesOrigin) else { return !redirection.contains(.leavesCredentials) || !isCredential(field) }
         switch field.id {
-        case .authorization, .cookie: return redirection.contains(.leavesOrigin)
+        case .accept, .acceptEncoding, .acceptLanguage, .userAgent, .cacheControl, .pragma: return true
+        // The hops owe each other these.
+        case .via, .maxForwards, .connection, .te: return true
+        // A part of whatever is there, but not of the version that a validator of the other origin stands for.
+        case .range: return head.first(.ifRange) == nil
+        default: return false
+        }
+    }
+
+    private func isCredential(_ field: HeadField) -> Bool {
+        switch field.id {
+        case .authorization, .cookie: true
+        case .other: field.name.text(in: message.span).lowercased() == "cookie2"
+        default: false
+        }
+    }
+
+    private func speaksOfBody(_ field: HeadField) -> Bool {
+        switch field.id {
         case .contentLength, .transferEncoding, .trailer, .expect, .contentType, .contentEncoding, .contentLanguage,
             .contentLocation, .contentRange:
-            return redirection.contains(.becomesGET)
+            true
         case .other:
-            let name = field.name.text(in: message.span).lowercased()
-            return switch name {
-            case "cookie2": redirection.contains(.leavesOrigin)
-            case "content-md5", "content-digest", "repr-digest", "digest": redirection.contains(.becomesGET)
-            default: false
-            }
-        default: return false
+            ["content-md5", "content-digest", "repr-digest", "digest"].contains(field.name.text(in: message.span).lowercased())
+        default: false
         }
     }
 

@@ -10,6 +10,7 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         case invalidContentLength, repeatedContentLength, contentLengthWithTransferEncoding
         case repeatedTransferEncoding, unsupportedTransferEncoding, transferEncodingBeforeHTTP11
         case tooManyConnectionOptions, connectWithBody
+        case unaskedPart, wrongPart, unaskedNotModified
         case chunkSize, chunkSizeOverflow, chunkExtension, chunkLineTooLong, chunkEnd
         case trailerField, trailersTooLong
         case clientHello
@@ -48,13 +49,16 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         case .repeatedHost: "more than one Host field"
         case .invalidHost: "a Host field that is not a host with an optional port"
         case .invalidContentLength: "a Content-Length that is not a decimal number"
-        case .repeatedContentLength: "more than one Content-Length"
+        case .repeatedContentLength: "Content-Length more than once, with different values"
         case .contentLengthWithTransferEncoding: "Content-Length together with Transfer-Encoding"
         case .repeatedTransferEncoding: "more than one Transfer-Encoding"
         case .unsupportedTransferEncoding: "a Transfer-Encoding other than chunked"
         case .transferEncodingBeforeHTTP11: "Transfer-Encoding in an HTTP/1.0 message"
         case .tooManyConnectionOptions: "too many options in Connection"
         case .connectWithBody: "CONNECT with a body"
+        case .unaskedPart: "206 Partial Content to a request without Range"
+        case .wrongPart: "206 Partial Content with another part than the one that was asked for"
+        case .unaskedNotModified: "304 Not Modified to a request without a condition"
         case .chunkSize: "a chunk size that is not a hexadecimal number"
         case .chunkSizeOverflow: "a chunk size that is too large"
         case .chunkExtension: "a malformed chunk extension"

@@ -20,6 +20,7 @@ package final class LoopSession {
     let fetches: SharedFetches
     /// Of hosts that want few at a time.
     let admissions: Admissions
+    package var resumptionPauses = ResumptionPauses()
     /// The proxy stops: no connection is kept for another exchange.
     package var isDraining = false
 

@@ -332,12 +332,8 @@ package final class ByteStream: SocketHandler, ByteSink {
         set(CInt(IPPROTO_TCP), TCP_KEEPCNT, 3)
     }
 
-    /// Marks the packets that are sent from now on (DSCP, RFC 2474). A kernel that refuses leaves them as they are.
-    package func mark(_ dscp: UInt8) {
-        var field = CInt(dscp) << 2
-        setsockopt(raw, CInt(IPPROTO_IP), IP_TOS, &field, socklen_t(MemoryLayout<CInt>.size))
-        setsockopt(raw, CInt(IPPROTO_IPV6), IPV6_TCLASS, &field, socklen_t(MemoryLayout<CInt>.size))
-    }
+    /// Marks the packets that are sent from now on (DSCP, RFC 2474).
+    package func mark(_ dscp: UInt8) { Socket.mark(raw, dscp) }
 
     // MARK: Events
 

@@ -47,6 +47,7 @@ package struct DialError: Error, CustomStringConvertible {
 package final class Dialer {
     private let loop: EventLoop
     private let attemptDelay: UInt64
+    private let dscp: UInt8
     private var algorithm: HappyEyeballs
     private var attempts: [Int: Attempt] = [:]
     private var failures: [DialError.Attempt] = []
@@ -55,16 +56,17 @@ package final class Dialer {
 
     /// `addresses` in the resolver's order; the families are interleaved here. `attemptDelayNanoseconds` is how long an
     /// attempt is alone before the next one joins (RFC 8305: 250 ms). `moreToCome` as long as ``add(_:moreToCome:)`` will
-    /// bring others.
+    /// bring others. `dscp` is what the sockets' packets are marked with.
     ///
     /// `completion` is called once on the loop's thread, after `start` has returned, never after `cancel`.
     package init(
         loop: EventLoop, addresses: [SocketAddress], moreToCome: Bool = false,
-        attemptDelayNanoseconds: UInt64 = 250_000_000,
+        attemptDelayNanoseconds: UInt64 = 250_000_000, dscp: UInt8 = 0,
         completion: @escaping (Result<DialedSocket, DialError>) -> Void
     ) {
         self.loop = loop
         self.attemptDelay = attemptDelayNanoseconds
+        self.dscp = dscp
         self.completion = completion
         algorithm = HappyEyeballs(addresses: addresses, moreToCome: moreToCome)
     }
@@ -116,7 +118,7 @@ package final class Dialer {
     private func begin(_ index: Int) {
         let address = algorithm.order[index]
         do {
-            let socket = try Socket.beginConnect(to: address)
+            let socket = try Socket.beginConnect(to: address, dscp: dscp)
             attempts[index] = Attempt(index, socket, dialer: self, loop: loop)
         } catch {
             // Failed on the spot (no route to that family, say). Told later, so that neither completion nor a long list

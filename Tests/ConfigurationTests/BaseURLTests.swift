@@ -85,7 +85,7 @@ import Testing
             ])
         let layers = try #require(try bed.load().entry(for: "a.test", port: 80)?.rules)
         let origin = RequestURL.Origin(isSecure: false, authority: try Authority.parse("a.test:80", defaultPort: nil).get())
-        #expect(layers.rules(.none).session.credentials?.usable(at: origin)?.user == "ann")
+        #expect(layers.rules(.none).session.credentials?.usable(at: origin)?.credentials.user == "ann")
         #expect(layers.keys(.none).map(\.value) == ["{user: ann, password: •••, allow_http: true}"])
         #expect(
             try Self.bed("match: a.test, session: {credentials: {user: ann, password_file: secret, allow_https: true}}").problems() == [

@@ -30,7 +30,7 @@ import Testing
         #expect(session.credentials?.user == "ann")
         let secure = RequestURL.Origin(isSecure: true, authority: try Authority.parse("a.test:443", defaultPort: nil).get())
         let plain = RequestURL.Origin(isSecure: false, authority: secure.authority)
-        #expect(session.credentials?.usable(at: secure)?.password.text == "hunter2")
+        #expect(session.credentials?.usable(at: secure)?.credentials.password.text == "hunter2")
         #expect(session.credentials?.usable(at: plain) == nil)
         #expect(!session.resume)
         #expect(session.coalesce)

@@ -1,3 +1,4 @@
+import Foundation
 import HTTPWire
 import Testing
 
@@ -56,5 +57,42 @@ import Testing
         let new = try #require(old.withBody(of: 0))
         let text = String(decoding: new.view.bytes.withUnsafeBufferPointer { Array($0) }, as: UTF8.self)
         #expect(text == "HTTP/1.1 200 OK\r\nETag: W/\"a\"\r\nContent-Length: 0\r\n\r\n")
+    }
+}
+
+/// What goes along where a redirect leads.
+@Suite struct RedirectedRequestTests {
+    private static let fields = [
+        "Accept: a", "accept-encoding: b", "Accept-Language: c", "User-Agent: d", "Cache-Control: e", "Pragma: f", "Via: 1.1 g", "Range: bytes=0-1",
+        "Authorization: h", "Cookie: i", "Cookie2: j", "Referer: k", "Origin: l", "X-Api-Key: m", "PRIVATE-TOKEN: n", "If-None-Match: \"o\"",
+        "If-Modified-Since: p", "If-Match: *", "If-Unmodified-Since: q", "Forwarded: r", "X-Forwarded-For: s", "From: t", "Sec-Fetch-Mode: u",
+    ]
+    private static let ofBody = ["Content-Type: v", "Content-Length: 3", "Content-Language: w", "Digest: x", "Expect: 100-continue"]
+
+    private func redirected(_ redirection: OwnedRequest.Redirection, _ more: [String] = []) throws -> [String] {
+        let lines = ["POST /old?a HTTP/1.1", "Host: old.test"] + Self.fields + Self.ofBody + more
+        let old = try OwnedRequest(Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8))
+        let url = try RequestURL("https://new.test:8443/x?y")
+        return try String(decoding: old.redirected(to: url, redirection).message, as: UTF8.self).components(separatedBy: "\r\n").dropLast(2)
+    }
+
+    private static let first = ["POST https://new.test:8443/x?y HTTP/1.1", "Host: new.test:8443"]
+
+    @Test func allGoesAlongWithinAnOrigin() throws {
+        #expect(try redirected([]) == Self.first + Self.fields + Self.ofBody)
+        #expect(try redirected(.becomesGET) == ["GET https://new.test:8443/x?y HTTP/1.1", Self.first[1]] + Self.fields)
+    }
+
+    @Test func aProgramsFieldsGoAlongButForCredentials() throws {
+        let secret = ["Authorization", "Cookie", "Cookie2"]
+        let left = Self.fields.filter { field in !secret.contains { field.hasPrefix($0 + ":") } }
+        #expect(try redirected(.leavesCredentials) == Self.first + left + Self.ofBody)
+    }
+
+    @Test func fewGoToAnotherOrigin() throws {
+        let few = Array(Self.fields.prefix(8))
+        #expect(try redirected(.leavesOrigin) == Self.first + few + Self.ofBody)
+        #expect(try redirected([.leavesOrigin, .becomesGET]) == ["GET https://new.test:8443/x?y HTTP/1.1", Self.first[1]] + few)
+        #expect(try redirected(.leavesOrigin, ["If-Range: \"a\""]) == Self.first + few.dropLast() + Self.ofBody)
     }
 }

@@ -44,6 +44,15 @@ import Testing
         #expect(Self.range(text) == nil)
     }
 
+    @Test(arguments: [
+        ("0", UInt64(0)), ("7", 7), ("3600", 3600), ("Sun, 06 Nov 1994 08:49:37 GMT", 10), ("Sun, 06 Nov 1994 08:49:00 GMT", 0),
+        ("", nil), ("-1", nil), ("1.5", nil), ("1 ", nil), ("soon", nil), ("99999999999999999999", nil),
+    ] as [(String, UInt64?)])
+    func theTimeToComeBackIsRead(_ text: String, _ seconds: UInt64?) {
+        let bytes = Self.bytes(text)
+        #expect(RetryAfter.seconds(bytes.span, at: 784_111_767) == seconds)
+    }
+
     @Test func entityTagsAreStrongOrWeak() {
         #expect(Self.tag("\"a\"")?.isWeak == false)
         #expect(Self.tag("W/\"a\"")?.isWeak == true)

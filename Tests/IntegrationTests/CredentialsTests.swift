@@ -54,7 +54,7 @@ struct CredentialsTests {
         #expect(head.output.hasSuffix("\n200"), "\(head)")
     }
 
-    @Test(arguments: ["/counted/", "/session/", "/next/", "/once/"])
+    @Test(arguments: ["/counted/", "/session/", "/next/", "/sess-next/", "/once/"])
     func digestIsAnsweredAndKept(_ folder: String) async throws {
         for index in 1...3 {
             // A name of its own, so that no other test's nonces are known for it.
@@ -101,6 +101,45 @@ struct CredentialsTests {
         let basic = try await curl("-i", "https://wrong.test:\(shared.originPort)/basic/wrong")
         #expect(basic.output.hasSuffix("\n401"), "\(basic)")
         #expect(try await schemes("/basic/wrong") == ["", "Basic"])
+    }
+
+    /// Many clients ask, and the account must not be locked for that: until the file is written anew.
+    @Test(arguments: ["/basic/", "/once/"]) func aRefusedPasswordIsSentOnce(_ folder: String) async throws {
+        try await withTestBed { bed in
+            let origin = try await PythonPeer(in: bed, script: "digest_origin.py")
+            try bed.file("proxy/secret", "guess\n")
+            let pins = "hosts: [{match: origin.test, session: {credentials: {user: ann, password_file: secret, allow_http: true}}}]\n"
+            let proxy = try await ProxyProcess(in: bed, pins: pins, trust: nil, hosts: ["origin.test": "127.0.0.1"])
+            func get(_ path: String) async throws -> Run {
+                try await bed.curl(via: proxy, ["-i", "http://origin.test:\(origin.port)\(path)"])
+            }
+            let scheme = folder == "/basic/" ? "Basic" : "Digest"
+            func answers() -> Int { origin.events.all("asked").count { $0["scheme"] == scheme } }
+            for path in ["a", "b", "a", "deep/c"] {
+                let run = try await get(folder + path)
+                // The client is told what the origin wants, each time.
+                #expect(run.output.hasPrefix("HTTP/1.1 401 ") && run.output.lowercased().contains("www-authenticate: \(scheme.lowercased())"), "\(run)")
+            }
+            #expect(answers() == 1)
+            let line = try await proxy.events.first("credentials.refused")
+            #expect(line["realm"] == "peers" && line["user"] == "ann" && line["entry"] == "origin.test" && line["host"] == "origin.test", "\(line)")
+            #expect(proxy.events.lines.lines.allSatisfy { !$0.contains("guess") })
+            // A reload alone doesn't lead to another try, but a file that was written does, if only to say that it is right.
+            #expect(try await proxy.reload().name == "config.reload")
+            _ = try await get(folder + "d")
+            #expect(answers() == 1)
+            try bed.file("proxy/secret", "guess\n")
+            _ = try await proxy.reload()
+            _ = try await get(folder + "e")
+            #expect(answers() == 2)
+            try bed.file("proxy/secret", "secret\n")
+            _ = try await proxy.reload()
+            #expect(try await get(folder + "f").output.hasPrefix("HTTP/1.1 200 "))
+            // The server's has changed meanwhile.
+            for _ in 0..<3 { #expect(try await get(folder + "other/g").output.hasPrefix("HTTP/1.1 401 ")) }
+            #expect(origin.events.all("asked").filter { $0["path"] == folder + "other/g" && $0["scheme"] != "" }.count <= 2)
+            #expect(proxy.events.all("credentials.refused").count == 3)
+        }
     }
 
     @Test func aServerThatIsNeverContentIsLeft() async throws {
@@ -172,7 +211,7 @@ private enum CredentialsBed {
 
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
         let roots = try TestRoots()
-        let folders = ["counted.test", "session.test", "next.test", "once.test", "long.test"]
+        let folders = ["counted.test", "session.test", "next.test", "sess-next.test", "once.test", "long.test"]
         let names = folders + [
             CredentialsTests.digest, "wrong.test", "logged.test", "stranger.test", answers, CredentialsTests.nginx, CredentialsTests.lighttpd,
         ]
@@ -200,7 +239,7 @@ private enum CredentialsBed {
             in: bed,
             pins: "hosts:\n" + folders.map { entry($0) }.joined() + entry(CredentialsTests.digest) + entry(CredentialsTests.nginx) + entry(CredentialsTests.lighttpd)
                 + entry("wrong.test", "wrong") + entry("logged.test", "wrong") + entry("plain.test", "secret", ", allow_http: true")
-                + entry(answers, "secret", "", ", redirects: follow"),
+                + entry(answers, "secret", "", ", redirects: follow, follow_to: [stranger.test]"),
             trust: roots.write(to: bed), hosts: Dictionary(uniqueKeysWithValues: (names + ["plain.test"]).map { ($0, "127.0.0.1") }))
         var shared = SharedBed(
             bed: bed, proxy: proxy, originPort: digest.port, secondOriginPort: plain.port, origin: digest, plainOrigin: plain)

@@ -117,6 +117,15 @@ struct RedirectTests {
         #expect(next.output.contains("/received/after"), "\(next)")
     }
 
+    /// The policy refuses a place in the same way whoever names it.
+    @Test(arguments: ["https://denied.test/", "https://blocked.test/", "https://169.254.169.254/latest/meta-data"])
+    func aForbiddenPlaceIsForbidden(_ location: String) async throws {
+        let run = try await curl("-i", shared.url + Self.redirect(to: location))
+        #expect(run.output.hasPrefix("HTTP/1.1 403 "), "\(run)")
+        let direct = try await shared.bed.curl(via: shared.proxy, ["-o", "/dev/null", "-w", "%{http_connect}", location])
+        #expect(direct.output == "403", "\(direct)")
+    }
+
     @Test func severalLocationsAreRefused() async throws {
         let run = try await curl("-i", shared.url + Self.redirect(to: "/received/x", fields: "Location: /received/y\r\n"))
         #expect(run.output.hasPrefix("HTTP/1.1 502 ") && run.output.contains("more than one Location"), "\(run)")
@@ -191,7 +200,11 @@ private enum RedirectBed {
 
             """
         return try await RuleBed.prepare(
-            bed, rules: [], extra: ["session: {redirects: follow, max_redirects: 5}"], hosts: hosts,
+            bed, rules: [],
+            extra: [
+                "session: {redirects: follow, max_redirects: 5, follow_to: [\((others + ["blocked.test", "169.254.169.254"]).joined(separator: ", "))]}"
+            ],
+            hosts: hosts,
             names: Dictionary(uniqueKeysWithValues: others.map { ($0, "127.0.0.1") }).merging(["blocked.test": "169.254.169.254"]) { $1 })
     }
 }

@@ -12,13 +12,15 @@ struct SharedFetchTests {
         let tasks: TaskControl
         let url: String
 
-        init(_ bed: TestBed, session: String, workers: Int = 2) async throws {
+        /// - Parameter others: the session rules of other names of the origin.
+        init(_ bed: TestBed, session: String, workers: Int = 2, others: [String: String] = [:], upstream: [String] = []) async throws {
             self.bed = bed
             origin = try await PythonPeer(in: bed, script: "sharing_origin.py")
-            let pins = "hosts:\n  - {match: origin.test, pinning: none, session: \(session)}\n"
+            let entries = others.merging(["origin.test": session]) { $1 }
+            let pins = "hosts:\n" + entries.map { "  - {match: \($0), pinning: none, session: \($1)}\n" }.joined()
             proxy = try await ProxyProcess(
-                in: bed, pins: pins, trust: nil, hosts: ["origin.test": "127.0.0.1"],
-                sections: ["proxy": ["workers: \(workers)"]])
+                in: bed, pins: pins, trust: nil, hosts: entries.mapValues { _ in "127.0.0.1" },
+                sections: ["proxy": ["workers: \(workers)"], "upstream": upstream])
             tasks = TaskControl(bed: bed, proxy: proxy)
             url = "http://origin.test:\(origin.port)"
         }
@@ -118,6 +120,47 @@ struct SharedFetchTests {
         }
     }
 
+    /// An origin may go by any field, whether it says so or not.
+    @Test(arguments: [
+        "X-Api-Key", "X-Original-URL", "X-HTTP-Method-Override", "Accept", "Accept-Encoding", "Accept-Charset", "X-Forwarded-For", "Forwarded",
+        "X-Anything", "Referer", "Origin", "From", "Via", "DNT",
+    ])
+    func requestsThatSayOtherThingsAreOthers(name: String) async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{coalesce: true}")
+            let clients = try await shared.begin(
+                4, "/wait/q", [["-H", "\(name): one"], ["-H", "\(name.uppercased()): one"], ["-H", "\(name): two"], ["-H", "\(name):"]])
+            try await eventually("three requests") { shared.requests("/wait/q") == 3 }
+            try await shared.go("q")
+            _ = try await Self.outputs(of: clients)
+            #expect(try await shared.allRequests("/wait/q") == 3)
+        }
+    }
+
+    /// The order of fields of one name counts, that of others doesn't.
+    @Test func fieldsAreComparedByTheirNames() async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{coalesce: true}")
+            let (a, b, other) = (["-H", "X-A: 1"], ["-H", "X-A: 2"], ["-H", "X-B: 3"])
+            let clients = try await shared.begin(4, "/wait/r", [a + b + other, other + a + b, a + other + b, b + a + other])
+            try await eventually("two requests") { shared.requests("/wait/r") == 2 }
+            try await shared.go("r")
+            _ = try await Self.outputs(of: clients)
+            #expect(try await shared.allRequests("/wait/r") == 2)
+        }
+    }
+
+    /// What program asks, and for which language, chooses a response only where Vary says so.
+    @Test func someFieldsAreIgnored() async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{coalesce: true}")
+            let clients = try await shared.begin(4, "/wait/s", [["-A", "one", "-H", "Accept-Language: de"], ["-A", "two"], ["-0"]])
+            try await shared.go("s")
+            _ = try await Self.outputs(of: clients)
+            #expect(try await shared.allRequests("/wait/s") == 1)
+        }
+    }
+
     /// The origin says that its answer is for one, or for some.
     @Test(arguments: [
         "Set-Cookie=a%3Db", "Cache-Control=private", "Cache-Control=max-age%3D1%2C%20no-store", "Vary=*", "Vary=User-Agent%2C%20Accept",
@@ -126,13 +169,117 @@ struct SharedFetchTests {
     func aResponseForOneIsNotShared(field: String) async throws {
         try await withTestBed { bed in
             let shared = try await Bed(bed, session: "{coalesce: true}")
-            let clients = try await shared.begin(
-                3, "/wait/c?\(field)", [["-H", "Accept: text/a"], ["-H", "Accept: text/b"], ["-H", "Accept: text/c"]])
+            let clients = try await shared.begin(3, "/wait/c?\(field)", [["-A", "a"], ["-A", "b"], ["-A", "c"]])
             try await eventually("one request") { shared.requests("/wait/c") == 1 }
             try await shared.go("c")
             let outputs = try await Self.outputs(of: clients)
-            for (output, name) in zip(outputs, ["a", "b", "c"]) { #expect(output.hasSuffix("for text/\(name)"), "\(output)") }
+            #expect(Set(try outputs.map(Self.number)) == [1, 2, 3])
             #expect(try await shared.allRequests("/wait/c") == 3)
+        }
+    }
+
+    /// The number of the request that the response answers.
+    private static func number(_ output: String) throws -> Int {
+        let line = try #require(output.split(separator: "\r\n").first { $0.hasPrefix("X-Number: ") })
+        return try #require(Int(line.dropFirst(10)))
+    }
+
+    /// It was for the one who has left, and for nobody else.
+    @Test(arguments: ["Set-Cookie=a%3Db", "Cache-Control=private"]) func whatWasForOneWhoLeftIsForNobody(field: String) async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{coalesce: true}")
+            let path = "/wait/t?\(field)"
+            var leader: RawConnection? = try await shared.reset(after: path)
+            _ = try await shared.origin.events.first("request") { $0["target"] == "/wait/t" }
+            let clients = try await shared.begin(2, path)
+            #expect(leader != nil)
+            leader = nil
+            try await eventually("its line") { shared.proxy.events.all("exchange").count == 1 }
+            try await shared.go("t")
+            let numbers = try await Self.outputs(of: clients).map(Self.number)
+            #expect(Set(numbers) == [2, 3], "\(numbers)")
+            #expect(try await shared.allRequests("/wait/t") == 3)
+        }
+    }
+
+    /// As AFImageDownloader is set up: each place is asked once.
+    @Test func eachHopIsShared() async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(
+                bed, session: "{coalesce: true, redirects: follow, follow_to: [other.test], max_active: 4}",
+                others: ["other.test": "{coalesce: true, max_active: 1}"])
+            let led = "http://other.test:\(shared.origin.port)/wait/u".addingPercentEncoding(withAllowedCharacters: .alphanumerics)!
+            let clients = try await shared.begin(20, "/moved/\(led)")
+            try await shared.go("moved")
+            _ = try await shared.origin.events.first("request") { $0["target"] == "/wait/u" }
+            try await eventually("all to wait") { try await shared.tasks.list().filter { $0.phase == "waiting for the response" }.count >= 20 }
+            try await shared.go("u")
+            for output in try await Self.outputs(of: clients) { #expect(output.hasSuffix("for */*"), "\(output)") }
+            #expect(try await shared.allRequests("/moved/\(led)") == 1)
+            #expect(shared.requests("/wait/u") == 1)
+        }
+    }
+
+    /// The turn is one with the host that is asked now.
+    @Test func turnsAreTakenAtEachHop() async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(
+                bed, session: "{redirects: follow, follow_to: [other.test], max_active: 4}", others: ["other.test": "{max_active: 1}"])
+            var clients: [ChildProcess] = []
+            for number in 1...3 {
+                let led = "http://other.test:\(shared.origin.port)/wait/v\(number)".addingPercentEncoding(withAllowedCharacters: .alphanumerics)!
+                clients += try await shared.begin(1, "/moved/\(led)")
+            }
+            try await shared.go("moved")
+            try await eventually("two to wait") { try await shared.tasks.list().filter { $0.phase == "waiting for its turn" }.count == 2 }
+            func asked() -> Int { (1...3).reduce(0) { $0 + shared.requests("/wait/v\($1)") } }
+            #expect(asked() == 1)
+            // The first host has its turns back.
+            let free = try await shared.begin(4, "/wait/w")
+            try await eventually("four requests") { shared.requests("/wait/w") == 4 }
+            for number in 1...3 { try await shared.go("v\(number)") }
+            try await shared.go("w")
+            _ = try await Self.outputs(of: clients + free)
+            #expect(asked() == 3)
+        }
+    }
+
+    /// Whoever can't share takes a turn of his own.
+    @Test func turnsAreTakenByThoseWhoLeaveASharedResponse() async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{coalesce: true, max_active: 1}")
+            let clients = try await shared.begin(3, "/wait/x?Cache-Control=private")
+            try await eventually("one request") { shared.requests("/wait/x") == 1 }
+            let blocker = try await shared.begin(1, "/wait/y")
+            #expect(shared.requests("/wait/y") == 0)
+            try await shared.go("x")
+            _ = try await shared.origin.events.first("request") { $0["target"] == "/wait/y" }
+            // Two of the three are asked for again, and wait for that one.
+            try await eventually("two to wait") {
+                try await shared.tasks.list().filter { $0.path == "/wait/x" && $0.phase == "waiting for its turn" }.count == 2
+            }
+            #expect(try await shared.allRequests("/wait/x") == 1)
+            try await shared.go("y")
+            _ = try await Self.outputs(of: clients + blocker)
+            #expect(try await shared.allRequests("/wait/x") == 3)
+        }
+    }
+
+    /// What is shared, and what is asked for again, goes to a parent proxy as its clients ask.
+    @Test func aParentIsAskedAsAProxyIs() async throws {
+        try await withTestBed { bed in
+            let parent = try await ProxyProcess(in: bed, folder: "parent", trust: nil, hosts: ["origin.test": "127.0.0.1"])
+            let shared = try await Bed(bed, session: "{coalesce: true}", upstream: ["parent: \(parent.url)"])
+            let sum = try #require(try await shared.origin.events.first("ready")["sha256"])
+            let (slow, fast) = try await slowAndFast(shared, "/file/n")
+            #expect(fast.output.hasPrefix(sum), "\(fast)")
+            #expect(slow.succeeded && slow.output.hasPrefix(sum), "\(slow)")
+            _ = try await shared.allRequests("/file/n")
+            // The slow one asked for the rest.
+            let asked = shared.origin.events.all("request").filter { $0["target"] == "/file/n" }.compactMap { $0["range"] }
+            #expect(asked.count == 2 && asked[0].isEmpty && asked[1].hasPrefix("bytes="), "\(asked)")
+            // Nothing else came to it.
+            #expect(parent.events.all("exchange").allSatisfy { $0["status"] == "200" || $0["status"] == "206" })
         }
     }
 

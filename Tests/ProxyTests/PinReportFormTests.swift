@@ -76,7 +76,7 @@ import Testing
         var head: [UInt8] = []
         let view = request.message.view
         HeadWriter.write(
-            request: view.head, from: view.bytes, target: hop == nil ? .originForm : .asReceived,
+            request: view.head, from: view.bytes, target: hop == nil ? .originForm : .absoluteForm,
             authority: request.authority, defaultPort: uri.isSecure ? 443 : 80, via: nil, forwardUpgrade: false,
             edits: hop?.edits ?? HeadEdits(), into: &head)
         return String(decoding: head + request.body, as: UTF8.self)

@@ -49,6 +49,7 @@ import Testing
         switch AddressGuard(rules, client: client).objection(to: try #require(IPAddress(text))) {
         case .blocked(let rule): "\(rule)"
         case .loopbackFromElsewhere: "elsewhere"
+        case .insideFromOutside: "inside"
         case nil: nil
         }
     }

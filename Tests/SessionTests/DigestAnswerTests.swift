@@ -27,7 +27,8 @@ import Testing
         let value = try #require(
             try challenge(text).authorization(
                 try credentials(user, password), method: Array(method.utf8), target: Array(target.utf8), count: count,
-                clientNonce: Array(clientNonce.utf8)))
+                clientNonce: Array(clientNonce.utf8),
+                session: DigestChallenge.Session(nonce: try challenge(text).nonce, clientNonce: Array(clientNonce.utf8))))
         let answer = try #require(parse(String(decoding: value, as: UTF8.self)).first)
         #expect(answer.scheme == "digest")
         return answer.parameters

@@ -37,7 +37,7 @@ private final class Clients {
         var rules = ResponseRules()
         rules.serializers = [.json]
         change(&rules)
-        let head = Serialization.ResponseHead(status: 200, contentType: ContentType("application/json"), contentLength: nil)
+        let head = Serialization.ResponseHead(status: 200, contentType: ContentType("application/json"), body: .unknownLength)
         guard case .hold(let judgement, _)? = ResponseJudge(rules)?.verdict(on: head, inspectedBody: limit) else {
             throw Unexpected(text: "not held")
         }

@@ -39,6 +39,13 @@ enum FileContents {
         return status.st_mode & S_IFMT == S_IFREG ? nil : "not a regular file"
     }
 
+    /// Another number after each time that the file was written, `touch` included; 0 if it can't be asked.
+    static func edition(_ path: String) -> Int {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return 0 }
+        return status.st_mtim.tv_sec &* 1_000_000_000 &+ status.st_mtim.tv_nsec
+    }
+
     private static func reason(_ code: Int32, _ path: String) -> String {
         ServiceCredential.absence(path, code) ?? String(cString: strerror(code))
     }

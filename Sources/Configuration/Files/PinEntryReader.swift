@@ -22,10 +22,7 @@ struct PinEntryReader {
             if case .mapping = element.content { section.error(element, "the entry has no \"match\"") }
             return nil
         }
-        let form = Form<HostPattern> { text in
-            Result { () throws(HostPatternError) in try HostPattern(text) }.mapError { Reason("\($0)") }
-        }
-        return section.scalar(value, "match", form).map { ($0, value) }
+        return section.scalar(value, "match", .hostPattern).map { ($0, value) }
     }
 
     /// - Parameter number: of the entry's pattern, as the parts' patterns know it.

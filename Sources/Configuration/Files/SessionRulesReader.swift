@@ -1,3 +1,4 @@
+internal import Security
 internal import Serialization
 internal import Session
 
@@ -28,6 +29,14 @@ extension RuleBlockReader {
         table.key(.timeout, \.timeout, .duration(.milliseconds(1)...(.days(1))))
         table.key(.redirects, \.redirects, .anyCase)
         table.key(.maxRedirects, \.maxRedirects, .integer(1...100))
+        table.key(.followTo, \.followTo) { value in
+            table.elements(value, .followTo, .hostPattern).map { patterns in
+                for (pattern, place) in zip(patterns, table.section.elements(value, "follow_to") ?? []) {
+                    if let warning = pattern.publicSuffixWarning() { table.section.warning(place, "follow_to: \(warning)") }
+                }
+                return .named(patterns)
+            }
+        }
         table.key(.locationField, \.locationField, .bool)
         table.optional(.credentials, \.credentials) { value in
             challengeCredentials(value, in: table.section)
@@ -59,12 +68,15 @@ extension RuleBlockReader {
     /// `{user: NAME, password_file: FILE, allow_http: BOOL}`.
     private func challengeCredentials(_ value: YAMLValue, in section: Section) -> ChallengeCredentials? {
         if case .defaults = owner { section.warning(value, "\(UnsafeCredentials.everywhere)") }
-        var allowsHTTP = false
+        var (allowsHTTP, edition) = (false, 0)
         let credentials = SecretReader(section: section, file: file).credentials(value, "credentials") { fields in
+            if case .scalar(let name)? = fields.value("password_file")?.content {
+                edition = FileContents.edition(FileContents.resolve(name, relativeTo: file))
+            }
             allowsHTTP = fields.read("allow_http", .bool) ?? false
             guard allowsHTTP, let place = fields.value("allow_http") else { return }
             fields.warning(place, "\(UnsafeCredentials.overHTTP)")
         }
-        return credentials.map { ChallengeCredentials($0, allowsHTTP: allowsHTTP) }
+        return credentials.map { ChallengeCredentials($0, allowsHTTP: allowsHTTP, edition: edition) }
     }
 }

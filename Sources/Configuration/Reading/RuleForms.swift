@@ -1,4 +1,5 @@
 internal import HTTPWire
+internal import Security
 internal import Serialization
 internal import Session
 
@@ -14,6 +15,14 @@ extension Form {
 extension Form where Value: CaseIterable & RawRepresentable<String> {
     /// One of the cases.
     static var anyCase: Form { .word(Value.allCases.map { ($0.rawValue, $0) }) }
+}
+
+extension Form where Value == HostPattern {
+    static var hostPattern: Form {
+        Form { text in
+            Result { () throws(HostPatternError) in try HostPattern(text) }.mapError { Reason("\($0)") }
+        }
+    }
 }
 
 extension Form where Value == PathPattern {

@@ -9,6 +9,11 @@ extension SessionRules {
         case .timeout: Quantity.text(timeout)
         case .redirects: redirects.rawValue
         case .maxRedirects: "\(maxRedirects)"
+        case .followTo:
+            switch followTo {
+            case .named(let patterns): list(patterns.map(\.description))
+            case .anywhere: "anywhere"
+            }
         case .credentials: written(credentials, \.written)
         case .resume: "\(resume)"
         case .coalesce: "\(coalesce)"

@@ -45,6 +45,9 @@ final class ConnectAttempt {
         }
     }
 
+    /// What is known before a request: what holds for all of them.
+    private var dscp: UInt8 { route.rules?.rules(.none).session.serviceType.dscp ?? 0 }
+
     func cancel() {
         completion = nil
         attempt?.cancel()
@@ -56,7 +59,7 @@ final class ConnectAttempt {
     /// - Parameter address: that of an origin that a probe has accepted; nil: any of the host's.
     private func dial(at address: SocketAddress? = nil) {
         attempt = worker.session.connector.connect(
-            to: route.target, at: address, timeouts: worker.snapshot.timeouts
+            to: route.target, at: address, timeouts: worker.snapshot.timeouts, dscp: dscp
         ) { [weak self] result in
             guard let self else { return }
             attempt = nil

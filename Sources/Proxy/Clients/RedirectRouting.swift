@@ -5,10 +5,10 @@ import Session
 
 /// Where redirects of a client's exchanges may lead: what holds for a request of its own holds for them.
 extension ClientConnection {
-    func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling {
+    func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling {
         let authority = url.authority.canonical
         if request.head.hasPassed(worker.shared.loops.pseudonym(for: authority), in: request.bytes) {
-            return .refuse(ProxyError.loop(authority.description).cause)
+            return .fail(ProxyError.loop(authority.description).cause)
         }
         // The client asks for itself, and waits until it is known who it is.
         if awaitsPeer(for: authority) { return .pass }
@@ -20,13 +20,15 @@ extension ClientConnection {
         case .tunnel: return .pass
         case .relay(let allowed): route = allowed
         }
+        // The client's own request would be shown to come from itself, and not from the one that led it there.
+        if isAbroad, route.target.hasIdentity { return .pass }
         guard let layers = route.rules else { return follow(route, by: nil) }
         guard case .success(let rules) = worker.rules(of: layers, for: request) else {
-            return .refuse(ProxyError.ambiguousPath(host: authority.host, entry: route.entry?.location).cause)
+            return .fail(ProxyError.ambiguousPath(host: authority.host, entry: route.entry?.location).cause)
         }
         // What rules write into targets and bodies is for a request that the client sends there itself.
         if rules.writesRequests || rules.request.upgradeInsecure && !url.isSecure { return .pass }
-        if !url.isSecure, rules.sendsSecret {
+        if !isAbroad, !url.isSecure, rules.sendsSecret {
             return .refuse(ProxyError.secretInTheClear(host: authority.host, entry: route.entry?.location).cause)
         }
         if worker.session.connector.network.outlook.refusal(by: rules, to: route.target) != nil { return .pass }

@@ -20,7 +20,7 @@ final class FormUpload: Downstream {
     private var left: Int
     private var isReading = false
     private(set) var requestCarried: UInt64 = 0
-    private(set) var request = RequestTraits()
+    let request: RequestTraits
 
     init(_ message: OwnedRequest, _ body: MultipartBody, of server: HTTP1Server, loop: EventLoop) {
         self.message = message
@@ -29,8 +29,9 @@ final class FormUpload: Downstream {
         left = body.contentLength
         source = FormSource(body)
         outgoing = ByteBuffer(slabs: server.session.slabs)
-        request.method = server.request.method
+        var request = RequestTraits(madeHere: message.head)
         request.takesInterim = server.request.takesInterim
+        self.request = request
     }
 
     func withRequest(_ body: (borrowing RequestView) -> Void) {
@@ -119,8 +120,8 @@ final class FormUpload: Downstream {
         server.attempted(result, to: destination)
     }
 
-    func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling {
-        server.route(to: url, for: request)
+    func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling {
+        server.route(to: url, isAbroad: isAbroad, for: request)
     }
 
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {

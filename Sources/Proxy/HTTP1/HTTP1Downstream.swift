@@ -83,8 +83,8 @@ extension HTTP1Server: Downstream {
         owner.attempted(result)
     }
 
-    func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling {
-        owner.route(to: url, for: request)
+    func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling {
+        owner.route(to: url, isAbroad: isAbroad, for: request)
     }
 
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {

@@ -21,8 +21,10 @@ protocol HTTP1ServerOwner: AnyObject {
     /// Keeps an upstream for this client's next request: it is nobody else's.
     func keep(_ upstream: UpstreamConnection)
     /// A redirect of the exchange under way may be followed to that place, as about one that was asked for.
-    /// - Parameter request: as it would be sent there, with the whole URL.
-    func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling
+    /// - Parameters:
+    ///   - isAbroad: another origin was asked on the way: no secret is lent there.
+    ///   - request: as it would be sent there, with the whole URL.
+    func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling
     /// Tells of connections that are tried for the request in hand, by whomever, perhaps after the owner is gone.
     func attemptReport() -> AttemptReport
     /// A connection was tried for a request.
@@ -48,7 +50,7 @@ extension AnsweringOwner {
     func lentStreamIsReadable(_ server: HTTP1Server) { server.abort() }
     func switched(to upstream: UpstreamConnection, by server: HTTP1Server) { upstream.close() }
     func keep(_ upstream: UpstreamConnection) { upstream.close() }
-    func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling { .pass }
+    func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling { .pass }
     func attemptReport() -> AttemptReport { { _ in } }
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>) {}
 }
@@ -287,6 +289,7 @@ final class HTTP1Server: ByteStreamOwner {
         request.expectsContinue = view.head.expectsContinue
         request.wantsUpgrade = view.head.wantsUpgrade
         request.hasVia = view.head.hasVia
+        request.scope = view.head.scope
         prefersHTML = view.head.first(.accept).map { Accept.prefersHTML(view.bytes.extracting($0.offsets)) } ?? false
     }
 

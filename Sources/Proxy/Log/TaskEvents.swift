@@ -24,7 +24,18 @@ struct TaskEvents {
             var fields = Self.fields(record, broken.cause)
             fields["offset"] = .stringConvertible(broken.offset)
             fields["length"] = .stringConvertible(broken.length)
+            fields["pause"] = .stringConvertible(broken.pauseNanoseconds / 1_000_000)
             log(.notice, "download.resume", fields)
+        }
+        hooks.refusedCredentials = { record, refused in
+            let realm = ShownText(String(decoding: refused.realm, as: UTF8.self))
+            var fields = Self.fields(
+                record, "\(refused.origin) refused the password of \(refused.user) (session.credentials): it isn't sent to this "
+                    + "realm again until its file is written anew and the configuration reloaded")
+            fields["realm"] = "\(realm)"
+            fields["user"] = "\(refused.user)"
+            if let entry = record.entry { fields["entry"] = "\(entry)" }
+            log(.warning, "credentials.refused", fields)
         }
         if logger.logLevel <= .debug {
             hooks.completed = { record in log(.debug, "task.complete", Self.fields(record, record.failure)) }

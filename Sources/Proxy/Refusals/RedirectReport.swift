@@ -4,7 +4,7 @@ import Session
 extension RedirectDefect {
     /// What a client is told whose redirect is neither followed nor passed on.
     func report(of host: String, _ source: PolicySource?) -> RefusalReport {
-        var report = RefusalReport.origin(502, "Redirect of \(host) not followed", proxyStatusError, description, host)
+        var report = RefusalReport.origin(status, "Redirect of \(host) not followed", proxyStatusError, description, host)
         if let source { report.body.append("The rules for \(source.pattern) are in \(source.location).") }
         return report
     }
@@ -13,7 +13,11 @@ extension RedirectDefect {
     private var proxyStatusError: String {
         switch self {
         case .location, .severalLocations, .insecure: "http_protocol_error"
-        case .refused, .tooMany, .bodyNotKept, .denied: "proxy_internal_response"
+        case .refused, .tooMany, .bodyNotKept, .unusable: "proxy_internal_response"
+        case .denied: "http_request_denied"
         }
     }
+
+    /// The policy refuses a place in the same way whoever names it.
+    private var status: Int { if case .denied = self { 403 } else { 502 } }
 }

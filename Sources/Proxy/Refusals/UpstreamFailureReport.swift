@@ -21,6 +21,11 @@ extension UpstreamFailure {
         case .blocked(let address, let objection):
             return RefusalReport.origin(
                 403, "\(host) is at a blocked address", "destination_ip_prohibited", "\(address) \(objection.reason)", host)
+        case .unknownAddress:
+            return RefusalReport.origin(
+                403, "\(host) may be at a private address", "destination_ip_prohibited",
+                "a redirect from an address of the internet leads to \(host), which the parent proxy looks up and this machine can't: "
+                    + "it might be at a private address", host)
         case .itself(let address, let isParent):
             return RefusalReport.origin(
                 508, isParent ? "The parent proxy is this proxy" : "\(authority) is this proxy", "proxy_loop_detected",
@@ -72,7 +77,7 @@ extension UpstreamFailure {
     var isRefusalOfOrigin: Bool {
         switch self {
         case .refused, .tls, .clientCertificate: true
-        case .unresolved, .noDescriptors, .blocked, .itself, .unreachable, .timedOut, .parentRefused, .parentFailed, .noNetwork,
+        case .unresolved, .noDescriptors, .blocked, .unknownAddress, .itself, .unreachable, .timedOut, .parentRefused, .parentFailed, .noNetwork,
             .cellularForbidden, .local: false
         }
     }
@@ -94,6 +99,7 @@ extension AddressGuard.Objection {
         switch self {
         case .blocked(.kind(let kind)): "is \(kind.rawValue), which upstream.block_addresses names"
         case .blocked(.range(let range)): "is in \(range), which upstream.block_addresses names"
+        case .insideFromOutside: "is not of the internet, and a redirect from an address of the internet led there"
         case .loopbackFromElsewhere:
             "is loopback of the proxy's machine, and the client is on another one (upstream.allow_addresses lets it through)"
         }

@@ -85,7 +85,7 @@ extension ReportPost: HoldsRequest {
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {}
 
     /// A collector is where its URI says.
-    func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling { .pass }
+    func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling { .pass }
 
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
         ProxyError.exchange(failure, destination).refusal

@@ -42,7 +42,7 @@ final class RuleLedger: Sendable {
 
     /// Counts a response that is wrong. Any thread.
     func count(_ finding: ResponseFinding, _ error: ResponseSerializationError, at time: UnixTime) {
-        let id = ObjectIdentifier(finding.rules)
+        let id = ObjectIdentifier(finding.rules.counts)
         guard let counted = table.withLock({ $0.present[id] ?? $0.past[id] }) else { return }
         if finding.rules.response.enforcement == .report {
             guard let name = counted.reporter else { return }
@@ -88,7 +88,7 @@ final class RuleLedger: Sendable {
                     .map { name($0.source) }
                 guard !names.isEmpty else { continue }
                 let writers = combination.keys.map { ($0.name, name($0.source)) }
-                present[ObjectIdentifier(combination.rules)] = Counted(
+                present[ObjectIdentifier(combination.rules.counts)] = Counted(
                     rules: combination.rules, names: names, writers: Dictionary(writers) { first, _ in first })
             }
         }

@@ -2,7 +2,7 @@
 public struct ResponseHead: Sendable, Hashable {
     /// What is known of the body before it comes.
     public enum Body: Sendable, Hashable {
-        /// The message can't have one: an answer to HEAD, 1xx, 204, 205, 304 (RFC 9110 section 6.4.1).
+        /// The message has none, and can't have one: an answer to HEAD, 1xx, 204, 205, 304 (RFC 9110 section 6.4.1).
         case none
         /// Bytes, as transferred.
         case length(Int)
@@ -19,21 +19,11 @@ public struct ResponseHead: Sendable, Hashable {
     /// What is known of the body.
     public let body: Body
 
-    /// - Parameters:
-    ///   - isAnswerToHEAD: the request's method is HEAD.
-    ///   - contentLength: nil if the length isn't known when the body begins.
-    public init(
-        status: Int, isAnswerToHEAD: Bool = false, contentType: ContentType?, contentEncoding: String? = nil,
-        contentLength: Int?
-    ) {
+    /// - Parameter body: what the framing of the message says of it.
+    public init(status: Int, contentType: ContentType?, contentEncoding: String? = nil, body: Body) {
         self.status = status
         self.contentType = contentType.flatMap { $0.isEmpty ? nil : $0 }
         self.contentEncoding = contentEncoding
-        body =
-            switch status {
-            case 100..<200, 204, 205, 304: .none
-            case _ where isAnswerToHEAD: .none
-            default: contentLength.map { .length($0) } ?? .unknownLength
-            }
+        self.body = body
     }
 }

@@ -1,7 +1,7 @@
 /// Judges a response and makes a value of its body: AFURLResponseSerialization.
 ///
 ///     let serializer = JSONResponseSerializer()
-///     let head = ResponseHead(status: 200, contentType: ContentType("application/json"), contentLength: nil)
+///     let head = ResponseHead(status: 200, contentType: ContentType("application/json"), body: .unknownLength)
 ///     let object = try serializer.value(of: body, head: head)
 ///
 /// A response is judged in two steps: its head by status and content type, then its body. The body comes without

@@ -96,6 +96,8 @@ package struct AddressGuard: Sendable, Hashable {
         case blocked(AddressRules.Rule)
         /// It is this machine's loopback, and the client is elsewhere.
         case loopbackFromElsewhere
+        /// It isn't of the internet, and a redirect from an address of the internet led there.
+        case insideFromOutside
     }
 
     /// nil if the address may be dialled. One that stands for others is judged by each of them.

@@ -1,4 +1,18 @@
+package import Serialization
 internal import TLS
+
+/// What challenges are answered from.
+package struct AnsweringCredentials: Sendable, Hashable {
+    package let credentials: Credentials
+    /// Which writing of their file they are, so that a refusal counts until it is written again. Nil: a program gives them
+    /// for one exchange, and judges itself whether to give them again.
+    let edition: Int?
+
+    package init(_ credentials: Credentials, edition: Int?) {
+        self.credentials = credentials
+        self.edition = edition
+    }
+}
 
 /// The value of an Authorization field that answers a challenge, for one request to the origin that it was made for.
 /// Printing it shows only the scheme.
@@ -14,6 +28,8 @@ package struct ChallengeAnswer: Sendable, CustomStringConvertible, CustomDebugSt
     /// What is sent. Holds a password, or what stands for one.
     package let value: [UInt8]
     let proof: Proof
+    /// Of the challenge that it answers, or that one like it was accepted for.
+    let realm: [UInt8]
     /// It was sent before a challenge, because one like it was accepted.
     let isUnasked: Bool
     /// Which of its exchange.

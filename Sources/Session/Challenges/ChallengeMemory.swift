@@ -3,15 +3,16 @@ package import Serialization
 import Synchronization
 
 /// Answers Basic (RFC 7617) and Digest (RFC 7616) challenges from configured credentials, and knows which answers were
-/// accepted, so that later requests of the same protection space carry one from the start.
+/// accepted, so that later requests of the same protection space carry one from the start. It knows which were refused,
+/// too: a wrong password is sent once, and not with each request of each client until the account is locked.
 ///
 /// One for all workers. A nonce's count is taken under a lock, each once; whatever takes time is done outside of it.
-/// What a server says is bounded: ``mostSpaces`` origins with credentials, of each ``Space/mostNonces`` nonces and
-/// ``Space/mostFolders`` folders, those used last.
+/// What a server says is bounded: ``mostSpaces`` origins with credentials, of each ``Space/mostNonces`` nonces,
+/// ``Space/mostFolders`` folders and ``Space/mostRefusals`` refusals, the last ones.
 ///
 /// The order of calls for one exchange:
 /// 1. ``authorization(for:target:at:credentials:)`` before the request is sent;
-/// 2. on 401, ``answer(to:method:target:at:credentials:previous:)`` with what was sent; nil: the client gets the 401;
+/// 2. on 401, ``reply(to:method:target:at:credentials:previous:)`` with what was sent: an answer, or the client gets the 401;
 /// 3. on any other final response, ``accepted(_:target:at:credentials:info:)`` with what was sent.
 package final class ChallengeMemory: Sendable {
     /// Pairs of origin and credentials.
@@ -19,7 +20,7 @@ package final class ChallengeMemory: Sendable {
 
     private struct Key: Hashable {
         let origin: RequestURL.Origin
-        let credentials: Credentials
+        let credentials: AnsweringCredentials
     }
 
     private struct Memory {
@@ -53,7 +54,7 @@ package final class ChallengeMemory: Sendable {
     ///   - method: as it is sent.
     ///   - target: path and query as they are sent.
     package func authorization(
-        for method: [UInt8], target: [UInt8], at origin: RequestURL.Origin, credentials: Credentials
+        for method: [UInt8], target: [UInt8], at origin: RequestURL.Origin, credentials: AnsweringCredentials
     ) -> ChallengeAnswer? {
         let use = memory.withLock { memory -> Space.Use? in
             let key = Key(origin: origin, credentials: credentials)
@@ -61,30 +62,54 @@ package final class ChallengeMemory: Sendable {
             guard memory.spaces[key] != nil else { return nil }
             return memory.with(key) { $0.unasked(for: target, at: origin) }
         }
-        return use.flatMap { write($0, credentials, method, target, isUnasked: true, number: 0) }
+        return use.flatMap { write($0, credentials.credentials, method, target, isUnasked: true, number: 0) }
     }
 
-    /// The strongest answer to a 401 that can be given; nil if there is none, or the same credentials were refused
-    /// already. An exchange gets ``ChallengeAnswer/most`` at most, whatever the server says.
+    /// What becomes of a 401.
+    package enum Reply: Sendable {
+        case answer(ChallengeAnswer)
+        /// There is no answer, or these credentials were refused before.
+        case none
+        /// They are refused now: to be told once.
+        case refused(realm: [UInt8])
+    }
+
+    /// The strongest answer to a 401 that can be given, unless the same credentials were refused already. An exchange gets
+    /// ``ChallengeAnswer/most`` at most, whatever the server says.
     /// - Parameters:
     ///   - challenges: of all WWW-Authenticate fields.
     ///   - previous: what the refused request carried of this type; nil: nothing.
-    package func answer(
+    package func reply(
         to challenges: [Challenge], method: [UInt8], target: [UInt8], at origin: RequestURL.Origin,
-        credentials: Credentials, previous: ChallengeAnswer?
-    ) -> ChallengeAnswer? {
+        credentials: AnsweringCredentials, previous: ChallengeAnswer?
+    ) -> Reply {
         let key = Key(origin: origin, credentials: credentials)
         if let previous { forget(previous, target, key) }
         let number = (previous?.number ?? 0) + 1
-        guard number <= ChallengeAnswer.most else { return nil }
+        guard number <= ChallengeAnswer.most else { return .none }
+        let open = memory.withLock { $0.spaces[key] }?.open(challenges) ?? challenges
+        let answer = answer(to: open, method: method, target: target, key, previous: previous, number: number)
+        if let answer { return .answer(answer) }
+        guard let previous, credentials.edition != nil else { return .none }
+        // What was sent unasked stands for the realm that asks now.
+        let isDigest = !previous.proof.isBasic
+        let asking = challenges.first { isDigest ? $0.scheme == "digest" : $0.isAnswerableBasic }
+        let realm = previous.isUnasked ? asking?.realm ?? previous.realm : previous.realm
+        return memory.withLock { $0.with(key) { $0.refused(asDigest: isDigest, in: realm) } } ? .refused(realm: realm) : .none
+    }
+
+    private func answer(
+        to challenges: [Challenge], method: [UInt8], target: [UInt8], _ key: Key, previous: ChallengeAnswer?, number: Int
+    ) -> ChallengeAnswer? {
+        let credentials = key.credentials.credentials
         // The first of the strongest: a server lists them in the order of its preference.
         let digests = challenges.compactMap(DigestChallenge.init)
         let strength = digests.map(\.digest.strength).max()
         guard let strongest = digests.first(where: { $0.digest.strength == strength }) else {
             // Who has refused a digest doesn't get the password itself, unless the digest was a guess of ours.
             let isRefused = previous.map { !$0.isUnasked || $0.proof.isBasic } ?? false
-            guard !isRefused, challenges.contains(where: \.isAnswerableBasic) else { return nil }
-            return write(.basic, credentials, method, target, isUnasked: false, number: number)
+            guard !isRefused, let basic = challenges.first(where: \.isAnswerableBasic) else { return nil }
+            return write(.basic(basic.realm), credentials, method, target, isUnasked: false, number: number)
         }
         if case .digest(let refused) = previous?.proof {
             // The password is wrong, unless the server says that only the nonce was, or the nonce was a guess of ours.
@@ -101,12 +126,12 @@ package final class ChallengeMemory: Sendable {
     /// - Parameter info: the value of Authentication-Info (RFC 7616 section 3.5), with the nonce to use from now on;
     ///   nil: no field.
     package func accepted(
-        _ answer: ChallengeAnswer, target: [UInt8], at origin: RequestURL.Origin, credentials: Credentials,
+        _ answer: ChallengeAnswer, target: [UInt8], at origin: RequestURL.Origin, credentials: AnsweringCredentials,
         info: [UInt8]?
     ) {
         let key = Key(origin: origin, credentials: credentials)
         switch answer.proof {
-        case .basic: memory.withLock { $0.with(key) { $0.accepted(folderOf: target) } }
+        case .basic: memory.withLock { $0.with(key) { $0.accepted(folderOf: target, in: answer.realm) } }
         case .digest(let challenge):
             let next = info.flatMap { AuthParameters.parse($0.span)?["nextnonce"] }
                 .flatMap { $0.isEmpty || $0.count > DigestChallenge.longest ? nil : challenge.with(nonce: $0) }
@@ -130,14 +155,18 @@ package final class ChallengeMemory: Sendable {
         _ use: Space.Use, _ credentials: Credentials, _ method: [UInt8], _ target: [UInt8], isUnasked: Bool, number: Int
     ) -> ChallengeAnswer? {
         switch use {
-        case .basic:
+        case .basic(let realm):
             ChallengeAnswer(
-                value: Array(credentials.basicAuthorization.text.utf8), proof: .basic, isUnasked: isUnasked,
+                value: Array(credentials.basicAuthorization.text.utf8), proof: .basic, realm: realm, isUnasked: isUnasked,
                 number: number)
         case .digest(let nonce):
             nonce.challenge.authorization(
-                credentials, method: method, target: target, count: nonce.count, clientNonce: nonce.clientNonce
-            ).map { ChallengeAnswer(value: $0, proof: .digest(nonce.challenge), isUnasked: isUnasked, number: number) }
+                credentials, method: method, target: target, count: nonce.count, clientNonce: nonce.clientNonce,
+                session: nonce.session
+            ).map {
+                ChallengeAnswer(
+                    value: $0, proof: .digest(nonce.challenge), realm: nonce.challenge.realm, isUnasked: isUnasked, number: number)
+            }
         }
     }
 }
@@ -150,5 +179,8 @@ extension ChallengeAnswer.Proof {
 
 extension Challenge {
     /// RFC 7617 wants a realm; the answer doesn't depend on it.
-    fileprivate var isAnswerableBasic: Bool { scheme == "basic" && token68 == nil }
+    var isAnswerableBasic: Bool { scheme == "basic" && token68 == nil }
+
+    /// Together with the origin, the protection space (RFC 9110 section 11.5).
+    var realm: [UInt8] { parameters["realm"] ?? [] }
 }

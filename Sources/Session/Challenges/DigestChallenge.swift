@@ -54,6 +54,13 @@ struct DigestChallenge: Sendable, Hashable {
         domain = parameters["domain"].flatMap { $0.isEmpty ? nil : $0 }
     }
 
+    /// The nonces of the request that answered the challenge. The secret of `-sess` stays what they made it, whatever nonces
+    /// the server names later (RFC 7616 section 3.4.2).
+    struct Session: Sendable, Hashable {
+        let nonce: [UInt8]
+        let clientNonce: [UInt8]
+    }
+
     /// The same with the nonce that the server wants next time (RFC 7616 section 3.5).
     func with(nonce: [UInt8]) -> DigestChallenge {
         var other = self
@@ -68,16 +75,17 @@ struct DigestChallenge: Sendable, Hashable {
     /// - Parameters:
     ///   - target: as it is sent.
     ///   - count: how often the nonce has been used, this time included.
+    ///   - session: what a session began with.
     func authorization(
-        _ credentials: Credentials, method: [UInt8], target: [UInt8], count: UInt32, clientNonce: [UInt8]
+        _ credentials: Credentials, method: [UInt8], target: [UInt8], count: UInt32, clientNonce: [UInt8], session: Session
     ) -> [UInt8]? {
         func hash(_ parts: [UInt8]...) -> [UInt8]? { digest.hex(of: Array(parts.joined(separator: ":".utf8))) }
         let user = Array(credentials.user.utf8)
         guard var secret = hash(user, realm, Array(credentials.password.text.utf8)), let request = hash(method, target)
         else { return nil }
         if isSession {
-            guard let session = hash(secret, nonce, clientNonce) else { return nil }
-            secret = session
+            guard let ofSession = hash(secret, session.nonce, session.clientNonce) else { return nil }
+            secret = ofSession
         }
         let hexadecimal = String(count, radix: 16)
         let written = Array((String(repeating: "0", count: 8 - hexadecimal.count) + hexadecimal).utf8)

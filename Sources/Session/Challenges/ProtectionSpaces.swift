@@ -1,10 +1,12 @@
 import HTTPWire
 import TLS
 
-/// What is known of one origin for one user: the nonces of Digest, and the folders that Basic was accepted for.
+/// What is known of one origin for one user: the nonces of Digest, the folders that Basic was accepted for, and the realms in
+/// which the password was refused.
 struct Space {
     static let mostNonces = 8
     static let mostFolders = 16
+    static let mostRefusals = 16
 
     /// A challenge whose nonce is in use.
     struct Nonce {
@@ -12,22 +14,22 @@ struct Space {
         /// Uses so far.
         var count: UInt32 = 0
         var isAccepted = false
-        /// For the length of a session, which is where it goes into the secret.
-        let sessionNonce: [UInt8]
+        let session: DigestChallenge.Session
 
         /// What this use sends: another each time, but within a session.
         var clientNonce: [UInt8]
 
-        init(_ challenge: DigestChallenge) {
+        /// - Parameter session: that goes on; nil: one begins.
+        init(_ challenge: DigestChallenge, continuing session: DigestChallenge.Session? = nil) {
             self.challenge = challenge
-            sessionNonce = Self.random()
-            clientNonce = sessionNonce
+            self.session = session ?? DigestChallenge.Session(nonce: challenge.nonce, clientNonce: Self.random())
+            clientNonce = self.session.clientNonce
         }
 
         mutating func use() -> Nonce? {
             guard count < .max else { return nil }
             count += 1
-            clientNonce = challenge.isSession ? sessionNonce : Self.random()
+            clientNonce = challenge.isSession ? session.clientNonce : Self.random()
             return self
         }
 
@@ -42,15 +44,38 @@ struct Space {
     }
 
     enum Use {
-        case basic
+        /// For that realm.
+        case basic([UInt8])
         case digest(Nonce)
     }
 
     var lastUse: UInt64 = 0
     /// The one used last is the last.
     private var nonces: [Nonce] = []
-    /// Paths up to their last slash.
-    private var folders: [[UInt8]] = []
+    /// Paths up to their last slash, with their realms.
+    private var folders: [(path: [UInt8], realm: [UInt8])] = []
+    private var refusals: [Refusal] = []
+
+    /// Where a password was refused, and as what.
+    struct Refusal: Hashable {
+        private let isDigest: Bool
+        /// As far as realms are compared.
+        private let realm: ArraySlice<UInt8>
+
+        init(asDigest isDigest: Bool, in realm: [UInt8]) {
+            self.isDigest = isDigest
+            self.realm = realm.prefix(256)
+        }
+    }
+
+    private func holds(_ refusal: Refusal) -> Bool { refusals.contains(refusal) }
+
+    /// Those of the challenges for which the password wasn't refused yet. Where a server offers both, who has refused a digest
+    /// doesn't get the password itself.
+    func open(_ challenges: [Challenge]) -> [Challenge] {
+        let refusedDigests = challenges.filter { $0.scheme == "digest" && holds(Refusal(asDigest: true, in: $0.realm)) }.map(\.realm)
+        return challenges.filter { !refusedDigests.contains($0.realm) && !holds(Refusal(asDigest: $0.scheme == "digest", in: $0.realm)) }
+    }
 
     /// What a request may carry without being asked.
     mutating func unasked(for target: [UInt8], at origin: RequestURL.Origin) -> Use? {
@@ -58,26 +83,40 @@ struct Space {
             return use(index)
         }
         let path = target.prefix { $0 != UInt8(ascii: "?") }
-        return folders.contains { path.starts(with: $0) } ? .basic : nil
+        return folders.first { path.starts(with: $0.path) }.map { .basic($0.realm) }
     }
 
     /// The next use of a nonce that a server has sent, perhaps again.
     mutating func asked(by challenge: DigestChallenge) -> Use? {
         let index = nonces.firstIndex { $0.challenge.isSameTry(as: challenge) }
         if let index, let use = use(index) { return use }
-        return use(insert(challenge))
+        return use(insert(Nonce(challenge)))
     }
 
     mutating func accepted(_ challenge: DigestChallenge, next: DigestChallenge?) {
+        // Another exchange may have found meanwhile that the password isn't right any more.
+        guard !holds(Refusal(asDigest: true, in: challenge.realm)) else { return }
         let index = nonces.firstIndex { $0.challenge.isSameTry(as: challenge) }
         if let index { nonces[index].isAccepted = true }
-        guard let next else { return }
+        // Of a session that isn't known any more nothing can be continued.
+        guard let next, let session = index.map({ nonces[$0].session }) else { return }
         if let known = nonces.firstIndex(where: { $0.challenge.isSameTry(as: next) }) {
             nonces[known].isAccepted = true
             nonces.append(nonces.remove(at: known))
         } else {
-            nonces[insert(next)].isAccepted = true
+            nonces[insert(Nonce(next, continuing: session))].isAccepted = true
         }
+    }
+
+    /// The password isn't sent to that realm again.
+    /// - Returns: whether that is new.
+    mutating func refused(asDigest isDigest: Bool, in realm: [UInt8]) -> Bool {
+        if isDigest { nonces.removeAll { $0.challenge.realm == realm } } else { folders.removeAll { $0.realm == realm } }
+        let refusal = Refusal(asDigest: isDigest, in: realm)
+        guard !holds(refusal) else { return false }
+        if refusals.count == Self.mostRefusals { refusals.removeFirst() }
+        refusals.append(refusal)
+        return true
     }
 
     /// Its count is kept, in case that the server sends the nonce again.
@@ -87,19 +126,20 @@ struct Space {
     }
 
     /// The protection space of Basic: at and below the last slash of the path (RFC 7617 section 2.2).
-    mutating func accepted(folderOf target: [UInt8]) {
+    mutating func accepted(folderOf target: [UInt8], in realm: [UInt8]) {
+        guard !holds(Refusal(asDigest: false, in: realm)) else { return }
         let path = target.prefix { $0 != UInt8(ascii: "?") }
         guard let slash = path.lastIndex(of: UInt8(ascii: "/")), slash < DigestChallenge.longest else { return }
         let folder = Array(path[...slash])
-        if folders.contains(where: { folder.starts(with: $0) }) { return }
-        folders.removeAll { $0.starts(with: folder) }
-        folders.append(folder)
+        if folders.contains(where: { folder.starts(with: $0.path) }) { return }
+        folders.removeAll { $0.path.starts(with: folder) }
+        folders.append((folder, realm))
         if folders.count > Self.mostFolders { folders.removeFirst() }
     }
 
     mutating func refused(at target: [UInt8]) {
         let path = target.prefix { $0 != UInt8(ascii: "?") }
-        folders.removeAll { path.starts(with: $0) }
+        folders.removeAll { path.starts(with: $0.path) }
     }
 
     private mutating func use(_ index: Int) -> Use? {
@@ -111,9 +151,9 @@ struct Space {
         return .digest(nonce)
     }
 
-    private mutating func insert(_ challenge: DigestChallenge) -> Int {
+    private mutating func insert(_ nonce: Nonce) -> Int {
         if nonces.count == Self.mostNonces { nonces.removeFirst() }
-        nonces.append(Nonce(challenge))
+        nonces.append(nonce)
         return nonces.count - 1
     }
 }

@@ -36,8 +36,8 @@ package final class Origin {
     }
 
     /// The idle connection used last, if one is still fit at `unixTime`.
-    package func takeIdle(at unixTime: Int64) -> UpstreamConnection? {
-        while let place = idle.popLast() {
+    package func takeIdle(at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere) -> UpstreamConnection? {
+        while let place = takePlace(within: reach) {
             let connection = pool.remove(at: place)
             if connection.validUntil > unixTime, !connection.isOver { return connection }
             connection.close()
@@ -45,10 +45,17 @@ package final class Origin {
         return nil
     }
 
+    private func takePlace(within reach: UpstreamTarget.Reach) -> Int? {
+        if reach == .anywhere { return idle.popLast() }
+        return idle.lastIndex { reach.allows(pool.scope(at: $0)) }.map { idle.remove(at: $0) }
+    }
+
     /// An idle connection for a request of that method; nil: one has to be made. What can't be sent twice had
     /// better not be sent to a connection that is gone already.
-    package func lease(for method: Method, at unixTime: Int64) -> UpstreamConnection? {
-        while let idle = takeIdle(at: unixTime) {
+    package func lease(
+        for method: Method, at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere
+    ) -> UpstreamConnection? {
+        while let idle = takeIdle(at: unixTime, within: reach) {
             if method.isIdempotent || !idle.stream.isStale { return idle }
             idle.close()
         }
@@ -131,6 +138,8 @@ package final class UpstreamPool {
         connection.leavePool()
         return connection
     }
+
+    fileprivate func scope(at place: Int) -> AddressScope? { idle.connection(at: place)?.scope }
 
     /// Makes room by more than what the pool can give up; nil: by that alone.
     /// - Returns: how many connections were closed.

@@ -31,6 +31,9 @@ struct RestingOrder {
         return place
     }
 
+    /// What lies in a place that ``append(_:)`` has given.
+    func connection(at place: Int) -> UpstreamConnection? { places[place].connection }
+
     mutating func remove(at place: Int) -> UpstreamConnection {
         let (before, after) = (places[place].before, places[place].after)
         places[before].after = after

@@ -11,6 +11,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
     private let target: UpstreamTarget
     private let fixedAddress: SocketAddress?
     private let timeouts: Timeouts
+    private let dscp: UInt8
     private var completion: ((Result<UpstreamConnection, UpstreamFailure>) -> Void)?
 
     private var step = UpstreamFailure.Step.nameLookup
@@ -28,6 +29,8 @@ package final class UpstreamAttempt: ByteStreamOwner {
     /// The look-up of what the parent proxy is to be asked for, and how long it is waited for.
     private var destination: Resolution?
     private var judging: Deadline?
+    /// Where the origin is; nil: not known.
+    private var scope: AddressScope?
     /// What an origin that speaks first has said by way of the parent proxy.
     private var received: ByteBuffer
     private var metrics = ConnectMetrics()
@@ -41,7 +44,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
     private let judgement = Judgement()
 
     init(
-        connector: UpstreamConnector, target: UpstreamTarget, address: SocketAddress?, timeouts: Timeouts,
+        connector: UpstreamConnector, target: UpstreamTarget, address: SocketAddress?, timeouts: Timeouts, dscp: UInt8,
         completion: @escaping (Result<UpstreamConnection, UpstreamFailure>) -> Void
     ) {
         self.connector = connector
@@ -49,6 +52,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
         fixedAddress = address
         received = ByteBuffer(slabs: connector.slabs)
         self.timeouts = timeouts
+        self.dscp = dscp
         self.completion = completion
     }
 
@@ -98,6 +102,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
             guard let socket = try origin.connection(to: target.host) else { return false }
             // There is none: this is what the log says of it.
             address = IPAddress("127.0.0.1").map { SocketAddress(ip: $0, port: target.port) }
+            scope = .inside
             let stream = ByteStream(loop: connector.loop, descriptor: socket)
             self.stream = stream
             stream.owner = self
@@ -127,7 +132,9 @@ package final class UpstreamAttempt: ByteStreamOwner {
         metrics.nameLookup = lap()
         step = .connect
         if isolation != nil { deadline.set(afterNanoseconds: timeouts.connect.nanoseconds) }
-        let dialer = Dialer(loop: connector.loop, addresses: allowed, moreToCome: moreToCome) { [weak self] result in
+        let dialer = Dialer(
+            loop: connector.loop, addresses: allowed, moreToCome: moreToCome, dscp: dscp
+        ) { [weak self] result in
             guard let self else { return }
             self.dialer = nil
             resolution?.cancel()
@@ -161,7 +168,8 @@ package final class UpstreamAttempt: ByteStreamOwner {
     }
 
     private func objection(to ip: IPAddress) -> UpstreamFailure? {
-        target.key.addresses.objection(to: ip).map { .blocked(ip, $0) }
+        if let objection = target.key.addresses.objection(to: ip) { return .blocked(ip, objection) }
+        return target.reach.allows(ip.scope) ? nil : .blocked(ip, .insideFromOutside)
     }
 
     // MARK: What the parent proxy is asked for
@@ -172,34 +180,40 @@ package final class UpstreamAttempt: ByteStreamOwner {
     /// The parent proxy looks the host up itself, and would connect to whatever it finds. A host that is known here to
     /// have none but blocked addresses is refused; of one that isn't known here, or not soon, the parent decides.
     ///
-    /// Nor may it be led back to this proxy's own listeners, as a parent on the same machine would be.
+    /// Nor may it be led back to this proxy's own listeners, as a parent on the same machine would be. Where a redirect must
+    /// not lead inside, one blocked address is enough, since nobody here knows which the parent takes.
     private func judgeDestination() {
-        guard target.key.addresses.mayObject || connector.listeners.use(port: target.port) else { return }
-        let judging = Deadline(loop: connector.loop, owner: self) { $0.destinationJudged(nil) }
+        let isLimited = target.reach != .anywhere
+        guard isLimited || target.key.addresses.mayObject || connector.listeners.use(port: target.port) else { return }
+        let judging = Deadline(loop: connector.loop, owner: self) { $0.destinationJudged([]) }
         judging.set(afterNanoseconds: Self.judgementNanoseconds)
         self.judging = judging
         destination = connector.resolver.resolve(target.host) { [weak self] result in
-            guard let self, case .success(let addresses) = result else { self?.destinationJudged(nil); return }
-            let objections = addresses.compactMap { ip in
-                let address = SocketAddress(ip: ip, port: target.port)
-                return connector.listeners.contains(address) ? .itself(address, asParent: false) : objection(to: ip)
-            }
-            destinationJudged(objections.count == addresses.count ? objections.first : nil)
+            self?.destinationJudged((try? result.get()) ?? [])
         }
         if self.judging == nil { destination = nil }
     }
 
-    private func destinationJudged(_ failure: UpstreamFailure?) {
+    /// - Parameter addresses: none: they aren't known here.
+    private func destinationJudged(_ addresses: [IPAddress]) {
         judging = nil
         destination?.cancel()
         destination = nil
-        if let failure { return fail(failure) }
+        scope = addresses.scope
+        let objections = addresses.compactMap { ip -> UpstreamFailure? in
+            let address = SocketAddress(ip: ip, port: target.port)
+            return connector.listeners.contains(address) ? .itself(address, asParent: false) : objection(to: ip)
+        }
+        let isObjectionable = target.reach == .anywhere ? objections.count == addresses.count : true
+        if let objection = objections.first, isObjectionable { return fail(objection) }
+        guard target.reach.allows(scope) else { return fail(.unknownAddress) }
         if stream != nil { begin() }
     }
 
     private func connected(_ socket: DialedSocket) {
         guard let descriptor = socket.take() else { return }
         address = socket.address
+        if target.key.parent == nil { scope = socket.address.ip.scope }
         let stream = ByteStream(loop: connector.loop, descriptor: descriptor)
         self.stream = stream
         stream.owner = self
@@ -323,8 +337,8 @@ package final class UpstreamAttempt: ByteStreamOwner {
             .success(
                 UpstreamConnection(
                     loop: connector.loop, stream: stream, origin: connector.pool.origin(for: target.key),
-                    verdict: verdict, validUntil: verdict?.validUntil ?? .max, metrics: metrics, address: address,
-                    parentHop: isPlain ? target.key.parent.map(ParentHop.init) : nil, received: received.take())))
+                    verdict: verdict, validUntil: verdict?.validUntil ?? .max, metrics: metrics, address: address, scope: scope,
+                    parentHop: isPlain ? target.key.parent.map(ParentHop.init) : nil, dscp: dscp, received: received.take())))
     }
 
     private func fail(_ failure: UpstreamFailure) {
@@ -369,14 +383,15 @@ extension UpstreamConnector {
     /// Begins to connect to `target`.
     /// - Parameters:
     ///   - address: the only one to be dialled; nil: those of the target's host, or of the parent proxy.
+    ///   - dscp: what its packets are marked with, those of the handshakes too.
     ///   - completion: called once on the loop, never before this returns, and not after
     ///     ``UpstreamAttempt/cancel()``.
     package func connect(
-        to target: UpstreamTarget, at address: SocketAddress? = nil, timeouts: Timeouts,
+        to target: UpstreamTarget, at address: SocketAddress? = nil, timeouts: Timeouts, dscp: UInt8 = 0,
         completion: @escaping (Result<UpstreamConnection, UpstreamFailure>) -> Void
     ) -> UpstreamAttempt {
         let attempt = UpstreamAttempt(
-            connector: self, target: target, address: address, timeouts: timeouts, completion: completion)
+            connector: self, target: target, address: address, timeouts: timeouts, dscp: dscp, completion: completion)
         loop.afterThisTurn { attempt.start() }
         return attempt
     }

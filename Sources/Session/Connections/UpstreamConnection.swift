@@ -28,6 +28,8 @@ package final class UpstreamConnection: ByteStreamOwner {
     package let metrics: ConnectMetrics
     /// The origin's, or the parent proxy's.
     package let address: SocketAddress
+    /// Where the origin is; nil: not known, since a parent proxy has looked it up.
+    package let scope: AddressScope?
     /// This end's; a system call.
     package var localAddress: SocketAddress? { stream.localAddress }
     /// By the name that ALPN has for it (RFC 7301 section 6).
@@ -67,7 +69,7 @@ package final class UpstreamConnection: ByteStreamOwner {
 
     init(
         loop: EventLoop, stream: ByteStream, origin: Origin, verdict: Verdict?, validUntil: Int64,
-        metrics: ConnectMetrics, address: SocketAddress, parentHop: ParentHop? = nil,
+        metrics: ConnectMetrics, address: SocketAddress, scope: AddressScope? = nil, parentHop: ParentHop? = nil, dscp: UInt8 = 0,
         received: consuming ByteBuffer
     ) {
         self.stream = stream
@@ -77,7 +79,9 @@ package final class UpstreamConnection: ByteStreamOwner {
         self.validUntil = validUntil
         self.metrics = metrics
         self.address = address
+        self.scope = scope
         self.parentHop = parentHop
+        self.dscp = dscp
         network = origin.network
         responses = MessagePipe(received: received)
         self.loop = loop
@@ -87,7 +91,7 @@ package final class UpstreamConnection: ByteStreamOwner {
     }
 
     /// What the socket's packets are marked with (DSCP, RFC 2474): 0 is what everybody sends.
-    private var dscp: UInt8 = 0
+    private var dscp: UInt8
 
     /// Marks what is sent from now on.
     func mark(_ wanted: UInt8) {

@@ -17,6 +17,9 @@ package enum UpstreamFailure: Error, Sendable {
     case unresolved(ResolutionError)
     /// No address of the host may be dialled; the first of them, and why.
     case blocked(IPAddress, AddressGuard.Objection)
+    /// A redirect from an address of the internet led to a host that a parent proxy looks up. It may be one that isn't of the
+    /// internet.
+    case unknownAddress
     /// The way leads to one of this proxy's own listeners: by the host's addresses, or by the parent proxy's.
     case itself(SocketAddress, asParent: Bool)
     case unreachable(DialError)

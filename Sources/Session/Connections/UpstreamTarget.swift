@@ -16,8 +16,29 @@ package struct UpstreamTarget: Sendable {
         case tls(SecurityPolicy, TrustAnchors, ServerName)
     }
 
+    /// Which addresses it may be found at, besides what ``OriginKey/addresses`` says.
+    ///
+    /// It is no part of the key: a connection that may lead anywhere serves this target too, if it leads to the right
+    /// place (``Origin/lease(for:at:within:)``).
+    package enum Reach: Sendable, Hashable {
+        case anywhere
+        /// A redirect from an address of the internet leads there: to none inside.
+        /// - Parameter orUnknown: where a parent proxy looks the host up and its addresses aren't known here.
+        case outside(orUnknown: Bool)
+
+        /// - Parameter scope: nil: not known.
+        package func allows(_ scope: AddressScope?) -> Bool {
+            switch (self, scope) {
+            case (.anywhere, _), (.outside, .outside): true
+            case (.outside, .inside): false
+            case (.outside(let orUnknown), nil): orUnknown
+            }
+        }
+    }
+
     package let key: OriginKey
     package let layer: Layer
+    package private(set) var reach = Reach.anywhere
     /// What a CONNECT to the parent proxy says in Via; nil: nothing.
     package let via: String?
     /// nil: the connector's own.
@@ -54,6 +75,15 @@ package struct UpstreamTarget: Sendable {
     ) -> SHA256Digest {
         SHA256Digest.of(policy.digest.bytes + anchors.digest.bytes + (tls?.digest.bytes ?? []))
     }
+
+    func limited(to reach: Reach) -> UpstreamTarget {
+        var target = self
+        target.reach = reach
+        return target
+    }
+
+    /// A client certificate of ours may be shown there.
+    package var hasIdentity: Bool { tls?.identity != nil }
 
     /// Where a probe for this tunnel goes, and under which policy; nil for anything else.
     func probePlace(at address: SocketAddress) -> ProbeCache.Place? {

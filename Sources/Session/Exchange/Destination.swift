@@ -47,6 +47,13 @@ package final class Destination {
         self.source = source
     }
 
+    /// The same place, which may be found at fewer addresses.
+    func limited(to reach: UpstreamTarget.Reach) -> Destination {
+        guard reach != target.reach else { return self }
+        return Destination(
+            authority: authority, target: target.limited(to: reach), origin: origin, terms: terms, via: via, source: source)
+    }
+
     /// Requests go to it under TLS.
     package var isSecure: Bool {
         if case .plain = target.layer { false } else { true }

@@ -1,9 +1,9 @@
 import Transport
 
-/// Where the rest of a response goes that is of no use, so that its connection can be used again; up to a limit, beyond
-/// which a new connection is cheaper.
+/// Where the rest of a response goes that is of no use, up to a few KiB: beyond them a new connection is cheaper.
 final class Discard: ByteSink {
-    private var left = 64 << 10
+    static let most = 16 << 10
+    private var left = most
 
     func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
         guard count <= left else { return .blocked }

@@ -13,6 +13,8 @@ package enum RedirectRuling {
     case pass
     /// Going there isn't allowed; why, for people.
     case refuse(String)
+    /// Nobody could be asked there; why, for people.
+    case fail(String)
 }
 
 /// How an exchange ended, for the one who asked.
@@ -96,8 +98,10 @@ package protocol Downstream: ByteSink {
     /// A new connection was tried for this exchange.
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination)
     /// A redirect is to be followed: decides about the place that it leads to, as about one that was asked for.
-    /// - Parameter request: as it would be sent there, with the whole URL.
-    func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling
+    /// - Parameters:
+    ///   - isAbroad: another origin was asked on the way. Secrets of the rules and client certificates aren't lent there.
+    ///   - request: as it would be sent there, with the whole URL.
+    func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling
     /// An origin over https wants credentials that no rule has.
     /// - Returns: what the challenges are answered with; nil: the one who asked gets them.
     func credentials(for challenges: [Challenge], at url: RequestURL) -> Credentials?

@@ -29,14 +29,16 @@ package final class Exchange: UpstreamReceiver {
     @exclusivity(unchecked) var silence = Silence()
     /// Set where only so many exchanges with the host may be under way.
     var admission: Admission?
+    /// The response to another's request may do, at the place that is asked now.
+    var mayShare = false
+    /// A connection for the first try, while that waits for its turn.
+    var atHand: UpstreamConnection?
     /// Set while a rule may want the request sent in other words.
     @exclusivity(unchecked) var itinerary: Itinerary?
     /// Set while a response is under way that may be continued if it breaks off.
     @exclusivity(unchecked) var resumption: Resumption?
     /// Set while a rule looks at the response's body.
     @exclusivity(unchecked) var inspection: ResponseInspection?
-    /// Where a response goes that is of no use.
-    var discarded: Discard?
     /// Slows the request down, where a rule wants that.
     var throttle: RequestThrottle?
     /// What the head has left open, until the inspection begins.
@@ -87,7 +89,7 @@ package final class Exchange: UpstreamReceiver {
             keepTime()
         case .forwardInterim: forwardInterim()
         case .forwardFinal, .hold: forward(.final)
-        case .discard: discard()
+        case .askAgain: askAgain()
         case .reopen: reopen()
         case .takeUp: takeUp()
         case .judge: judgeBody()
@@ -148,14 +150,20 @@ package final class Exchange: UpstreamReceiver {
     // MARK: The upstream
 
     func open(fresh: Bool) {
-        guard let destination else { return }
         dropUpstream()
         deadline.clear()
-        if !fresh, let idle = destination.origin.lease(for: method, at: session.unixTime()) {
+        if let rules, rules.takesTurns { obtainInTurn(rules, fresh: fresh) } else { connect(fresh: fresh) }
+    }
+
+    func connect(fresh: Bool) {
+        guard let destination else { return }
+        if let connection = atHand.take(), !connection.isOver { return start(on: connection) }
+        if !fresh, let idle = destination.origin.lease(for: method, at: session.unixTime(), within: destination.target.reach) {
             return start(on: idle)
         }
-        attempt = session.connector.connect(to: destination.target, timeouts: destination.terms.timeouts) {
-            [weak self] result in
+        attempt = session.connector.connect(
+            to: destination.target, timeouts: destination.terms.timeouts, dscp: rules?.session.serviceType.dscp ?? 0
+        ) { [weak self] result in
             guard let self else { return }
             whileHeld { self.attempted(result, to: destination) }
         }
@@ -167,7 +175,6 @@ package final class Exchange: UpstreamReceiver {
         switch result {
         case .success(let connection): start(on: connection)
         case .failure(let failure):
-            resumption?.failed()
             happened(.upstreamFailed(isFinal: failure.isFinal), because: .unreachable(failure))
         }
     }
@@ -289,8 +296,8 @@ package final class Exchange: UpstreamReceiver {
         self.upstream = nil
         record.status = 101
         deadline.clear()
-        destination = nil
         if rules != nil || itinerary != nil { dropRules() }
+        destination = nil
         if resumption != nil { dropResumption() }
         downstream.exchangeEnded(.switched(upstream.surrender()))
     }
@@ -320,26 +327,18 @@ package final class Exchange: UpstreamReceiver {
         return resumption.carried + (resumption.isBetweenConnections ? 0 : now)
     }
 
-    /// What was of no use has been read away.
-    func dropDiscarded(of upstream: any Upstream, idleNanoseconds: UInt64) {
-        discarded = nil
-        self.upstream = nil
-        upstream.finish(requestSent: true, idleNanoseconds: idleNanoseconds)?.close()
-    }
-
     func dropUpstream() {
         upstream.take()?.abandon()
     }
 
     private func dropRules() {
-        admission?.leave()
-        admission = nil
+        leaveTurn()
+        giveBackAtHand()
         rules = nil
         inspection = nil
         throttle = nil
         verdict = nil
         itinerary = nil
-        discarded = nil
     }
 
     private func dropResumption() {
@@ -351,8 +350,8 @@ package final class Exchange: UpstreamReceiver {
     private func end(_ ending: ExchangeEnding, for downstream: any Downstream) {
         deadline.clear()
         attempt.take()?.cancel()
-        destination = nil
         if rules != nil || itinerary != nil { dropRules() }
+        destination = nil
         if resumption != nil { dropResumption() }
         if failure != nil { failure = nil }
         session.complete(&record)

@@ -36,9 +36,11 @@ extension Exchange {
     }
 
     /// What challenges of the place are answered from; nil: they are the one's who asked.
-    private func credentials(for itinerary: Itinerary) -> Credentials? {
+    private func credentials(for itinerary: Itinerary) -> AnsweringCredentials? {
         guard let rules, mayAnswer(itinerary) else { return nil }
-        guard let ofRules = rules.session.credentials else { return itinerary.credentials }
+        guard let ofRules = rules.session.credentials else {
+            return itinerary.credentials.map { AnsweringCredentials($0, edition: nil) }
+        }
         return ofRules.usable(at: itinerary.url.origin)
     }
 
@@ -64,12 +66,19 @@ extension Exchange {
             itinerary.credentials = downstream.credentials(for: challenges, at: itinerary.url)
         }
         guard let credentials = credentials(for: itinerary) else { return nil }
-        let answer = session.challenges.answer(
+        let reply = session.challenges.reply(
             to: challenges, method: itinerary.methodName, target: itinerary.url.target, at: itinerary.url.origin,
             credentials: credentials, previous: itinerary.answer)
-        guard let answer else { return nil }
-        itinerary.goBack(with: answer)
-        return .askAgain(.challenge)
+        switch reply {
+        case .answer(let answer):
+            itinerary.goBack(with: answer)
+            return .askAgain(.challenge)
+        case .refused(let realm):
+            session.hooks.refusedCredentials?(
+                record, RefusedCredentials(origin: itinerary.url.origin, user: credentials.credentials.user, realm: realm))
+            return nil
+        case .none: return nil
+        }
     }
 
     /// The origin answered something else than 401.

@@ -11,51 +11,70 @@ extension Exchange {
         _ request: RequestTraits, to destination: Destination, by rules: ExchangeRules? = nil, over leased: UpstreamConnection?
     ) {
         self.request = request
-        aim(at: destination, by: rules)
+        aim(at: Hop(asked: destination, by: rules))
         session.begin(&record)
         if let rules, rules.asksAgain {
             downstream.withRequest { itinerary = Itinerary($0, to: destination, by: rules.session) }
         }
         guard let rules, rules.takesTurns else { return begin(over: leased) }
-        if let shared = share(destination, rules) {
-            // Whoever runs it takes one from the pool.
-            if let leased { leased.origin.giveBack(leased, idleNanoseconds: destination.terms.idleUpstreamNanoseconds) }
-            arrived(leased: true)
-            return start(sharing: shared)
+        atHand = leased
+        begin(over: nil)
+    }
+
+    /// Where the request goes: at first, and where a redirect leads.
+    func aim(at hop: Hop) {
+        destination = hop.destination
+        if rules !== hop.rules { rules = hop.rules }
+        silence = hop.rules?.silence ?? hop.destination.terms.silence
+        if throttle != nil { throttle = nil }
+        mayShare = hop.rules?.ofSharedFetch != nil
+        if let admission, !admission.isFor(hop.destination.target) || hop.rules?.session.maxActive == nil { leaveTurn() }
+    }
+
+    // MARK: Others' requests, and turns
+
+    /// Obtains an upstream where others ask at the same time: the response to a request that is the same, or a connection of
+    /// its own when its turn has come.
+    func obtainInTurn(_ rules: ExchangeRules, fresh: Bool) {
+        guard let destination else { return }
+        if mayShare {
+            // Whoever can't share it, or not to its end, goes on alone.
+            mayShare = false
+            if let shared = share(destination, rules) {
+                // Whoever runs it takes one from the pool.
+                giveBackAtHand()
+                return start(sharing: shared)
+            }
         }
-        guard let limit = rules.session.maxActive else { return begin(over: leased) }
-        arrived(leased: true)
+        guard let limit = rules.session.maxActive, admission == nil else { return connect(fresh: fresh) }
         let admission = Admission(
             to: destination.target, by: rules.session, limit: limit, among: session.admissions, on: session.loop
         ) { [weak self] in
             guard let self else { return }
-            whileHeld { self.turnHasCome(to: destination, over: leased) }
+            whileHeld { self.turnHasCome(to: destination, fresh: fresh) }
         }
         self.admission = admission
-        if admission.isWaiting {
-            deadline.set(afterNanoseconds: silence.firstByte)
-        } else if let leased {
-            start(on: leased)
-        } else {
-            open(fresh: false)
-        }
+        if admission.isWaiting { deadline.set(afterNanoseconds: silence.firstByte) } else { connect(fresh: fresh) }
     }
 
-    private func turnHasCome(to destination: Destination, over leased: UpstreamConnection?) {
+    private func turnHasCome(to destination: Destination, fresh: Bool) {
         deadline.clear()
         // Nothing was sent yet: what the policy in force refuses isn't begun.
         guard !destination.origin.isRetired else {
             return notAdmitted("the configuration has changed while the request waited for its turn; ask again")
         }
-        if let leased, !leased.isOver { start(on: leased) } else { open(fresh: false) }
+        connect(fresh: fresh)
     }
 
-    /// Where the request goes: at first, and where a redirect leads.
-    func aim(at destination: Destination, by rules: ExchangeRules?) {
-        self.destination = destination
-        if self.rules !== rules { self.rules = rules }
-        silence = rules?.silence ?? destination.terms.silence
-        if throttle != nil { throttle = nil }
+    func leaveTurn() {
+        admission?.leave()
+        admission = nil
+    }
+
+    /// Another may use the connection that was at hand.
+    func giveBackAtHand() {
+        guard let connection = atHand.take(), let destination else { return }
+        connection.origin.giveBack(connection, idleNanoseconds: destination.terms.idleUpstreamNanoseconds)
     }
 
     func notAdmitted(_ cause: String) {
@@ -77,17 +96,25 @@ extension Exchange {
         guard let rulesOfFetch = rules.ofSharedFetch else { return nil }
         var request: OwnedRequest?
         let personal = rules.session.coalesceWith
-        downstream.withRequest { if $0.isShareable(with: personal) { request = OwnedRequest($0) } }
+        withRequest { if $0.isShareable(with: personal) { request = OwnedRequest($0) } }
         guard let request else { return nil }
         let place = SharedFetches.Place(
             key: SharedFetches.Key(
-                origin: destination.target.key, rules: ObjectIdentifier(rules), target: request.pathAndQuery,
-                person: request.person(by: personal)),
-            destination: destination, rules: rulesOfFetch, entry: record.entry)
+                origin: destination.target.key, reach: destination.target.reach, rules: ObjectIdentifier(rules),
+                target: request.pathAndQuery, fields: request.fields),
+            destination: destination, rules: rulesOfFetch, entry: destination.source?.pattern)
         let shared = SharedUpstream(request, to: place, session: session, report: downstream.attemptReport())
         shared.join(session.fetches)
         record.sharedTask = shared.task
         return shared
+    }
+
+    /// Lends the request as it goes to the place that is asked now.
+    private func withRequest(_ body: (borrowing RequestView) -> Void) {
+        guard let itinerary else { return downstream.withRequest(body) }
+        // A copy in hand, since the view borrows from it.
+        let request = itinerary.request
+        body(request.view)
     }
 
     private func start(sharing shared: SharedUpstream) {

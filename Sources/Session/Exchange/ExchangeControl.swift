@@ -23,7 +23,7 @@ extension Exchange {
             passResponse(readable: false)
             if state.phase == .awaiting { lookForNextHead() }
         case .responding, .switching: passResponse(readable: false)
-        case .idle, .connecting, .awaiting, .holding, .judging, .discarding: break
+        case .idle, .connecting, .awaiting, .holding, .judging: break
         }
     }
 
@@ -33,7 +33,6 @@ extension Exchange {
             switch state.phase {
             case .awaiting: receiveHead()
             case .responding, .holding: passResponse(readable: true)
-            case .discarding: passDiscarded(readable: true)
             case .idle, .connecting, .interim, .switching, .judging: upstream?.wantsRead(false)
             }
         }
@@ -86,7 +85,6 @@ extension Exchange {
         case .interim, .responding, .switching: downstreamIsWritable()
         case .awaiting: lookForNextHead()
         case .holding: passResponse(readable: false)
-        case .discarding: passDiscarded(readable: false)
         case .idle, .connecting, .judging: break
         }
     }

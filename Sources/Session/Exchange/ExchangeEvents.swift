@@ -17,8 +17,6 @@ extension ExchangeState {
         case holding
         /// It is whole, and is being judged.
         case judging
-        /// The final response arrives and is of no use: the request goes out again in other words when it is over.
-        case discarding
     }
 
     /// How far the request has got.
@@ -141,8 +139,9 @@ extension ExchangeState {
         case send
         /// The same for the bytes that were kept, or in other words.
         case resend
-        /// The response that arrives is to be read away.
-        case discard
+        /// The response is of no use: an upstream is to be obtained for a request in other words. The connection may
+        /// serve again if it is at the end of that response.
+        case askAgain
         /// After a pause an upstream is to be obtained, to ask for the rest.
         case reopen
         /// The head is to be dropped, and what follows goes after what was passed on before.

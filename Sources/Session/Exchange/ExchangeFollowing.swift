@@ -21,23 +21,25 @@ extension Exchange {
 
     // MARK: The response that is of no use
 
-    /// Reads away the response whose head was found.
-    func discard() {
-        session.headScratch.removeAll(keepingCapacity: true)
-        upstream?.beginResponse(head: &session.headScratch, .final, coding: .asReceived)
-        discarded = Discard()
-        passDiscarded(readable: false)
+    /// Goes on at once. The connection serves again if the rest of its response is short and here: nobody waits for a body
+    /// that nobody needs. One that still carries a part of the request can't serve another.
+    func askAgain() {
+        if let upstream = upstream.take(), let destination {
+            if state.request == .sent, isReadAway(upstream) {
+                upstream.finish(requestSent: true, idleNanoseconds: destination.terms.idleUpstreamNanoseconds)?.close()
+            } else {
+                upstream.abandon()
+            }
+        }
+        open(fresh: false)
     }
 
-    func passDiscarded(readable: Bool) {
-        guard let upstream, let destination, let discarded else { return }
-        switch upstream.passResponse(to: discarded, readable: readable) {
-        case .waiting: happened(.responseMoved)
-        case .ended:
-            dropDiscarded(of: upstream, idleNanoseconds: destination.terms.idleUpstreamNanoseconds)
-            happened(.responseEnded)
-        case .blocked, .truncated, .sourceFailed, .malformed, .sinkFailed: happened(.responseBroke(begun: true))
-        }
+    /// Reads away the response whose head was found, as far as that takes neither time nor many bytes.
+    private func isReadAway(_ upstream: any Upstream) -> Bool {
+        session.headScratch.removeAll(keepingCapacity: true)
+        upstream.beginResponse(head: &session.headScratch, .final, coding: .asReceived)
+        if case .ended = upstream.passResponse(to: Discard(), readable: true) { return true }
+        return false
     }
 
     // MARK: Redirects
@@ -57,7 +59,7 @@ extension Exchange {
     }
 
     /// Where the response says that the resource is; nil: it doesn't.
-    private func location(relativeTo url: RequestURL) throws(RedirectDefect) -> RequestURL? {
+    func location(relativeTo url: RequestURL) throws(RedirectDefect) -> RequestURL? {
         var found: Result<RequestURL, RedirectDefect>?
         upstream?.withResponse { view in
             for field in view.head.fields where field.id == .location {
@@ -77,11 +79,15 @@ extension Exchange {
     ) throws(RedirectDefect) -> ExchangeState.Head? {
         let shown = "\(ShownText("\(url)"))"
         if itinerary.url.isSecure, !url.isSecure { throw .insecure(to: shown) }
+        guard itinerary.mayLead(to: url) else { return nil }
         guard state.allows(.redirect, resendable: true) else { throw .tooMany(limit: itinerary.redirectLimit) }
         var redirection: OwnedRequest.Redirection = []
         if Self.becomesGET(status, itinerary.method) { redirection.insert(.becomesGET) }
-        if url.origin != itinerary.url.origin { redirection.insert(.leavesOrigin) }
+        let crosses = url.origin != itinerary.url.origin
+        if crosses { redirection.insert(itinerary.leftBehind) }
         let keepsBody = itinerary.keepsBody && !redirection.contains(.becomesGET)
+        let isQuestion = redirection.contains(.becomesGET) || itinerary.isQuestion
+        if crosses, !isQuestion, !itinerary.mayTakeAlong(to: url, by: status) { return nil }
         if keepsBody {
             if itinerary.request.head.framing != .none, !downstream.canResendRequest {
                 throw .bodyNotKept(limit: destination?.terms.limits.replayBody ?? 0)
@@ -91,13 +97,21 @@ extension Exchange {
             return nil
         }
         guard let request = try? itinerary.request.redirected(to: url, redirection) else { return nil }
-        switch downstream.route(to: url, for: request.view) {
+        let isAbroad = itinerary.hasLeftOrigin || crosses
+        switch downstream.route(to: url, isAbroad: isAbroad, for: request.view) {
         case .pass: return nil
         case .refuse(let why): throw .denied(to: shown, why)
+        case .fail(let why): throw .unusable(to: shown, why)
         case .follow(let destination, let rules):
+            let scope = upstream?.scope
+            let hop =
+                isAbroad
+                ? Hop(abroad: destination, by: rules, after: scope, trustsParent: itinerary.followTo == .anywhere)
+                : Hop(within: destination, by: rules, after: scope)
+            guard let hop else { return nil }
             itinerary.move(to: url, with: request, keepsBody: keepsBody, status: status)
             record.hops = itinerary.hops
-            aim(at: destination, by: rules)
+            aim(at: hop)
             return .askAgain(.redirect)
         }
     }

@@ -10,11 +10,10 @@ extension Exchange {
     func judgeHead() -> ExchangeState.Head {
         guard let judge = rules?.judge, let upstream, let destination else { return .final }
         rules?.counts.countResponse()
-        let isHEAD = method == .head
         var verdict = HeadVerdict.pass(limit: nil)
         upstream.withResponse {
             verdict = judge.verdict(
-                on: Serialization.ResponseHead($0, isAnswerToHEAD: isHEAD), inspectedBody: destination.terms.limits.inspectedBody)
+                on: Serialization.ResponseHead($0), inspectedBody: destination.terms.limits.inspectedBody)
         }
         switch verdict {
         case .pass(limit: nil): return .final

@@ -57,9 +57,23 @@ extension Exchange {
 
     /// What becomes of the final head that was found.
     private func finalHead(_ response: ResponseTraits, of upstream: any Upstream) -> ExchangeState.Head {
+        if let defect = unaskedAnswer(response, of: upstream) {
+            failure = .badResponse(defect)
+            return .malformed
+        }
         if let itinerary, let head = followUp(response, itinerary) { return head }
         prepareToResume(response, of: upstream)
         return rules == nil ? .final : judgeHead()
+    }
+
+    /// What is wrong with a 206 or 304 that the request, as it was sent, didn't ask for.
+    private func unaskedAnswer(_ response: ResponseTraits, of upstream: any Upstream) -> WireError? {
+        guard response.status == 206 || response.status == 304 else { return nil }
+        var scope = itinerary?.request.head.scope ?? request.scope
+        if let rules { scope.apply(rules.edits) }
+        var defect: WireError?
+        upstream.withResponse { defect = $0.head.defect(answering: scope, in: $0.bytes) }
+        return defect
     }
 
     func forwardInterim() {
@@ -74,6 +88,7 @@ extension Exchange {
         guard let upstream, let destination, let downstream else { return }
         session.headScratch.removeAll(keepingCapacity: true)
         var coding = ResponseCoding.asReceived
+        if let itinerary, !itinerary.hops.isEmpty { itinerary.location = try? location(relativeTo: itinerary.url) }
         let edits = itinerary == nil ? HeadEdits() : responseEdits
         upstream.withResponse {
             coding = downstream.writeHead(

@@ -13,7 +13,7 @@ extension Exchange {
             let head = view.head
             let bytes = view.bytes
             downstream.withSentHead { sent in
-                resumption = Resumption(ResponseView(head, bytes), to: sent, on: session.loop)
+                resumption = Resumption(ResponseView(head, bytes), to: sent, pauses: session.resumptionPauses, on: session.loop)
             }
         }
     }
@@ -31,10 +31,12 @@ extension Exchange {
         record.goesOn()
         dropUpstream()
         clearDeadline()
-        session.hooks.broke?(record, ResponseBreak(offset: resumption.passed, length: resumption.length, cause: cause))
-        guard resumption.pauseNanoseconds > 0 else { return reconnect() }
+        let pause = resumption.nextTry()
+        session.hooks.broke?(
+            record, ResponseBreak(offset: resumption.passed, length: resumption.length, pauseNanoseconds: pause, cause: cause))
+        guard pause > 0 else { return reconnect() }
         resumption.pause.bind(to: self) { exchange in exchange.whileHeld { exchange.reconnect() } }
-        resumption.pause.set(afterNanoseconds: resumption.pauseNanoseconds)
+        resumption.pause.set(afterNanoseconds: pause)
     }
 
     private func reconnect() {
@@ -64,11 +66,11 @@ extension Exchange {
         }
         if let itinerary { acceptedAnswer(of: itinerary) }
         var answer = Resumption.Answer.another("the origin changed the protocol")
-        upstream.withResponse { answer = resumption.judge($0) }
+        upstream.withResponse { answer = resumption.judge($0, at: session.unixTime()) }
         switch answer {
         case .rest: happened(.head(.rest))
-        case .notNow(let cause):
-            resumption.failed()
+        case .notNow(let cause, let wait):
+            resumption.postpone(wait)
             happened(.head(.notNow), because: .bodyBroke(cause))
         case .another(let cause): happened(.head(.another), because: .bodyBroke(cause))
         }
@@ -87,7 +89,7 @@ extension UpstreamFailure {
     /// To try again would be no use, or wrong.
     var isFinal: Bool {
         switch self {
-        case .blocked, .itself, .clientCertificate, .refused, .cellularForbidden, .parentRefused: true
+        case .blocked, .unknownAddress, .itself, .clientCertificate, .refused, .cellularForbidden, .parentRefused: true
         case .unresolved, .unreachable, .timedOut, .parentFailed, .tls, .noNetwork, .noDescriptors, .local: false
         }
     }

@@ -6,7 +6,7 @@
 ///            ↑ retry     ↑ ↓ ↘ switching ────→ idle
 ///            ├───────── interim   ↑
 ///            │            ↘ holding → judging
-///            ├─ ask again ─ discarding
+///            ├─ ask again ─ awaiting
 ///            └─ the rest ── responding, holding
 /// ```
 /// The request goes on being sent while the response arrives: ``phase`` tells of the response, ``request`` of the
@@ -36,7 +36,7 @@ package struct ExchangeState: Sendable, Hashable {
     /// Whether the request's bytes are to be looked after.
     package var passesRequest: Bool {
         guard request == .moving || request == .stalled else { return false }
-        return phase != .idle && phase != .connecting && phase != .discarding && !isSuspended
+        return phase != .idle && phase != .connecting && !isSuspended
     }
 
     package var patience: Patience {
@@ -45,7 +45,7 @@ package struct ExchangeState: Sendable, Hashable {
         // A judgement takes as long as it takes: it is bounded by what it works on.
         case .idle, .connecting, .judging: .unlimited
         case .awaiting: request == .moving ? .idle : .firstByte
-        case .interim, .responding, .switching, .holding, .discarding: .idle
+        case .interim, .responding, .switching, .holding: .idle
         }
     }
 
@@ -55,7 +55,6 @@ package struct ExchangeState: Sendable, Hashable {
         case .idle: "over"
         case .connecting where asksForRest: "connecting to continue the response"
         case .connecting: "connecting"
-        case .discarding: "asking again"
         case .awaiting: request == .moving ? "sending the request" : "waiting for the response"
         case .interim, .responding, .holding: "receiving the response"
         case .judging: "judging the response"
@@ -176,9 +175,8 @@ package struct ExchangeState: Sendable, Hashable {
         case .unacceptable: return refuse(.unacceptable)
         case .askAgain(let rule):
             guard retry.begin(rule, resendable: true) else { return refuse(.notAskedAgain) }
-            // A connection on which a part of a request is on its way can't carry another.
-            phase = request == .sent ? .discarding : .connecting
-            return request == .sent ? .discard : .open(fresh: false)
+            phase = .connecting
+            return .askAgain
         case .upgrade(let isWanted):
             guard isWanted, request == .sent else { return end(.unaskedUpgrade) }
             phase = .switching
@@ -221,18 +219,12 @@ package struct ExchangeState: Sendable, Hashable {
             phase = .judging
             isWhole = true
             return .judge
-        case .discarding:
-            phase = .connecting
-            return .open(fresh: false)
         case .idle, .connecting, .awaiting, .judging: return .none
         }
     }
 
     private mutating func responseBroke(begun: Bool, _ resumption: Resumption) -> Action {
         switch phase {
-        case .discarding:
-            phase = .connecting
-            return .open(fresh: false)
         case .responding, .holding:
             if case .possible(let progressed) = resumption, request == .sent, !isWhole {
                 if progressed { retry.moved() }
@@ -272,9 +264,6 @@ package struct ExchangeState: Sendable, Hashable {
         case .awaiting: return refuse(.noResponse)
         case .interim, .responding, .switching: return cut(.nothingMoved)
         case .holding: return refuse(.nothingMoved)
-        case .discarding:
-            phase = .connecting
-            return .open(fresh: false)
         case .idle, .connecting, .judging: return .none
         }
     }
@@ -283,7 +272,7 @@ package struct ExchangeState: Sendable, Hashable {
     private mutating func end(_ fault: Fault) -> Action {
         switch phase {
         case .interim, .responding, .switching: cut(fault)
-        case .idle, .connecting, .awaiting, .holding, .judging, .discarding:
+        case .idle, .connecting, .awaiting, .holding, .judging:
             broken == .forwarded ? cut(fault) : refuse(fault)
         }
     }

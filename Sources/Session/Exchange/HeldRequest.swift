@@ -18,10 +18,7 @@ package final class HeldRequest {
         pipe = MessagePipe(slabs: slabs)
         pipe.put(head)
         pipe.put(body)
-        var traits = RequestTraits()
-        traits.method = message.head.method
-        traits.takesInterim = false
-        self.traits = traits
+        traits = RequestTraits(madeHere: message.head)
     }
 
     fileprivate func begin(head: inout [UInt8], replayLimit: Int) {

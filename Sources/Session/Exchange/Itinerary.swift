@@ -9,9 +9,10 @@ final class Itinerary {
     /// As it goes to ``url``, without what rules change in it.
     private(set) var request: OwnedRequest
     private(set) var url: RequestURL
-    /// The client's credentials and cookies were left behind, and what the place says of itself isn't said of the one
-    /// that the client asked.
+    /// Another origin was asked. What the client meant for the first one was left behind, and what the place says of itself
+    /// isn't said of the one that the client asked; nor does the first origin get anything back if it comes to be asked again.
     private(set) var hasLeftOrigin = false
+    private let firstOrigin: RequestURL.Origin
     /// The request goes with the body that the client sends.
     private(set) var keepsBody = true
     /// The next request is another than the last.
@@ -21,8 +22,12 @@ final class Itinerary {
     /// What the one who asked said, where no rule has credentials for the origin of ``url``.
     var credentials: Credentials?
     var hasAskedForCredentials = false
+    /// Where the response says that something is, as the client is to understand it: to it the response comes from the place
+    /// that it asked.
+    var location: RequestURL?
     /// How redirects are taken, by the rules for what the client asked for.
     let redirects: SessionRules.Redirects
+    let followTo: SessionRules.FollowTo
     let redirectLimit: Int
     let showsLocation: Bool
 
@@ -36,7 +41,12 @@ final class Itinerary {
             isSecure: destination.isSecure, authority: destination.authority,
             target: request.bytes.extracting(target.offsets).withUnsafeBufferPointer { Array($0) })
         self.request = OwnedRequest(request)
-        redirects = rules.redirects
+        firstOrigin = url.origin
+        // Who holds one origin apart from another, as a browser does, has to see where it is led. A protocol that is asked
+        // for isn't that of another place.
+        let isOwnMatter = request.isOfBrowser || request.head.wantsUpgrade
+        redirects = isOwnMatter && rules.redirects == .follow ? .pass : rules.redirects
+        followTo = rules.followTo
         redirectLimit = rules.maxRedirects
         showsLocation = rules.locationField
     }
@@ -44,8 +54,27 @@ final class Itinerary {
     var method: Method { request.head.method }
     /// As it is written.
     var methodName: [UInt8] { Array(request.message[request.head.methodRange.offsets]) }
+    /// It changes nothing at the place that it is sent to, and brings no body.
+    var isQuestion: Bool { method.isSafe && (!keepsBody || request.head.framing == .none || request.head.framing == .length(0)) }
     /// The client answers challenges itself.
     var carriesCredentials: Bool { request.head.first(.authorization) != nil }
+
+    /// Whether the client may be led there: within its origin, or to one that the rules name.
+    func mayLead(to url: RequestURL) -> Bool {
+        url.origin == self.url.origin || url.origin == firstOrigin || followTo.includes(url.authority)
+    }
+
+    /// A program asks for itself, and decides about each redirect by a hook. Others ask through the proxy, and know of none.
+    private var isProgram: Bool { followTo == .anywhere }
+
+    /// What stays behind on the way to another origin.
+    var leftBehind: OwnedRequest.Redirection { isProgram ? .leavesCredentials : .leavesOrigin }
+
+    /// Whether more than a question may go to another origin: only to one that is named, by a status that says that the
+    /// request goes on as it is (RFC 9110 section 15.4.8).
+    func mayTakeAlong(to url: RequestURL, by status: Int) -> Bool {
+        isProgram || (status == 307 || status == 308) && followTo.includes(url.authority)
+    }
 
     /// Goes on to another place.
     func move(to url: RequestURL, with request: OwnedRequest, keepsBody: Bool, status: Int) {
@@ -76,6 +105,7 @@ final class Itinerary {
         var edits = HeadEdits()
         guard !hops.isEmpty else { return edits }
         if hasLeftOrigin { for name in Self.ofTheOrigin { edits.append(.remove, name) } }
+        if let location { edits.append(.set("\(location)"), "Location") }
         if showsLocation { edits.append(.set("\(url)"), Self.locationField) }
         return edits
     }
@@ -84,8 +114,19 @@ final class Itinerary {
     static let locationField = "Pinproxy-Location"
 
     private static let ofTheOrigin = [
-        "Set-Cookie", "Set-Cookie2", "Strict-Transport-Security", "Public-Key-Pins", "Public-Key-Pins-Report-Only",
+        "Set-Cookie", "Set-Cookie2", "WWW-Authenticate", "Authentication-Info", "Strict-Transport-Security", "Public-Key-Pins", "Public-Key-Pins-Report-Only",
         "Expect-CT", "Alt-Svc", "Clear-Site-Data", "NEL", "Report-To", "Reporting-Endpoints", "Origin-Agent-Cluster",
         "Service-Worker-Allowed", "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials",
     ]
+}
+
+extension RequestView {
+    /// Whether a program asks that keeps origins apart (Fetch, CORS).
+    fileprivate var isOfBrowser: Bool {
+        for field in head.fields {
+            if field.id == .origin { return true }
+            if field.id == .other, field.name.text(in: bytes).lowercased().hasPrefix("sec-fetch-") { return true }
+        }
+        return false
+    }
 }

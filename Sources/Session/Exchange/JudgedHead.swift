@@ -4,7 +4,7 @@ import Serialization
 extension Serialization.ResponseHead {
     /// What response rules look at, of a head as it was received. A field that came twice counts as the list that both
     /// make (RFC 9110 section 5.3).
-    init(_ view: borrowing ResponseView, isAnswerToHEAD: Bool) {
+    init(_ view: borrowing ResponseView) {
         let bytes = view.bytes
         var type: ContentType?
         var codings: [String] = []
@@ -21,9 +21,14 @@ extension Serialization.ResponseHead {
             default: break
             }
         }
-        let length: Int? = if case .length(let length) = view.head.framing { Int(clamping: length) } else { nil }
+        let body: Body =
+            switch view.head.framing {
+            case .none: .none
+            case .length(let length): .length(Int(clamping: length))
+            case .chunked, .untilClose: .unknownLength
+            }
         self.init(
-            status: view.head.status, isAnswerToHEAD: isAnswerToHEAD, contentType: type,
-            contentEncoding: codings.isEmpty ? nil : codings.joined(separator: ", "), contentLength: length)
+            status: view.head.status, contentType: type,
+            contentEncoding: codings.isEmpty ? nil : codings.joined(separator: ", "), body: body)
     }
 }

@@ -11,8 +11,17 @@ package struct RequestTraits: Sendable {
     package var wantsUpgrade = false
     /// It has passed another proxy, or this one.
     package var hasVia = false
+    /// Which part and which state of the resource it asks for.
+    package var scope = RequestScope()
 
     package init() {}
+
+    /// Of a request that is made here: nobody is told of interim responses.
+    package init(madeHere head: RequestHead) {
+        method = head.method
+        scope = head.scope
+        takesInterim = false
+    }
 }
 
 /// What an exchange has to know of a response's head, whatever version of HTTP it came in.

@@ -11,8 +11,10 @@ package enum RedirectDefect: Error, Sendable, Hashable {
     case insecure(to: String)
     /// The body would have to be sent again, and was too long to be kept, or comes from files.
     case bodyNotKept(limit: Int)
-    /// What the policy or the rules say of the place that it leads to.
+    /// The policy refuses the place that it leads to; why.
     case denied(to: String, String)
+    /// The place that it leads to can't be asked; why.
+    case unusable(to: String, String)
 
     package var description: String {
         switch self {
@@ -23,7 +25,7 @@ package enum RedirectDefect: Error, Sendable, Hashable {
         case .insecure(let url): "it redirects from https to \(url), where nothing is encrypted"
         case .bodyNotKept(let limit):
             "the redirect wants the body sent again, which was longer than \(limit) bytes (limits.replay_body) or came from files"
-        case .denied(let url, let why): "it redirects to \(url): \(why)"
+        case .denied(let url, let why), .unusable(let url, let why): "it redirects to \(url): \(why)"
         }
     }
 }

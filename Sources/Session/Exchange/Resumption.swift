@@ -10,7 +10,9 @@ final class Resumption {
     enum Answer {
         case rest
         /// What it said, for people.
-        case notNow(String), another(String)
+        /// - Parameter wait: nanoseconds that it wants to be left alone.
+        case notNow(String, wait: UInt64)
+        case another(String)
     }
 
     /// As it was sent.
@@ -28,11 +30,14 @@ final class Resumption {
     /// Bytes of the head that the connection in use brought.
     var headLength = 0
     /// Tries one after another that brought it no further.
-    private(set) var tries = 0
+    private var tries = 0
+    /// What the origin has asked for before the next try, in nanoseconds.
+    private var wanted: UInt64 = 0
+    private let pauses: ResumptionPauses
     let pause: Deadline
 
     /// Nil if the rest of that response couldn't be asked for.
-    init?(_ response: borrowing ResponseView, to request: Span<UInt8>, on loop: EventLoop) {
+    init?(_ response: borrowing ResponseView, to request: Span<UInt8>, pauses: ResumptionPauses, on loop: EventLoop) {
         guard case .length(let length) = response.head.framing, Self.givesRanges(response), let validator = Self.validator(of: response),
             let request = try? OwnedRequest(request.withUnsafeBufferPointer { Array($0) }),
             request.head.first(.range) == nil, request.head.first(.ifRange) == nil
@@ -40,6 +45,7 @@ final class Resumption {
         self.length = length
         self.validator = validator
         self.request = request
+        self.pauses = pauses
         pause = Deadline(loop: loop)
     }
 
@@ -71,25 +77,36 @@ final class Resumption {
         passed += body
         carried += count
         let hasProgressed = body >= Self.progress
-        tries = hasProgressed ? 1 : tries + 1
+        if hasProgressed { tries = 0 }
         return hasProgressed
     }
 
     /// The rest arrives.
     func goesOn() { isBetweenConnections = false }
 
-    /// Another try came to nothing.
-    func failed() { tries += 1 }
+    /// The origin has nothing to give for now.
+    func postpone(_ wait: UInt64) { wanted = wait }
 
-    /// How long to wait before the next try: nothing at first, then from a quarter of a second to eight seconds.
-    var pauseNanoseconds: UInt64 { tries <= 1 ? 0 : 250_000_000 << UInt64(min(tries - 2, 5)) }
+    /// Another try begins, whatever became of the one before.
+    /// - Returns: how long to wait before it, in nanoseconds.
+    func nextTry() -> UInt64 {
+        defer { (tries, wanted) = (tries + 1, 0) }
+        return max(pauses.nanoseconds(after: tries), wanted)
+    }
 
     /// Asks for what is missing.
     func requestForRest() throws(WireError) -> OwnedRequest { try request.asking(from: passed, ifStill: validator) }
 
-    func judge(_ response: borrowing ResponseView) -> Answer {
+    /// - Parameter unixTime: for the moment that Retry-After may name.
+    func judge(_ response: borrowing ResponseView, at unixTime: Int64) -> Answer {
         let status = response.head.status
-        if status == 408 || status == 429 || status >= 500 { return .notNow("the origin answered \(status)") }
+        if status == 408 || status == 429 || status >= 500 {
+            let seconds = response.value(of: .retryAfter).flatMap { RetryAfter.seconds($0.span, at: unixTime) } ?? 0
+            guard seconds <= pauses.longestWanted else {
+                return .another("the origin answered \(status) and wants to be asked again after \(seconds) seconds")
+            }
+            return .notNow("the origin answered \(status)", wait: seconds * 1_000_000_000)
+        }
         guard status == 206 else {
             return .another("the origin answered \(status) when it was asked for the rest, from byte \(passed) on")
         }
@@ -105,6 +122,23 @@ final class Resumption {
             return .another("the origin's part is of another version")
         }
         return .rest
+    }
+}
+
+/// How long is waited before a download is continued, so that an origin that is being restarted isn't asked in vain, and not
+/// kept from it.
+package struct ResumptionPauses: Sendable {
+    /// Before the second try, in nanoseconds; each is twice the one before.
+    package var first: UInt64 = 250_000_000
+    package var longest: UInt64 = 8_000_000_000
+    /// Seconds that an origin may ask for (Retry-After). Whoever wants more is not waited for.
+    package var longestWanted: UInt64 = 60
+
+    package init() {}
+
+    /// - Parameter tries: that brought nothing.
+    func nanoseconds(after tries: Int) -> UInt64 {
+        tries == 0 ? 0 : min(longest, first << UInt64(min(tries - 1, 16)))
     }
 }
 

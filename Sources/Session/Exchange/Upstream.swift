@@ -26,6 +26,9 @@ package protocol Upstream: ByteSink {
     /// It served before, so that the origin may be closing it.
     var isReused: Bool { get }
 
+    /// Where the origin is; nil: not known.
+    var scope: AddressScope? { get }
+
     /// Serves an exchange from now on.
     func begin(for receiver: any UpstreamReceiver)
 

@@ -21,7 +21,7 @@ extension UpstreamConnection: Upstream {
         if let parentHop {
             var edits = edits
             edits.append(parentHop.edits)
-            write(request, .asReceived, to: destination, via: via, edits: edits, into: &head)
+            write(request, .absoluteForm, to: destination, via: via, edits: edits, into: &head)
         } else {
             write(request, .originForm, to: destination, via: via, edits: edits, into: &head)
         }

@@ -76,9 +76,7 @@ final class ProgramDownstream {
             let message = try core.routing.head(of: wanted, to: url, framing: source.framing(for: wanted.method))
             let (destination, rules) = try core.destination(of: url)
             self.message = message
-            request = RequestTraits()
-            request.method = message.head.method
-            request.takesInterim = false
+            request = RequestTraits(madeHere: message.head)
             progress = TransferProgress()
             progress.sentTotal = source.length.flatMap { $0 > 0 ? UInt64($0) : nil }
             exchange.record.began(message.view, number: task.id, at: core.loop.now)
@@ -283,7 +281,7 @@ extension ProgramDownstream: Downstream {
     func attemptReport() -> AttemptReport { { _ in } }
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {}
 
-    func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling {
+    func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling {
         if let hook = core.hooks.redirect {
             let method = request.head.methodRange.text(in: request.bytes)
             let redirect = Redirect(task: task, from: self.url.map { "\($0)" } ?? "", method: method, to: "\(url)")

@@ -36,8 +36,12 @@ extension SessionError {
         self =
             switch failure {
             case .unresolved(let error): .cannotFindHost("\(authority.host): \(error)")
+            case .blocked(let address, .insideFromOutside):
+                .cannotConnect("\(authority.host) is at \(address), to which no redirect from the internet is followed")
             case .blocked(let address, _):
                 .cannotConnect("\(authority.host) is at \(address), which is link-local: not connected to")
+            case .unknownAddress:
+                .cannotConnect("\(authority.host) can't be looked up here, and a redirect led there: it may be at a private address")
             case .itself(let address, _): .cannotConnect("\(authority) is at \(address), which is this process")
             case .unreachable(let error): .cannotConnect("\(authority): \(error)")
             case .timedOut(let step): .timedOut("\(authority): timed out \(step.rawValue)")

@@ -79,7 +79,7 @@ public final class SessionManager: Sendable {
         for request: HTTPRequest, by serializer: Serializer
     ) async throws(SessionError) -> (value: Serializer.Value?, response: HTTPResponse) {
         let (body, response) = try await data(for: request)
-        return (try response.value(of: body, by: serializer, answering: request, limit: longestBody), response)
+        return (try response.value(of: body, by: serializer, limit: longestBody), response)
     }
 
     // MARK: Tasks
@@ -116,12 +116,11 @@ public final class SessionManager: Sendable {
 
 extension HTTPResponse {
     fileprivate func value<Serializer: ResponseSerializer>(
-        of body: [UInt8], by serializer: Serializer, answering request: HTTPRequest, limit: Int
+        of body: [UInt8], by serializer: Serializer, limit: Int
     ) throws(SessionError) -> Serializer.Value? {
         let head = Serialization.ResponseHead(
-            status: status, isAnswerToHEAD: request.method.description == "HEAD",
-            contentType: self["Content-Type"].map { ContentType($0) }, contentEncoding: self["Content-Encoding"],
-            contentLength: body.count)
+            status: status, contentType: self["Content-Type"].map { ContentType($0) },
+            contentEncoding: self["Content-Encoding"], body: body.isEmpty ? .none : .length(body.count))
         do throws(ResponseSerializationError) {
             try serializer.validate(head, bodyIsEmpty: body.isEmpty)
         } catch {

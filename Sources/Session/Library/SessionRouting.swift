@@ -66,6 +66,7 @@ struct SessionRouting: Sendable {
             case .refuse: .refuse
             }
         rules.maxRedirects = configuration.maximumRedirects
+        rules.followTo = .anywhere
         rules.locationField = false
         rules.credentials = credentials.map { ChallengeCredentials($0) }
         rules.resume = configuration.resumesBrokenDownloads

@@ -19,6 +19,10 @@ package final class ExchangeRules: Sendable {
     package let asksAgain: Bool
     /// A request may have to wait for others, or share the response to one.
     var takesTurns: Bool { session.maxActive != nil || session.coalesce }
+    /// The same for a request that another origin's redirect led here: without whatever proves who asks.
+    var withoutSecrets: ExchangeRules { open ?? self }
+    /// Nil: there is nothing to leave out.
+    private let open: ExchangeRules?
     /// What holds for a request that several share: its response is judged by each of them. Nil: none is shared.
     let ofSharedFetch: ExchangeRules?
     /// Nil: as for hosts without rules.
@@ -26,15 +30,31 @@ package final class ExchangeRules: Sendable {
     /// What the response rules ask for; nil: nothing.
     package let judge: ResponseJudge?
     /// Of the exchanges that they hold for, and the responses that they judge.
-    package let counts = RuleCounts()
+    package let counts: RuleCounts
     /// Who wrote a key, by its name (`response.status`), for people.
     private let sources: [String: String]
 
     /// - Parameter answersChallenges: whoever asks may have credentials (``Downstream/credentials(for:at:)``).
-    package init(
+    package convenience init(
         session: SessionRules = SessionRules(), request: RequestRules = RequestRules(),
         response: ResponseRules = ResponseRules(), sources: [String: String] = [:], answersChallenges: Bool = false
     ) {
+        var openSession = session
+        openSession.credentials = nil
+        let openRequest = request.withoutSecrets
+        let counts = RuleCounts()
+        let open: ExchangeRules? =
+            openSession == session && openRequest == request
+            ? nil : ExchangeRules(openSession, openRequest, response, sources, answersChallenges, counts, open: nil)
+        self.init(session, request, response, sources, answersChallenges, counts, open: open)
+    }
+
+    private init(
+        _ session: SessionRules, _ request: RequestRules, _ response: ResponseRules, _ sources: [String: String],
+        _ answersChallenges: Bool, _ counts: RuleCounts, open: ExchangeRules?
+    ) {
+        self.counts = counts
+        self.open = open
         self.session = session
         self.request = request
         self.response = response

@@ -1,4 +1,5 @@
 package import HTTPWire
+package import Security
 package import Serialization
 
 /// How exchanges with a host are made (`session` in pins.yaml). A value of the type is what holds where
@@ -7,6 +8,7 @@ package struct SessionRules: Sendable, Hashable {
     package enum Key: String, Sendable, CaseIterable {
         case timeout, redirects
         case maxRedirects = "max_redirects"
+        case followTo = "follow_to"
         case credentials, resume, coalesce
         case coalesceWith = "coalesce_with"
         case maxActive = "max_active"
@@ -19,7 +21,8 @@ package struct SessionRules: Sendable, Hashable {
         /// It is about requests and responses, and means nothing where bytes pass untouched.
         package var isOfExchanges: Bool {
             switch self {
-            case .redirects, .maxRedirects, .credentials, .resume, .coalesce, .coalesceWith, .maxActive, .order, .baseURL, .locationField:
+            case .redirects, .maxRedirects, .followTo, .credentials, .resume, .coalesce, .coalesceWith, .maxActive, .order, .baseURL,
+                .locationField:
                 true
             case .timeout, .serviceType, .allowWWAN: false
             }
@@ -35,6 +38,21 @@ package struct SessionRules: Sendable, Hashable {
 
     package enum Redirects: String, Sendable, CaseIterable {
         case pass, follow, refuse
+    }
+
+    /// Where redirects are followed to, besides the origin that was asked.
+    package enum FollowTo: Sendable, Hashable {
+        case named([HostPattern])
+        case anywhere
+
+        func includes(_ authority: Authority) -> Bool {
+            switch self {
+            case .anywhere: return true
+            case .named(let patterns):
+                let canonical = authority.canonical
+                return patterns.contains { $0.matches(host: canonical.host, port: canonical.port) }
+            }
+        }
     }
 
     /// In which order waiting exchanges go on.
@@ -62,6 +80,7 @@ package struct SessionRules: Sendable, Hashable {
     package var timeout: Duration = .seconds(60)
     package var redirects = Redirects.pass
     package var maxRedirects = 20
+    package var followTo = FollowTo.named([])
     /// A response to which redirects led says in `Pinproxy-Location` where it comes from.
     package var locationField = true
     /// What Basic and Digest challenges are answered with.
@@ -89,6 +108,7 @@ package struct SessionRules: Sendable, Hashable {
         case .timeout: timeout = other.timeout
         case .redirects: redirects = other.redirects
         case .maxRedirects: maxRedirects = other.maxRedirects
+        case .followTo: followTo = other.followTo
         case .credentials: credentials = other.credentials
         case .resume: resume = other.resume
         case .coalesce: coalesce = other.coalesce
@@ -105,19 +125,20 @@ package struct SessionRules: Sendable, Hashable {
 
 /// A name and a password for those who ask for them (`session.credentials`).
 package struct ChallengeCredentials: Sendable, Hashable {
-    private let credentials: Credentials
+    private let credentials: AnsweringCredentials
     /// Also over `http://`, where everybody on the way reads Basic's password, and can make Digest ask for it.
     package let allowsHTTP: Bool
 
-    package init(_ credentials: Credentials, allowsHTTP: Bool = false) {
-        self.credentials = credentials
+    /// - Parameter edition: of the file that holds the password: another one after each time that it is written.
+    package init(_ credentials: Credentials, allowsHTTP: Bool = false, edition: Int = 0) {
+        self.credentials = AnsweringCredentials(credentials, edition: edition)
         self.allowsHTTP = allowsHTTP
     }
 
-    package var user: String { credentials.user }
+    package var user: String { credentials.credentials.user }
 
     /// What may be sent there; nil: nothing.
-    package func usable(at origin: RequestURL.Origin) -> Credentials? {
+    package func usable(at origin: RequestURL.Origin) -> AnsweringCredentials? {
         origin.isSecure || allowsHTTP ? credentials : nil
     }
 }

@@ -57,14 +57,14 @@ extension FetchRunner: HoldsRequest {
             fetch.keepToOne()
             closed()
         }
-        fetch.tell(.head(shared, of: held.message))
+        fetch.tell(.head(shared, of: held.message, from: exchange.upstream?.scope))
         return response.head.framing == .chunked ? .dechunked : .asReceived
     }
 
     func attemptReport() -> AttemptReport { report }
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) { report(result) }
     /// Each reader follows it as its own rules say.
-    func route(to url: RequestURL, for request: borrowing RequestView) -> RedirectRuling { .pass }
+    func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling { .pass }
 
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
         // What clients are told is in the lines of their own tasks.

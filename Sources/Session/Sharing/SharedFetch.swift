@@ -15,8 +15,9 @@ final class SharedFetch: Sendable {
 
     /// What readers are told, in this order: a head, the body's pieces, an end.
     enum News: Sendable {
-        /// Without the coding of its transfer: the pieces are the body's own. With the request that it answers.
-        case head(OwnedResponse, of: OwnedRequest)
+        /// Without the coding of its transfer: the pieces are the body's own. With the request that it answers, and where
+        /// the origin is.
+        case head(OwnedResponse, of: OwnedRequest, from: AddressScope?)
         case body([UInt8])
         case ended
         /// There is no response; why.
@@ -34,6 +35,8 @@ final class SharedFetch: Sendable {
         /// Called on any thread.
         fileprivate let tell: @Sendable ([News]) -> Void
         fileprivate var number = 0
+        /// Of the one for whom the request was made.
+        fileprivate static let first = 1
         /// Bytes that it was sent and has not taken.
         fileprivate var behind = 0
 
@@ -137,13 +140,15 @@ final class SharedFetch: Sendable {
         }
     }
 
-    /// The response isn't for all: only the first who asked, or whoever is left, gets it.
+    /// The response isn't for all: only the first who asked gets it. If he has left, nobody does.
     func keepToOne() {
-        state.withLock { state in
+        let cancel = state.withLock { state -> (@Sendable () -> Void)? in
             state.isJoinable = false
-            for reader in state.readers.dropFirst() { reader.tell([.notShared]) }
-            state.readers.removeLast(max(0, state.readers.count - 1))
+            for reader in state.readers where reader.number != Reader.first { reader.tell([.notShared]) }
+            state.readers.removeAll { $0.number != Reader.first }
+            return state.readers.isEmpty ? state.cancel : nil
         }
+        cancel?()
     }
 
     /// Nobody may join.

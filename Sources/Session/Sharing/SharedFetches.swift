@@ -7,12 +7,20 @@ package final class SharedFetches: Sendable {
     struct Key: Hashable {
         /// Where it goes, and under which policy.
         let origin: OriginKey
+        let reach: UpstreamTarget.Reach
         /// The rules that hold for it, by their identity: one configuration's.
         let rules: ObjectIdentifier
         /// Path and query.
         let target: [UInt8]
-        /// What says for whom it is (`session.coalesce_with`).
-        let person: [[String]]
+        /// All that it says to the origin, but for ``RequestView/isIgnored(_:)``: in which form the response is wanted, by
+        /// whom, and whatever else an origin may go by.
+        let fields: [Field]
+
+        struct Field: Hashable {
+            /// In lower case.
+            let name: String
+            let value: String
+        }
     }
 
     private let fetches = Mutex<[Key: SharedFetch]>([:])
@@ -66,6 +74,16 @@ extension RequestView {
         }
         return true
     }
+
+    /// Whether two requests may differ in that field and be the same: it is about the connection, the URL says it, or it tells
+    /// which program asks and for which language, by which a response is chosen only where Vary says so.
+    static func isIgnored(_ field: FieldName) -> Bool {
+        switch field {
+        case .userAgent, .acceptLanguage: true
+        case .host, .connection, .keepAlive, .proxyConnection, .proxyAuthorization, .te, .upgrade, .http2Settings: true
+        default: false
+        }
+    }
 }
 
 extension OwnedRequest {
@@ -75,17 +93,20 @@ extension OwnedRequest {
         return Array(message[head.target.offsets])
     }
 
+    /// What it says to the origin, in the order of names: fields of one name keep theirs.
+    var fields: [SharedFetches.Key.Field] {
+        let view = view
+        return view.head.fields.compactMap { field in
+            if RequestView.isIgnored(field.id) { return nil }
+            return SharedFetches.Key.Field(
+                name: field.name.text(in: view.bytes).lowercased(), value: field.value.text(in: view.bytes))
+        }.enumerated().sorted { ($0.element.name, $0.offset) < ($1.element.name, $1.offset) }.map(\.element)
+    }
+
     /// Whether both requests say the same in the fields that a response names in Vary (RFC 9110 section 12.5.5).
     func agrees(with other: OwnedRequest, in response: OwnedResponse) -> Bool {
         for name in response.names(in: .vary) where values(of: name) != other.values(of: name) { return false }
         return true
-    }
-
-    /// What must be equal for two to be the same, of the fields that otherwise keep a request to itself.
-    func person(by fields: [SessionRules.PersonalField]) -> [[String]] {
-        SessionRules.PersonalField.allCases.filter(fields.contains).flatMap { field in
-            field == .range ? [values(of: "range"), values(of: "if-range")] : [values(of: field.rawValue)]
-        }
     }
 
     private func values(of name: String) -> [String] { view.head.fields.values(of: name, in: view.bytes) }

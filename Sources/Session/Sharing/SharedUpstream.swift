@@ -18,6 +18,7 @@ final class SharedUpstream {
     private let place: SharedFetches.Place
     private let report: AttemptReport
     private var response: OwnedResponse?
+    private(set) var scope: AddressScope?
     /// What was taken of a body that can only be asked for whole.
     private var prefix: BodyPrefix?
     /// Set while that is looked for in another response.
@@ -146,7 +147,8 @@ extension SharedUpstream: Upstream {
     func receiveHead(of method: Method, limit: Int, began: () -> Void) -> ResponseHeadProgress {
         switch take() {
         case nil: return .incomplete
-        case .head(let response, let asked)?:
+        case .head(let response, let asked, let scope)?:
+            self.scope = scope
             guard request.agrees(with: asked, in: response) else { return .notShared }
             began()
             self.response = response
@@ -196,7 +198,7 @@ extension SharedUpstream: Upstream {
             guard let rest = search == nil ? bytes : search?.rest(of: bytes) else { return lost() }
             if !rest.isEmpty { pipe.put(rest) }
             return true
-        case .head(let other, _): return search?.agrees(with: other) == true || lost()
+        case .head(let other, _, _): return search?.agrees(with: other) == true || lost()
         case .ended: return search?.isOver == false ? lost() : pipe.endPut()
         case .leftBehind where prefix != nil: return goOnAlone()
         case .leftBehind: truncation = "the client was too slow for the others that shared the response"

@@ -1,4 +1,5 @@
 import EventLoop
+package import HTTPWire
 package import Serialization
 
 /// Who is told of tasks, on the loop that they live on. None may end or change the task from within the call.
@@ -12,6 +13,8 @@ package struct TaskHooks {
     package var resumed: ((borrowing TaskRecord, String) -> Void)?
     /// A download broke off, and the rest of it is asked for.
     package var broke: ((borrowing TaskRecord, ResponseBreak) -> Void)?
+    /// The configured credentials were refused, and aren't sent there again.
+    package var refusedCredentials: ((borrowing TaskRecord, RefusedCredentials) -> Void)?
     /// A response is not what the rules want it to be; that may be found out after its task is over.
     package var judged: ((ResponseFinding, ResponseSerializationError) -> Void)?
     /// The record is whole: nothing is measured after this.
@@ -21,12 +24,22 @@ package struct TaskHooks {
     package init() {}
 }
 
+/// Configured credentials that an origin has refused.
+package struct RefusedCredentials: Sendable {
+    package let origin: RequestURL.Origin
+    package let user: String
+    /// In the origin's words.
+    package let realm: [UInt8]
+}
+
 /// A download broke off, and the rest of it is asked for.
 package struct ResponseBreak: Sendable {
     /// Of the first byte that is missing.
     package let offset: UInt64
     /// Of the whole body, in bytes.
     package let length: UInt64
+    /// How long is waited before.
+    package let pauseNanoseconds: UInt64
     /// For people.
     package let cause: String
 }

@@ -31,6 +31,14 @@ package struct TaskSummary: Codable, Sendable, Equatable {
         package var lastByte: Double?
     }
 
+    /// A redirect that was followed.
+    package struct Hop: Codable, Sendable, Equatable {
+        /// Of the redirect.
+        package var status: Int
+        /// Where it led, without the query.
+        package var to: String
+    }
+
     package var id: UInt64
     package var kind: String
     package var state: State
@@ -65,6 +73,8 @@ package struct TaskSummary: Codable, Sendable, Equatable {
     /// Why it ended without its response.
     package var cause: String?
     package var transactions: [Transaction]
+    /// Nil: none was followed.
+    package var hops: [Hop]?
 
     /// - Parameters:
     ///   - phase: what is being waited for, in words.
@@ -96,6 +106,7 @@ package struct TaskSummary: Codable, Sendable, Equatable {
         age = Self.seconds((record.ended ?? now) - record.began)
         pin = record.matchedPin
         cause = record.failure
+        if !record.hops.isEmpty { hops = record.hops.map { Hop(status: $0.status, to: $0.url.description) } }
         let (began, isExchange) = (record.began, record.kind == .exchange || record.kind == .upgrade)
         transactions = record.transactions.map { Transaction($0, since: began, isExchange: isExchange) }
     }

@@ -1,4 +1,5 @@
 internal import Configuration
+internal import HTTPWire
 internal import Proxy
 internal import Security
 internal import Serialization
@@ -42,9 +43,9 @@ struct ResponseJudgement {
             self.init(response, unjudged: "no rule says what it must be")
             return
         }
-        let isAnswerToHEAD = method == "HEAD"
-        let head = response.head(isAnswerToHEAD: isAnswerToHEAD)
-        let remark = response.remark(isAnswerToHEAD: isAnswerToHEAD)
+        let method: HTTPWire.Method = method == "HEAD" ? .head : .other
+        let head = response.head(answering: method)
+        let remark = response.remark(answering: method)
         switch Self.verdict(judge.verdict(on: head, inspectedBody: inspectedBody), on: response.body) {
         case .pass: self.init(response, .passed, remark: remark)
         case .rewrite(let body): self.init(response, .rewritten(body.count), remark: remark)

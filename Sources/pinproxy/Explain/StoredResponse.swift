@@ -1,3 +1,4 @@
+internal import HTTPWire
 internal import Security
 internal import Serialization
 
@@ -49,17 +50,21 @@ struct StoredResponse {
     }
 
     /// What response rules look at.
-    /// - Parameter isAnswerToHEAD: the request's method is HEAD.
-    func head(isAnswerToHEAD: Bool) -> Serialization.ResponseHead {
+    /// - Parameter method: of the request.
+    func head(answering method: HTTPWire.Method) -> Serialization.ResponseHead {
         // A field that came twice counts as the list that both make (RFC 9110 section 5.3).
         func list(_ name: String) -> [UInt8]? {
             let values = fields.filter { $0.name == name }.map(\.value)
             return values.isEmpty ? nil : Array(values.joined(separator: Array(", ".utf8)))
         }
         return Serialization.ResponseHead(
-            status: status, isAnswerToHEAD: isAnswerToHEAD, contentType: list("content-type").map { ContentType($0.span) },
+            status: status, contentType: list("content-type").map { ContentType($0.span) },
             contentEncoding: list("content-encoding").map { String(decoding: $0, as: UTF8.self) },
-            contentLength: isComplete ? declaredLength : body.count)
+            body: mayHaveBody(answering: method) ? (isComplete ? declaredLength : body.count).map { .length($0) } ?? .unknownLength : .none)
+    }
+
+    private func mayHaveBody(answering method: HTTPWire.Method) -> Bool {
+        HTTPWire.ResponseHead.mayHaveContent(status: status, answering: method)
     }
 
     /// Nil: not declared, or in a way that says nothing of the file's body.
@@ -71,9 +76,9 @@ struct StoredResponse {
     private var isComplete: Bool { declaredLength.map { $0 == body.count } ?? true }
 
     /// What makes the stored response another than the one that was sent; nil: nothing that shows.
-    /// - Parameter isAnswerToHEAD: the request's method is HEAD.
-    func remark(isAnswerToHEAD: Bool) -> String? {
-        let mayHaveBody = !isAnswerToHEAD && ![204, 205, 304].contains(status)
+    /// - Parameter method: of the request.
+    func remark(answering method: HTTPWire.Method) -> String? {
+        let mayHaveBody = mayHaveBody(answering: method)
         if mayHaveBody, fields.contains(where: { $0.name == "trailer" }) {
             return "the response has trailers, which curl -i writes after the body: they are judged as part of it"
         }

@@ -16,6 +16,7 @@ struct TaskText {
         if let entry = task.entry { lines.append("entry: \(entry)") }
         if let pin = task.pin { lines.append("pin: \(pin)") }
         if let cause = task.cause { lines.append("cause: \(cause)") }
+        for hop in task.hops ?? [] { lines.append("followed: \(hop.status) to \(hop.to)") }
         for (number, transaction) in task.transactions.enumerated() {
             lines.append("transaction \(number + 1): \(Self.way(transaction))")
             lines += Self.times(transaction)

@@ -1,8 +1,9 @@
 """A page in a real Chromium through a proxy, driven over WebDriver (chromedriver).
 
-    browser.py URL --proxy HOST:PORT --profile DIRECTORY [--screenshot FILE]
+    browser.py URL --proxy HOST:PORT --profile DIRECTORY [--screenshot FILE] [--fetch URL…]
 
-HOME has the browser's trust store (~/.pki/nssdb). Prints one JSON object: what the page is and says, and what scripts of it could do.
+HOME has the browser's trust store (~/.pki/nssdb). Prints one JSON object: what the page is and says, and what scripts of it could do;
+with --fetch also what they get of these URLs, a text or an error.
 """
 
 import argparse
@@ -15,7 +16,17 @@ parser.add_argument("url")
 parser.add_argument("--proxy", required=True)
 parser.add_argument("--profile", required=True)
 parser.add_argument("--screenshot")
+parser.add_argument("--fetch", nargs="*", default=[])
 options = parser.parse_args()
+
+
+def fetched(page, url):
+    page.run("""window.fetched = "";
+        fetch(arguments[0]).then(response => response.text()).then(
+            text => window.fetched = text || "(nothing)", error => window.fetched = String(error))""", url)
+    return page.wait("return window.fetched")
+
+
 page = Page(options.profile, f"--proxy-server=http://{options.proxy}")
 try:
     failure = ""
@@ -31,7 +42,7 @@ try:
         "title": page.run("return document.title"), "text": page.run("return document.body.innerText"),
         "origin": page.run("return self.origin"),
         "worker": page.run("try { return String(navigator.serviceWorker) } catch (error) { return error.name }"),
-        "cookies": page.cookies(),
+        "cookies": page.cookies(), "fetched": [fetched(page, url) for url in options.fetch],
     }))
     if options.screenshot:
         page.screenshot(options.screenshot)

@@ -4,9 +4,10 @@ got: method, path, content type, body. The nonce is new for each challenge and u
     /counted/   a nonce may be used again, each count once
     /session/   the same, with SHA-256-sess
     /next/      each response names the next nonce
+    /sess-next/ the same, with SHA-256-sess, whose secret stays that of the first nonces (RFC 7616 section 3.4.2)
     /stale/     every nonce is stale
 
-and below /basic/ it wants Basic."""
+and below /basic/ it wants Basic. Where the path has /other/ the password is "other"."""
 
 import argparse
 import base64
@@ -22,6 +23,7 @@ from events import say
 
 REALM = "peers"
 nonces = set()
+sessions = {}
 used = set()
 lock = threading.Lock()
 
@@ -44,7 +46,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         header = self.headers.get("Authorization", "")
         say("asked", path=self.path, scheme=header.split(" ")[0])
         if self.path.startswith("/basic/"):
-            return header == "Basic " + base64.b64encode(b"ann:secret").decode()
+            return header == "Basic " + base64.b64encode(f"ann:{self.password()}".encode()).decode()
         if not header.startswith("Digest ") or self.path.startswith("/stale/"):
             return False
         given = dict(re.findall(r'(\w+)="?([^",]*)"?', header))
@@ -59,17 +61,24 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not is_new:
             say("replayed", use=use)
             return False
-        secret = digest("ann", REALM, "secret")
+        secret = digest("ann", REALM, self.password())
         if self.path.startswith("/session/"):
             secret = digest(secret, given["nonce"], given["cnonce"])
+        if self.path.startswith("/sess-next/"):
+            with lock:
+                self.session = sessions.setdefault(given["nonce"], (given["nonce"], given["cnonce"]))
+            secret = digest(secret, *self.session)
         wanted = digest(
             secret, given["nonce"], given["nc"], given["cnonce"], given["qop"], digest(self.command, self.path))
         return wanted == given["response"]
 
+    def password(self):
+        return "other" if "/other/" in self.path else "secret"
+
     def challenge(self):
         if self.path.startswith("/basic/"):
             return f'Basic realm="{REALM}"'
-        session = "-sess" if self.path.startswith("/session/") else ""
+        session = "-sess" if self.path.startswith(("/session/", "/sess-next/")) else ""
         stale = ", stale=true" if self.path.startswith("/stale/") else ""
         return f'Digest realm="{REALM}", nonce="{new_nonce()}", qop="auth", algorithm=SHA-256{session}{stale}'
 
@@ -80,8 +89,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             text = json.dumps({"method": self.command, "path": self.path, "body": body, **fields}).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
-            if self.path.startswith("/next/"):
-                self.send_header("Authentication-Info", f'nextnonce="{new_nonce()}"')
+            if self.path.startswith(("/next/", "/sess-next/")):
+                nonce = new_nonce()
+                if self.path.startswith("/sess-next/"):
+                    with lock:
+                        sessions[nonce] = self.session
+                self.send_header("Authentication-Info", f'nextnonce="{nonce}"')
         else:
             text = b"who are you?"
             self.send_response(401)

@@ -18,7 +18,10 @@ The bytes are those of `block`, again and again. Ranges and If-Range are honest,
     gone, refused  404, 403 after the first break
     moved        302 after the first break
     expires      wants Digest (of whomever), with a nonce for each request
-    silent       after the first break the connection is closed without an answer
+    silent       after the first break the connection is reset without an answer
+    accepts      the same, closed cleanly
+    postponed    the second answer is 503 with Retry-After: 1
+    far          after the first break 503 with Retry-After: 3600
 """
 
 import argparse
@@ -57,7 +60,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def break_off(self, kind):
         self.close_connection = True
-        if kind != "closes":
+        if kind not in ("closes", "accepts", "postponed"):
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         raise ConnectionResetError
 
@@ -83,10 +86,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if kind == "weak":
             tag = 'W/"1"'
         if asked:
-            if kind == "silent":
+            if kind in ("silent", "accepts"):
                 self.break_off(kind)
             if kind == "busy" and count % 2 == 0:
                 return self.short(503)
+            if kind == "postponed" and count == 2 or kind == "far":
+                return self.short(503, retry_after=1 if kind == "postponed" else 3600)
             if kind in ("gone", "refused", "moved"):
                 return self.short({"gone": 404, "refused": 403, "moved": 302}[kind])
             start = int(re.fullmatch(r"bytes=(\d+)-", asked)[1])
@@ -141,8 +146,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             nonces.discard(given[1])
             return True
 
-    def short(self, status):
+    def short(self, status, retry_after=None):
         self.send_response(status)
+        if retry_after:
+            self.send_header("Retry-After", str(retry_after))
         if status == 401:
             nonce = secrets.token_hex(8)
             with lock:

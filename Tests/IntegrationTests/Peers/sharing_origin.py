@@ -1,7 +1,9 @@
 """An origin that waits: what several clients ask for at one time, and when they get it, is the test's to say.
 
-GET /wait/KEY?Field=value&…   answered with those fields once POST /go/KEY came
+GET /wait/KEY?Field=value&…   answered with those fields once POST /go/KEY came, and with the request's number (X-Number)
+GET /moved/URL                302 to that URL (percent-encoded), once POST /go/moved came
 GET /file                     32 MiB with an entity tag, parts of it too
+GET /file/KEY                 the same, of which what follows the first 64 KiB comes once POST /go/KEY came
 GET /stream/KEY?coding=…      the same without one, in chunks, with its length, or to the connection's end; what follows the
                               first 64 KiB once POST /go/KEY came; with &fresh=1 the middle is another each time,
                               with &size=N it has N bytes, a multiple of 64 KiB
@@ -9,17 +11,19 @@ Each request is told of as a JSON line: {"event": "request", "target": …, "ran
 """
 import hashlib
 import http.server
+import itertools
 import random
 import secrets
 import socketserver
 import threading
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from events import say
 
 FILE = random.Random(7).randbytes(32 << 20)
 doors = {}
 lock = threading.Lock()
+numbers = itertools.count(1)
 
 
 def door(key):
@@ -43,14 +47,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         url = urlsplit(self.path)
+        number = next(numbers)
         say(
             "request", target=url.path, range=self.headers.get("Range", ""), accept=self.headers.get("Accept", ""))
         try:
-            if url.path == "/file":
-                return self.file()
+            if url.path == "/file" or url.path.startswith("/file/"):
+                return self.file(url.path.removeprefix("/file").removeprefix("/"))
             if url.path.startswith("/stream/"):
                 return self.stream(url.path.removeprefix("/stream/"), dict(parse_qsl(url.query)))
-            fields = parse_qsl(url.query)
+            if url.path.startswith("/moved/"):
+                door("moved").wait()
+                return self.answer(b"moved", 302, [("Location", unquote(url.path.removeprefix("/moved/")))])
+            fields = [("X-Number", str(number))] + parse_qsl(url.query)
             door(url.path.removeprefix("/wait/")).wait()
             self.answer(f"for {self.headers.get('Accept', '')}".encode(), fields=fields)
         except OSError:
@@ -58,9 +66,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         finally:
             say("over", target=url.path)
 
-    def file(self):
+    def file(self, key):
         fields = [("ETag", '"seven"'), ("Accept-Ranges", "bytes")]
         asked = self.headers.get("Range")
+        if key and not asked:
+            self.send_response(200)
+            for name, value in fields + [("Content-Length", str(len(FILE)))]:
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(FILE[:64 << 10])
+            door(key).wait()
+            return self.wfile.write(FILE[64 << 10:])
         if not asked:
             return self.answer(FILE, fields=fields)
         first = int(asked.removeprefix("bytes=").removesuffix("-"))

@@ -25,9 +25,11 @@ import Testing
     private func head(
         _ status: Int = 200, _ type: String? = "application/json", length: Int? = 2, isHEAD: Bool = false, coding: String? = nil
     ) -> ResponseHead {
-        ResponseHead(
-            status: status, isAnswerToHEAD: isHEAD, contentType: type.map { ContentType($0) }, contentEncoding: coding,
-            contentLength: length)
+        // As the framing of such a message says.
+        let hasNone = isHEAD || status < 200 || [204, 205, 304].contains(status)
+        return ResponseHead(
+            status: status, contentType: type.map { ContentType($0) }, contentEncoding: coding,
+            body: hasNone ? .none : length.map { .length($0) } ?? .unknownLength)
     }
 
     /// A verdict in a word and what it says.

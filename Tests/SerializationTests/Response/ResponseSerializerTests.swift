@@ -5,7 +5,7 @@ import Testing
 /// The table of the original, for each serializer: what it accepts and what it refuses.
 @Suite struct ResponseSerializerTests {
     private func head(_ status: Int, _ type: String?) -> ResponseHead {
-        ResponseHead(status: status, contentType: type.map { ContentType($0) }, contentLength: nil)
+        ResponseHead(status: status, contentType: type.map { ContentType($0) }, body: .unknownLength)
     }
 
     private func error(_ serializer: any ResponseSerializer, _ status: Int, _ type: String?, isEmpty: Bool = false) -> ResponseSerializationError? {

@@ -91,10 +91,11 @@ import Testing
         private mutating func problem(with action: Action, after event: Event, _ before: ExchangeState) -> String? {
             if !isOpen, action != .none { return "something was done without an exchange" }
             switch action {
-            case .open(let fresh):
+            case .open, .askAgain:
+                let fresh = action == .open(fresh: true)
                 connections += 1
                 if isBroken { return "the whole was asked for again" }
-                if hasForwarded, before.phase != .awaiting, before.phase != .discarding { return "asked again after an answer" }
+                if hasForwarded, before.phase != .awaiting { return "asked again after an answer" }
                 if redirects > limits.redirects { return "too many redirects" }
                 if challenges > limits.challenges { return "too many challenges" }
                 if leftShared > 1 { return "more than one response that was to be shared" }
@@ -104,8 +105,6 @@ import Testing
                     if answered || hasForwarded { return "a retry though an answer had begun" }
                     if !reused { return "a retry though the connection was new" }
                 }
-            case .discard:
-                if sends == 0 || isHeld || isBroken { return "discarded out of turn" }
             case .reopen:
                 if !hasForwarded, !isHeld { return "the rest of nothing" }
                 if isWhole { return "the rest of what was whole" }
@@ -374,38 +373,38 @@ import Testing
         (.upstreamReady(reused: false), .send), (.requestSent, .wait),
     ]
 
-    @Test func aRedirectIsFollowedAfterItsOwnBody() {
+    @Test func aRedirectIsFollowedWithoutItsBody() {
         run(Self.asked + [
-            (.head(.askAgain(.redirect)), .discard), (.responseMoved, .wait), (.responseEnded, .open(fresh: false)),
-            (.upstreamReady(reused: true), .resend), (.requestSent, .wait),
+            (.head(.askAgain(.redirect)), .askAgain), (.upstreamReady(reused: true), .resend), (.requestSent, .wait),
             // A connection from the pool may be stale at each place.
             (.upstreamEnded(resendable: true), .open(fresh: true)), (.upstreamReady(reused: false), .resend),
             (.requestSent, .wait), (.head(.final), .forwardFinal), (.responseEnded, .finish),
         ])
     }
 
-    /// Its connection can't carry another request while a part of the first is on its way.
-    @Test func aRedirectBeforeTheWholeRequestEndsItsConnection() {
-        run(Self.asked.dropLast() + [(.head(.askAgain(.redirect)), .open(fresh: false)), (.upstreamReady(reused: false), .resend)])
+    @Test func aRedirectMayComeBeforeTheWholeRequest() {
+        run(Self.asked.dropLast() + [(.head(.askAgain(.redirect)), .askAgain), (.upstreamReady(reused: false), .resend)])
     }
 
     @Test func redirectsAndChallengesEnd() {
         let again: [(Event, Action)] = [
-            (.responseEnded, .open(fresh: false)), (.upstreamReady(reused: false), .resend), (.requestSent, .wait),
+            (.upstreamReady(reused: false), .resend), (.requestSent, .wait),
         ]
-        let redirect = [(Event.head(.askAgain(.redirect)), Action.discard)] + again
+        let redirect = [(Event.head(.askAgain(.redirect)), Action.askAgain)] + again
         run(Self.asked + redirect + [(.head(.askAgain(.redirect)), .refuse(.notAskedAgain))])
-        let challenge = [(Event.head(.askAgain(.challenge)), Action.discard)] + again
+        let challenge = [(Event.head(.askAgain(.challenge)), Action.askAgain)] + again
         run(Self.asked + challenge + [(.head(.askAgain(.challenge)), .refuse(.notAskedAgain))])
         // Each place may ask who comes.
         run(Self.asked + challenge + redirect + challenge + [(.head(.final), .forwardFinal)])
     }
 
-    @Test func aResponseThatIsOfNoUseNeedNotEndWell() {
-        for event in [Event.responseBroke(begun: true), .deadline, .responseEnded] {
-            run(Self.asked + [(.head(.askAgain(.challenge)), .discard), (event, .open(fresh: false))])
+    /// Nobody waits for the end of a response that is of no use.
+    @Test func aResponseThatIsOfNoUseIsNotWaitedFor() {
+        for event in [Event.responseBroke(begun: true), .deadline, .responseEnded, .responseMoved] {
+            let action = event == .responseMoved ? Action.wait : .none
+            run(Self.asked + [(.head(.askAgain(.challenge)), .askAgain), (event, action), (.upstreamReady(reused: false), .resend)])
         }
-        run(Self.asked + [(.head(.askAgain(.challenge)), .discard), (.downstreamGone, .cut(.downstreamGone))])
+        run(Self.asked + [(.head(.askAgain(.challenge)), .askAgain), (.downstreamGone, .cut(.downstreamGone))])
     }
 
     private static let broke: [(Event, Action)] = asked + [

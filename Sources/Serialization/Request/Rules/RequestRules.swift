@@ -85,6 +85,16 @@ public struct RequestRules: Sendable, Hashable {
         }
     }
 
+    /// The same without passwords, tokens and cookies.
+    package var withoutSecrets: RequestRules {
+        func isOpen(_ field: HeaderField) -> Bool { !field.value.isSecret && field.name != .cookie && field.name != .authorization }
+        var rules = self
+        rules.authorization = nil
+        rules.headers = headers.filter(isOpen)
+        rules.setHeaders = setHeaders.filter(isOpen)
+        return rules
+    }
+
     /// What doesn't go together, and the key to blame.
     package var contradiction: (key: Key, reason: String)? {
         guard !parts.isEmpty, serializer != .multipart else { return nil }

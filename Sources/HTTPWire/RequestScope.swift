@@ -1,0 +1,109 @@
+/// Which part, and which state, of a resource a request asks for. By that a 206 and a 304 are judged: to a request that
+/// didn't ask for them they are malformed, and what claims to be a part would escape the rules for whole bodies.
+package struct RequestScope: Sendable, Hashable {
+    package internal(set) var part = WantedPart.whole
+    /// It has a condition that 304 can answer (If-None-Match, If-Modified-Since).
+    package internal(set) var isConditional = false
+
+    package init() {}
+
+    init(part: WantedPart, isConditional: Bool) {
+        self.part = part
+        self.isConditional = isConditional
+    }
+
+    /// Takes into account what the edits of a request's head change.
+    package mutating func apply(_ edits: HeadEdits) {
+        for edit in edits.list {
+            switch (edit.name.lowercased(), edit.action) {
+            case ("range", .set(let value)): part = WantedPart(value)
+            case ("range", .addIfAbsent(let value)): if part == .whole { part = WantedPart(value) }
+            case ("range", .remove): part = .whole
+            case ("if-none-match", .set), ("if-none-match", .addIfAbsent), ("if-modified-since", .set),
+                ("if-modified-since", .addIfAbsent):
+                isConditional = true
+            default: break
+            }
+        }
+    }
+}
+
+/// The part of a resource that Range asks for (RFC 9110 section 14.2).
+package enum WantedPart: Sendable, Hashable {
+    /// There is no Range.
+    case whole
+    /// `bytes=first-last`; nil: to the end.
+    case bytes(first: UInt64, last: UInt64?)
+    /// `bytes=-length`.
+    case end(length: UInt64)
+    /// Several parts, parts in another unit, or what a server has to ignore.
+    case other
+
+    package init(_ value: String) {
+        let bytes = Array(value.utf8)
+        self.init(ByteRange(0, bytes.count), in: bytes.span)
+    }
+
+    init(_ value: ByteRange, in bytes: Span<UInt8>) {
+        let unit = ByteRange(value.start, min(value.start + 6, value.end))
+        guard bytes.equals(unit, ignoringCase: "bytes=") else {
+            self = .other
+            return
+        }
+        var reader = DecimalReader(ByteRange(unit.end, value.end), in: bytes)
+        let (first, isRange, last) = (reader.number(), reader.take(UInt8(ascii: "-")), reader.number())
+        self =
+            switch (first, last) {
+            case _ where !isRange || !reader.isAtEnd: .other
+            case (let first?, let last?) where last < first: .other
+            case (let first?, let last): .bytes(first: first, last: last)
+            case (nil, let length?): .end(length: length)
+            case (nil, nil): .other
+            }
+    }
+
+    /// Whether a server may send these bytes for it. It may send less than was asked for (RFC 9110 section 15.3.7).
+    func includes(_ bytes: ClosedRange<UInt64>, of complete: UInt64?) -> Bool {
+        switch self {
+        case .whole: false
+        case .bytes(let first, let last): bytes.lowerBound >= first && bytes.upperBound <= last ?? .max
+        case .end(let length): complete.map { bytes.lowerBound >= $0 - min($0, length) } ?? (bytes.length <= length)
+        case .other: true
+        }
+    }
+}
+
+extension ResponseHead {
+    /// What keeps the response from being the answer to a request of that scope; nil: nothing does.
+    package func defect(answering scope: RequestScope, in bytes: Span<UInt8>) -> WireError? {
+        switch status {
+        case 206 where scope.part == .whole: WireError(.unaskedPart, at: 0)
+        case 206 where !isPart(of: scope.part, in: bytes): WireError(.wrongPart, at: 0)
+        case 304 where !scope.isConditional: WireError(.unaskedNotModified, at: 0)
+        default: nil
+        }
+    }
+
+    /// Whether it says of itself that it is what was asked for (RFC 9110 section 15.3.7).
+    private func isPart(of wanted: WantedPart, in bytes: Span<UInt8>) -> Bool {
+        guard let field = first(.contentRange) else {
+            // Several parts, which nobody may send for one.
+            guard wanted == .other, let type = first(.contentType) else { return false }
+            let essence = "multipart/byteranges"
+            return type.count >= essence.utf8.count
+                && bytes.equals(ByteRange(type.start, type.start + essence.utf8.count), ignoringCase: essence)
+        }
+        switch ContentRange.parse(bytes.extracting(field.offsets)) {
+        case .bytes(let part, let complete)?:
+            if case .length(let length) = framing, length != part.length { return false }
+            return wanted.includes(part, of: complete)
+        case .unsatisfied?: return false
+        case nil: return wanted == .other
+        }
+    }
+}
+
+extension ClosedRange<UInt64> {
+    /// Bounds are those of ``ContentRange``, of 63 bits: `count` would be one more than Int holds.
+    fileprivate var length: UInt64 { upperBound - lowerBound + 1 }
+}
