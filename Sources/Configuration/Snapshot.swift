@@ -109,6 +109,11 @@ package final class Snapshot: Sendable {
         files = other.files
     }
 
+    /// Where the local authority is.
+    package var authorityFiles: AuthorityFiles {
+        AuthorityFiles(certificate: authority.certificatePath, key: authority.privateKeyPath, state: stateDirectory)
+    }
+
     /// The entry that decides for a host, or nil when none speaks for it.
     /// - Parameter host: a name in any case, with or without its trailing dot, or an address
     ///   without brackets.

@@ -10,7 +10,7 @@ package final class ControlSocket {
     private let clients: ControlClients
     private var listener: UnixListener?
 
-    package static func path(in stateDirectory: String) -> String { stateDirectory + "/control.sock" }
+    package static func place(in stateDirectory: String) -> StateSocket { StateSocket("control.sock", in: stateDirectory) }
 
     init(
         path: String, loop: EventLoop, session: LoopSession, logger: Logger,

@@ -37,7 +37,7 @@ extension ProxyDaemon {
 
     /// Opens the control socket. A proxy that can't have it serves all the same, and says so.
     func openControl(_ resources: ControlResources, _ session: LoopSession) -> ControlSocket? {
-        let path = ControlSocket.path(in: snapshot.stateDirectory)
+        let path = ControlSocket.place(in: snapshot.stateDirectory).path
         do throws(SystemError) {
             return try ControlSocket(path: path, loop: loop, session: session, logger: logger) {
                 resources.answer($0, $1)
@@ -56,7 +56,7 @@ extension ProxyDaemon {
 
     /// Opens the socket of runs. Without it `pinproxy exec` works, and can't tell what is refused.
     func openRuns(_ context: ProxyContext, _ session: LoopSession) -> RunSocket? {
-        let path = RunSocket.path(in: snapshot.stateDirectory)
+        let path = RunSocket.place(in: snapshot.stateDirectory).path
         let daemon = RunSocket.Daemon(users: { [unowned self] in users }, addresses: { [unowned self] in directAddresses.map(\.description) })
         do throws(SystemError) {
             return try RunSocket(

@@ -95,8 +95,7 @@ package final class ProxyDaemon {
     private func start() throws {
         logger.notice("proxy.start", metadata: ["config": "\(snapshot.files.first ?? "")"])
         let unixTime: @Sendable () -> Int64 = { WallClock.milliseconds() / 1000 }
-        let files = AuthorityFiles(
-            certificate: snapshot.authority.certificatePath, key: snapshot.authority.privateKeyPath)
+        let files = snapshot.authorityFiles
         let (authority, provenance) = try files.loadOrCreate(at: unixTime())
         say(provenance, files)
         self.authority = authority

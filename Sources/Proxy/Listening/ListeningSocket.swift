@@ -90,8 +90,7 @@ struct ListeningSocket: Sendable {
     /// Lets others connect to a Unix socket from now on.
     func apply(_ access: SocketAccess) {
         guard let path = place.path else { return }
-        if let group = access.group { _ = chown(path, uid_t.max, group) }
-        chmod(path, access.mode)
+        try? UnixSocket.allow(mode: access.mode, group: access.group, at: path)
     }
 
     /// It is not wanted after all.

@@ -42,7 +42,7 @@ package final class RunSocket {
     /// Called when the last run has ended; nil: nobody waits for it.
     var unused: (() -> Void)?
 
-    package static func path(in stateDirectory: String) -> String { stateDirectory + "/runs.sock" }
+    package static func place(in stateDirectory: String) -> StateSocket { StateSocket("runs.sock", in: stateDirectory) }
 
     init(
         path: String, loop: EventLoop, session: LoopSession, register: RunRegister, logger: Logger, daemon: Daemon

@@ -16,14 +16,14 @@ final class ExecDoor {
     ///   - sockets: taken over.
     ///   - token: of the run, by which the proxy knows what the door asks of it; nil: there is no run.
     ///   - runSocket: of the proxy, which is asked for names.
-    init(_ network: IsolatedNetwork, _ sockets: [CInt], token: RunToken?, runSocket: String) throws {
+    init(_ network: IsolatedNetwork, _ sockets: [CInt], token: RunToken?, runSocket: StateSocket) throws {
         let reports = DoorReports()
         self.reports = reports
         // After the command was started: the limit is not the command's.
         Descriptor.raiseLimit()
         let credentials = token.map { "Basic " + Data("\(RunToken.user):\($0.text)".utf8).base64EncodedString() }
         thread = try LoopThread.start("door", stackSize: 256 << 10) { loop in
-            let names = token.map { RunNames(loop: loop, path: runSocket, token: $0) }
+            let names = token.map { RunNames(loop: loop, runSocket, token: $0) }
             return Door(loop: loop, network: network, sockets: sockets, credentials: credentials, reports: reports) { name, answered in
                 guard let names else { return answered(.failed("there is no proxy to ask")) }
                 names.ask(name) { answered(NameAnswer($0)) }
@@ -56,6 +56,7 @@ extension NameAnswer {
         case .success(let name): self = .addresses(name.addresses.compactMap { IPAddress($0) })
         case .failure(.refused(_, let cause)): self = .failed(cause)
         case .failure(.unreachable(let error)): self = .failed("the proxy can't be asked: \(error.reason)")
+        case .failure(.untrusted(let cause)): self = .failed("the proxy can't be asked: \(cause)")
         case .failure: self = .failed("the proxy didn't answer")
         }
     }

@@ -5,6 +5,7 @@ internal import FoundationEssentials
 internal import Glibc
 internal import Logging
 internal import Proxy
+internal import Security
 
 /// The proxy that `pinproxy exec --start` starts. It ends when it is no longer needed: once whoever has started it is gone, and
 /// with it the last run. Not for people.
@@ -26,19 +27,23 @@ struct ExecProxy: ParsableCommand {
         let snapshot = Snapshot(forRuns: try options.load())
         let file = try options.file()
         let state = StateFiles(directory: snapshot.stateDirectory)
-        try? state.create()
+        try state.createForProxy()
         let lock: ProcessLock
         do {
-            lock = try ProcessLock(state.processID)
+            lock = try ProcessLock(state.own)
         } catch let failure as CommandFailure {
             try DescriptorMessage.send(StarterWord.taken(failure.message ?? "").bytes, over: Self.socket)
             throw CommandFailure(code: 1)
         }
-        let log = open(state.execLog, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0o600)
-        guard log >= 0 else {
+        let log: CInt
+        do throws(FileProblem) {
+            log = try state.own.openForWriting(StateFiles.execLog, O_WRONLY | O_APPEND, mode: 0o600)
+        } catch {
             throw CommandFailure(
-                "\(state.execLog): \(systemReason()); the proxy needs a state directory of its own: name one with --state-directory")
+                "\(state.directory)/\(StateFiles.execLog): \(error); the proxy needs a state directory of its own: name one with "
+                    + "--state-directory")
         }
+        guard ftruncate(log, 0) == 0 else { throw CommandFailure("\(state.directory)/\(StateFiles.execLog): \(systemReason())") }
         let output: LogOutput
         do {
             output = try LogOutput(descriptor: log, format: .json)
