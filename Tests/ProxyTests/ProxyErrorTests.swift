@@ -58,6 +58,7 @@ private struct Answer {
         Case(.cannotTunnelURL("a.test:443"), 403, "http_request_denied"),
         Case(.misdirected(Misdirection(serverName: "b.test"), connected: connected), 421, "http_request_error"),
         Case(.clientNotAllowed("192.0.2.1"), 403, "http_request_denied"),
+        Case(.clientOfAnotherUser, 407, "http_request_denied"),
         Case(.credentialsMissing, 407, "http_request_denied"),
         Case(.credentialsWrong, 407, "http_request_denied"),
         Case(.credentialsNotCompared(limit: 64), 503, "proxy_internal_response"),

@@ -9,7 +9,7 @@ extension ClientConnection {
     // MARK: Requests to the proxy
 
     func requestToProxy() {
-        guard isAllowed else { return server.refuseRequest(.clientNotAllowed(source.address?.ip.description ?? source.description)) }
+        guard isAllowed || showsOwnersToken else { return server.refuseRequest(objectionToClient) }
         identity = ClientIdentity(peer: identity.peer)
         let (users, runs) = (worker.users, worker.shared.runs)
         if users == nil, runs.isEmpty { return performRequest() }

@@ -57,7 +57,9 @@ extension ProxyDaemon {
     /// Opens the socket of runs. Without it `pinproxy exec` works, and can't tell what is refused.
     func openRuns(_ context: ProxyContext, _ session: LoopSession) -> RunSocket? {
         let path = RunSocket.place(in: snapshot.stateDirectory).path
-        let daemon = RunSocket.Daemon(users: { [unowned self] in users }, addresses: { [unowned self] in directAddresses.map(\.description) })
+        let daemon = RunSocket.Daemon(
+            users: { [unowned self] in users }, addresses: { [unowned self] in directAddresses.map(\.description) },
+            isOwnersAlone: snapshot.proxy.owner != nil)
         do throws(SystemError) {
             return try RunSocket(
                 path: path, loop: loop, session: session, register: context.runs, logger: logger, daemon: daemon)

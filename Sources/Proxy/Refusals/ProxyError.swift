@@ -25,6 +25,8 @@ enum ProxyError {
     case loop(String)
     case misdirected(Misdirection, connected: Authority)
     case clientNotAllowed(String)
+    /// The proxy is `pinproxy exec --start`'s, and serves its owner's programs and runs alone.
+    case clientOfAnotherUser
     case credentialsMissing
     case credentialsWrong
     /// The credentials are a run's that isn't under way.
@@ -73,7 +75,7 @@ enum ProxyError {
     /// Whether the client may go on with another request on the same connection.
     var keepsConnection: Bool {
         switch self {
-        case .credentialsMissing, .credentialsWrong, .runUnknown, .runWithoutUser, .credentialsNotCompared, .denied, .clientNotAdmitted,
+        case .clientOfAnotherUser, .credentialsMissing, .credentialsWrong, .runUnknown, .runWithoutUser, .credentialsNotCompared, .denied, .clientNotAdmitted,
             .plainToPinnedHost, .upstream: true
         default: false
         }
@@ -175,6 +177,11 @@ enum ProxyError {
             Self.clientError(
                 403, "Client \(address) not allowed", "http_request_denied",
                 "\(address) is not in proxy.allow_clients")
+        case .clientOfAnotherUser:
+            Self.credentials(
+                "Proxy of another user",
+                "this proxy was started by pinproxy exec --start: it serves programs of the user who started it, and programs of a run "
+                    + "that show its token")
         case .credentialsMissing:
             Self.credentials("Proxy authentication required", "this proxy wants a user name and a password")
         case .credentialsWrong:
@@ -182,8 +189,7 @@ enum ProxyError {
         case .runUnknown:
             Self.credentials(
                 "Run of pinproxy exec is over",
-                "this proxy wants a user name and a password (proxy.users), and the run of pinproxy exec that these credentials "
-                    + "were made for is over")
+                "this proxy wants credentials, and the run of pinproxy exec that these were made for is over")
         case .runWithoutUser:
             Self.credentials(
                 "Proxy authentication required",

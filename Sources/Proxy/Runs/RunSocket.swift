@@ -24,6 +24,8 @@ package final class RunSocket {
         var users: () -> UserVerifier?
         /// Where clients are accepted.
         var addresses: () -> [String]
+        /// Nobody but the proxy's own user, and root, may begin a run.
+        var isOwnersAlone: Bool
     }
 
     private let loop: EventLoop
@@ -56,7 +58,7 @@ package final class RunSocket {
         settings.idleNanoseconds = Self.patience.nanoseconds
         settings.requestNanoseconds = Self.patience.nanoseconds
         settings.requestHead = 16 << 10
-        listener = try UnixListener(path: path, access: SocketAccess(mode: 0o666), loop: loop) { [unowned self] socket in
+        listener = try UnixListener(path: path, access: SocketAccess(mode: daemon.isOwnersAlone ? 0o600 : 0o666), loop: loop) { [unowned self] socket in
             let peer = UnixSocket.peer(of: socket.raw)
             accepted(socket, peer)
         } failed: { error in
@@ -100,6 +102,9 @@ package final class RunSocket {
 
     private func begin(_ order: RunConnection.Order, _ connection: RunConnection) {
         let isOwn = connection.peer.user == 0 || connection.peer.user == geteuid()
+        guard isOwn || !daemon.isOwnersAlone else {
+            return connection.refuse(403, "this proxy was started by pinproxy exec --start, and serves its own user alone")
+        }
         guard let users = daemon.users(), !isOwn, let credentials = order.credentials else {
             return begin(order.token, isOwn ? .owner : .nothing, isOwn, connection)
         }

@@ -24,7 +24,7 @@ struct ExecProxy: ParsableCommand {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? [] {
             if let descriptor = CInt(name), descriptor > Self.socket { close(descriptor) }
         }
-        let snapshot = Snapshot(forRuns: try options.load())
+        let snapshot = Snapshot(forRuns: try options.load(), of: geteuid())
         let file = try options.file()
         let state = StateFiles(directory: snapshot.stateDirectory)
         try state.createForProxy()
@@ -64,7 +64,7 @@ struct ExecProxy: ParsableCommand {
                 snapshot: consume snapshot, logger: Logger(label: "pinproxy") { _ in EventLogHandler(output: output) }, output: output,
                 notices: notices,
                 load: { () throws(ConfigurationProblems) in
-                    Snapshot(forRuns: try Snapshot.load(file, stateDirectory: directory))
+                    Snapshot(forRuns: try Snapshot.load(file, stateDirectory: directory), of: geteuid())
                 }
             ).run()
         } catch {
