@@ -13,6 +13,7 @@ struct StateFiles {
     static let processID = "pinproxy.pid"
     var controlSocket: StateSocket { ControlSocket.place(in: directory) }
     var runSocket: StateSocket { RunSocket.place(in: directory) }
+    var doorSocket: StateSocket { DoorSocket.place(in: directory) }
     /// The log of the proxy that `pinproxy exec --start` has started last.
     static let execLog = "exec.log"
     /// Those of ``TrustFiles``, of every authority. Stores are named by what is in them: those that are there, whole or in part.

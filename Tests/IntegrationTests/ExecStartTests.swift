@@ -13,7 +13,9 @@ struct ExecStartTests {
         // The port is somebody else's.
         try ProxyProcess.write(
             to: bed, folder: "proxy", pins: pins ?? wrong, trust: roots.write(to: bed),
-            sections: ["proxy": ["listen: 127.0.0.1:1"], "admin": ["listen: 127.0.0.1:2"]])
+            sections: [
+                "proxy": ["listen: 127.0.0.1:1"], "admin": ["listen: 127.0.0.1:2"], "upstream": [IsolationBed.opensLoopback],
+            ])
         try bed.file("proxy/hosts", "127.0.0.1 right.test wrong.test\n")
         return origin
     }

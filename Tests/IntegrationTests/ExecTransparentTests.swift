@@ -276,6 +276,27 @@ struct ExecTransparentTests {
         #expect(other.ending == .exited(6), "\(other)")
     }
 
+    // MARK: This machine
+
+    /// Services on the loopback are as far from the command as from another machine, by name and address, with TLS and without.
+    @Test func theLoopbackOfThisMachineIsNotReached() async throws {
+        let names = ["right.test", "plain.test"]
+        _ = try await ProxyProcess(
+            in: bed, folder: "strict", trust: bed.path("roots.pem"),
+            hosts: Dictionary(uniqueKeysWithValues: names.map { ($0, IsolationBed.address) }),
+            sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"]])
+        let script = """
+            curl -sk --noproxy '*' -o /dev/null https://right.test/large/3; echo $?
+            curl -s --noproxy '*' -o /dev/null -w '%{http_code}\\n' http://plain.test/large/3
+            curl -sk -o /dev/null -w '%{http_connect}\\n' https://right.test/large/3
+            """
+        let run = try await bed.run(
+            bed.execArguments(["--transparent"], ["sh", "-c", script], folder: "strict"),
+            environment: ProxyProcess.environment(in: bed, folder: "strict"))
+        #expect(run.output == "35\n403\n403", "\(run)")
+        #expect(run.told.count == 2 && run.told.allSatisfy { $0.contains("is loopback of the proxy's machine, and the client is not on it") }, "\(run)")
+    }
+
     // MARK: The proxy comes and goes
 
     @Test func aProxyThatGoesAndComesBack() async throws {
@@ -304,7 +325,7 @@ struct ExecTransparentTests {
             #expect(try await process.ending() == .exited(0))
             // The address is known from before, and the proxy isn't there.
             let (output, told) = (await process.output.text, await process.errors.text)
-            #expect(output.contains("the proxy can't be reached: 127.0.0.1:\(port): Connection refused"), "\(output)")
+            #expect(output.contains("the proxy can't be reached: \(bed.path("proxy/state/pinproxy/door.sock"))"), "\(output)")
             #expect(told.contains("denied.test:80: the proxy can't be reached"), "\(told)")
             _ = try await next.events.first("exchange") { $0["path"] == "/third" && $0["status"] == "403" }
         }
@@ -349,7 +370,7 @@ enum ExecTransparentBed {
         let hosts = Dictionary(uniqueKeysWithValues: (names + ["denied.test", "plain.test"]).map { ($0, IsolationBed.address) })
         let proxy = try await ProxyProcess(
             in: bed, pins: pins, trust: roots.write(to: bed), hosts: hosts.merging(["six.test": "2001:db8::6"]) { $1 },
-            sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"]])
+            sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"], "upstream": [IsolationBed.opensLoopback]])
         return SharedBed(
             bed: bed, proxy: proxy, originPort: origin.port, secondOriginPort: plain.port, origin: origin, plainOrigin: plain)
     }

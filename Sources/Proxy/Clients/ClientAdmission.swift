@@ -32,11 +32,14 @@ extension ClientConnection {
         return shownToken == nil ? .clientOfAnotherUser : .runUnknown
     }
 
-    /// Who may connect to a Unix socket, its file's permissions say.
+    /// Who may connect to a Unix socket, its file's permissions say. A door is for those who may use a port of the loopback.
     private var isAddressAllowed: Bool {
-        guard let address = source.address else { return true }
-        return worker.snapshot.proxy.allowClients.contains { $0.contains(address.ip.bytes) }
+        let ranges = worker.snapshot.proxy.allowClients
+        guard let address = source.address else { return place == .thisMachine || Self.loopback.contains { ip in ranges.contains { $0.contains(ip) } } }
+        return ranges.contains { $0.contains(address.ip.bytes) }
     }
+
+    private static let loopback: [[UInt8]] = [[127, 0, 0, 1], [UInt8](repeating: 0, count: 15) + [1]]
 
     /// By the kernel's word. A client that the kernel doesn't know is not the owner.
     private var isOwner: Bool {

@@ -1,4 +1,4 @@
-import EventLoop
+package import EventLoop
 import Security
 
 /// A socket of the state directory, as a command connects to it: no link leads elsewhere.
@@ -19,7 +19,7 @@ package struct StateSocket: Sendable {
     }
 
     /// Waits for nothing.
-    func connectAtOnce() throws(ControlClient.Failure) -> Descriptor {
+    package func connectAtOnce() throws(ControlClient.Failure) -> Descriptor {
         try connect { (path) throws(SystemError) in try UnixSocket.connectAtOnce(to: path) }
     }
 

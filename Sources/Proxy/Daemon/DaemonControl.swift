@@ -43,11 +43,10 @@ extension ProxyDaemon {
                 resources.answer($0, $1)
             } feed: { [unowned self] in feed }
         } catch {
-            let cause = error.code == EEXIST ? "\(path) is there and is no socket: remove it" : "\(path): \(error)"
             logger.warning(
                 "control.failed",
                 metadata: [
-                    "cause": "\(cause)",
+                    "cause": "\(error.text(ofSocketAt: path))",
                     "effect": "pinproxy reload, tasks and learn can't ask this proxy; SIGHUP makes it read its files",
                 ])
             return nil
@@ -64,9 +63,8 @@ extension ProxyDaemon {
             return try RunSocket(
                 path: path, loop: loop, session: session, register: context.runs, logger: logger, daemon: daemon)
         } catch {
-            let cause = error.code == EEXIST ? "\(path) is there and is no socket: remove it" : "\(path): \(error)"
             logger.warning(
-                "control.failed", metadata: ["cause": "\(cause)", "effect": "pinproxy exec can't tell what is refused"])
+                "control.failed", metadata: ["cause": "\(error.text(ofSocketAt: path))", "effect": "pinproxy exec can't tell what is refused"])
             return nil
         }
     }
@@ -83,5 +81,12 @@ extension ProxyDaemon {
         lastReload = cause == nil ? "accepted" : "refused"
         if cause == nil { reloads.accepted += 1 } else { reloads.refused += 1 }
         return ReloadReport(process: getpid(), configuration: configuration, cause: cause)
+    }
+}
+
+extension SystemError {
+    /// Why a socket of the state directory can't be opened.
+    func text(ofSocketAt path: String) -> String {
+        code == EEXIST ? "\(path) is there and is no socket: remove it" : "\(path): \(self)"
     }
 }

@@ -195,7 +195,8 @@ package final class ProxyDaemon {
 
     private func accept(_ vacancy: Vacancy) throws {
         let maximum = snapshot.limits.clients
-        let (sockets, workers, logger, senders) = (listening.sockets, workers, logger, snapshot.proxy.listen.senders)
+        let sockets = listening.sockets + (openDoor().map { [$0] } ?? [])
+        let (workers, logger, senders) = (workers, logger, snapshot.proxy.listen.senders)
         let acceptor = try LoopThread.start("acceptor", stackSize: 128 << 10) { loop in
             Acceptor(
                 loop: loop, sockets: sockets, workers: workers, vacancy: vacancy, maximumClients: maximum,

@@ -93,7 +93,7 @@ extension AddressGuard.Objection {
         case .blocked(.kind(let kind)): "is \(kind.rawValue), which upstream.block_addresses names"
         case .blocked(.range(let range)): "is in \(range), which upstream.block_addresses names"
         case .loopbackFromElsewhere:
-            "is loopback of the proxy's machine, and the client is on another one (upstream.allow_addresses lets it through)"
+            "is loopback of the proxy's machine, and the client is not on it, or in a network of its own (upstream.allow_addresses lets it through)"
         }
     }
 }

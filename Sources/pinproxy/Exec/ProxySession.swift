@@ -89,10 +89,12 @@ final class ProxySession {
     var listen: [String] { client?.begun.listen ?? [] }
 
     /// Says, before the command runs, what will go wrong.
-    func warn(of command: String, using proxy: ProxyURL, asksForUsers: Bool) {
-        if !isRunning, !proxy.isReachable {
+    /// - Parameter isIsolated: the command reaches the proxy by its state directory alone.
+    func warn(of command: String, using proxy: ProxyURL, asksForUsers: Bool, isIsolated: Bool = false) {
+        if !isRunning, isIsolated || !proxy.isReachable {
+            let nobody = isIsolated ? "" : ", and nothing listens on \(proxy.address)"
             Standard.error(
-                "pinproxy: no proxy is running with the state directory \(files.directory), and nothing listens on \(proxy.address): "
+                "pinproxy: no proxy is running with the state directory \(files.directory)\(nobody): "
                     + "what \(command.printable) asks of it will fail; start it with pinproxy run")
         }
         if let failure {
