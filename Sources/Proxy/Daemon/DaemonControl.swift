@@ -57,7 +57,7 @@ extension ProxyDaemon {
     func openRuns(_ context: ProxyContext, _ session: LoopSession) -> RunSocket? {
         let path = RunSocket.place(in: snapshot.stateDirectory).path
         let daemon = RunSocket.Daemon(
-            users: { [unowned self] in users }, addresses: { [unowned self] in directAddresses.map(\.description) },
+            snapshot: { [unowned self] in snapshot }, users: { [unowned self] in users }, addresses: { [unowned self] in directAddresses.map(\.description) },
             isOwnersAlone: snapshot.proxy.owner != nil)
         do throws(SystemError) {
             return try RunSocket(

@@ -20,7 +20,9 @@ package final class RunSocket {
 
     /// What is asked of the daemon.
     struct Daemon {
-        /// The users of the configuration in force.
+        /// The configuration in force.
+        var snapshot: () -> Snapshot
+        /// Its users.
         var users: () -> UserVerifier?
         /// Where clients are accepted.
         var addresses: () -> [String]
@@ -148,9 +150,12 @@ package final class RunSocket {
 
     private func lookUp(_ name: String, for token: RunToken, _ connection: RunConnection) {
         guard let run = register.run(with: token) else { return connection.refuse(404, "no run that is under way has this token") }
-        if TestHost((name.hasSuffix(".") ? name.dropLast() : name[...]).lowercased()) != nil {
-            // Nobody else knows them. What is sent there is led to the proxy, which answers for them.
-            return connection.answer(ResolvedName(exists: true, addresses: ["127.0.0.1"]))
+        let isLetIn = daemon.users().map(run.isLetIn) ?? true
+        switch RunNameRuling(name, ofUser: run.owner, isLetIn: isLetIn, in: daemon.snapshot()) {
+        case .lookUp: break
+        case .own: return connection.answer(ResolvedName(exists: true, addresses: ["127.0.0.1"]))
+        case .refused: return connection.answer(ResolvedName(exists: true, addresses: [], refused: true))
+        case .unfit: return connection.answer(ResolvedName(exists: false, addresses: []))
         }
         guard asking.count < Self.lookUpLimit, run.lookUpBegan() else {
             return connection.refuse(503, "\(Run.lookUpLimit) names of this run, or \(Self.lookUpLimit) of all, are being looked up")

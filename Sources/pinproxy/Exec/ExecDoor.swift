@@ -70,6 +70,7 @@ final class ExecDoor {
 extension NameAnswer {
     init(_ result: Result<ResolvedName, ControlClient.Failure>) {
         switch result {
+        case .success(let name) where name.refused == true: self = .refused
         case .success(let name) where !name.exists: self = .unknown
         case .success(let name): self = .addresses(name.addresses.compactMap { IPAddress($0) })
         case .failure(.refused(_, let cause)): self = .failed(cause)
