@@ -61,7 +61,7 @@ private struct Answer {
         Case(.clientOfAnotherUser, 407, "http_request_denied"),
         Case(.credentialsMissing, 407, "http_request_denied"),
         Case(.credentialsWrong, 407, "http_request_denied"),
-        Case(.credentialsNotCompared(limit: 64), 503, "proxy_internal_response"),
+        Case(.credentialsNotCompared("16 passwords of user 1000"), 503, "proxy_internal_response"),
         Case(.denied(host: "a.test", entry: nil), 403, "http_request_denied"),
         Case(.plainToPinnedHost("a.test", entry: "pins.yaml:3"), 403, "http_request_denied"),
         Case(.upstreamClosed("closed", host: "a.test"), 502, "connection_terminated"),

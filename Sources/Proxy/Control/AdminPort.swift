@@ -25,6 +25,7 @@ final class AdminPort {
     private let loop: EventLoop
     private let logger: Logger
     private let clients: ControlClients
+    private let desk = ArrivalDesk()
     private var listeners: [(socket: ListeningSocket, listener: Listener)] = []
     private var unix: [UnixListener] = []
     private(set) var gate = AdminGate(AdminSettings())
@@ -36,7 +37,7 @@ final class AdminPort {
     ) {
         self.loop = loop
         self.logger = logger
-        clients = ControlClients(loop: loop, session: session, answer: answer, feed: feed)
+        clients = ControlClients(loop: loop, session: session, share: ControlClients.limit / 4, answer: answer, feed: feed)
     }
 
     /// Where it can be asked over TCP.
@@ -118,11 +119,14 @@ final class AdminPort {
         for listener in unix { listener.apply(settings.socket) }
         unix += added.unix
         for socket in added.sockets {
+            let isKnown = desk.knowsConnections(to: socket.raw)
             let listener = Listener(loop: loop, socket: socket) {
                 true
             } mustWait: {
             } accepted: { [unowned self] descriptor, peer, _ in
-                clients.serve(descriptor, through: .port(client: peer.description), tls: tls)
+                let arrival = desk.arrival(of: descriptor.raw, from: peer, isKnown: isKnown)
+                clients.serve(
+                    descriptor, of: Claimant(arrival.peer, source: peer), through: .port(client: peer.description), tls: tls)
             } failed: { [unowned self] in
                 failed($0)
             }
@@ -132,8 +136,10 @@ final class AdminPort {
     }
 
     private func accepted(_ socket: consuming Descriptor, at path: String) {
-        let peer = UnixSocket.peer(of: socket.raw).map { ControlPeer($0).description }
-        clients.serve(socket, through: .port(client: peer ?? path), tls: tls)
+        let peer = UnixSocket.peer(of: socket.raw)
+        clients.serve(
+            socket, of: Claimant(user: peer?.user, source: .unix(path)),
+            through: .port(client: peer.map { ControlPeer($0).description } ?? path), tls: tls)
     }
 
     private func failed(_ error: SystemError) {

@@ -33,8 +33,8 @@ enum ProxyError {
     case runUnknown
     /// The run was begun without a name and a password of proxy.users.
     case runWithoutUser
-    /// So many passwords are being compared already.
-    case credentialsNotCompared(limit: Int)
+    /// Too many passwords are being compared already: `16 passwords of user 1000`.
+    case credentialsNotCompared(String)
     // The policy's.
     case denied(host: String, entry: String?)
     /// The entry is for other clients.
@@ -195,8 +195,7 @@ enum ProxyError {
                 "Proxy authentication required",
                 "this proxy wants a user name and a password (proxy.users), and pinproxy exec had none: put them into HTTPS_PROXY "
                     + "before it, as in HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT pinproxy exec -- COMMAND")
-        case .credentialsNotCompared(let limit):
-            Self.notCompared(limit)
+        case .credentialsNotCompared(let what): Self.notCompared(what)
         case .denied(let host, let entry):
             Self.policy(
                 "\(host) denied by policy", "action: deny",
@@ -271,11 +270,11 @@ enum ProxyError {
     }
 
     /// The credentials may be right: it is no 407, after which clients ask for others or give up.
-    private static func notCompared(_ limit: Int) -> RefusalReport {
+    private static func notCompared(_ what: String) -> RefusalReport {
         later(
             clientError(
                 503, "Too many passwords are being checked", noRoom,
-                "\(limit) passwords are waiting to be compared, and no more can wait; ask again in a moment"))
+                "\(what) are waiting to be compared, and no more can wait; ask again in a moment"))
     }
 
     private static func notConverted(_ host: String) -> RefusalReport {

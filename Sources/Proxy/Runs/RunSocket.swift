@@ -11,9 +11,9 @@ import Transport
 package final class RunSocket {
     /// For a request's arrival.
     private static let patience: Duration = .seconds(10)
-    /// Connections that have not begun a run yet; for one more the oldest goes.
+    /// Connections that have not begun a run yet; for one more of a user's that has a quarter, that user's oldest goes.
     static let waitingLimit = 64
-    /// Connections that wait for the addresses of a name.
+    /// Connections that wait for the addresses of a name; a quarter of them may be of one user's runs.
     static let lookUpLimit = 512
     /// For the name servers' answer.
     private static let lookUpNanoseconds: UInt64 = 30_000_000_000
@@ -37,11 +37,12 @@ package final class RunSocket {
     private let daemon: Daemon
     private let logger: Logger
     private var listener: UnixListener?
-    /// Those that have a run, and those that have none yet, the one that came first as the first.
+    /// Those that have a run, and those that have none yet.
     private var runs: [ObjectIdentifier: RunConnection] = [:]
-    private var waiting: [RunConnection] = []
-    /// Those that wait for the addresses of a name.
-    private var asking: [ObjectIdentifier: RunConnection] = [:]
+    private var waiting = FairRoster<Claimant, RunConnection>(places: waitingLimit)
+    /// Those that wait for the addresses of a name, with the user of their run.
+    private var asking: [ObjectIdentifier: (connection: RunConnection, user: UInt32)] = [:]
+    private var lookUps = FairShare<Claimant>(places: lookUpLimit)
     private var isFull = false
     /// Called when the last run has ended; nil: nobody waits for it.
     var unused: (() -> Void)?
@@ -75,7 +76,7 @@ package final class RunSocket {
         guard let listener else { return }
         listener.stop()
         self.listener = nil
-        for connection in waiting + Array(runs.values) + Array(asking.values) { connection.stop() }
+        for connection in waiting.members + Array(runs.values) + asking.values.map(\.connection) { connection.stop() }
     }
 
     var isUnused: Bool { runs.isEmpty && waiting.isEmpty }
@@ -85,7 +86,6 @@ package final class RunSocket {
 
     private func accepted(_ socket: consuming Descriptor, _ peer: UnixSocket.Peer?) {
         guard let peer else { return }
-        if waiting.count >= Self.waitingLimit { waiting.first?.stop() }
         let connection = RunConnection(
             stream: ByteStream(loop: loop, descriptor: socket), session: session, settings: settings, peer: peer
         ) { [unowned self] asked, connection in
@@ -96,7 +96,7 @@ package final class RunSocket {
         } ended: { [unowned self] in
             ended($0)
         }
-        waiting.append(connection)
+        waiting.add(connection, of: .user(peer.user))?.stop()
         connection.start()
     }
 
@@ -114,7 +114,7 @@ package final class RunSocket {
         if let outer = RunToken(credentials) {
             return begin(order.token, register.run(with: outer)?.grant ?? .nothing, isOwn, connection)
         }
-        users.verify(credentials, on: loop) { [weak self, weak connection] ruling in
+        users.verify(credentials, for: .user(connection.peer.user), on: loop) { [weak self, weak connection] ruling in
             guard let self, let connection else { return }
             let user = ruling == .right ? users.user(named: credentials.user) : nil
             begin(order.token, user.map { .user($0) } ?? .nothing, isOwn, connection)
@@ -122,13 +122,13 @@ package final class RunSocket {
     }
 
     private func begin(_ token: RunToken, _ grant: Run.Grant, _ isOwn: Bool, _ connection: RunConnection) {
-        guard waiting.contains(where: { $0 === connection }) else { return }
+        guard waiting.contains(connection) else { return }
         let (place, handle) = (LoopBound(Weak(connection), on: loop), loop.handle)
         do throws(RunRegister.Failure) {
             let run = try register.begin(token, owner: connection.peer.user, isOwn: isOwn, grant: grant) {
                 handle.post { loop in place.value(on: loop).connection?.tell() }
             }
-            waiting.removeAll { $0 === connection }
+            waiting.remove(connection)
             runs[ObjectIdentifier(connection)] = connection
             isFull = false
             let isLetIn = daemon.users().map(run.isLetIn) ?? true
@@ -157,11 +157,13 @@ package final class RunSocket {
         case .refused: return connection.answer(ResolvedName(exists: true, addresses: [], refused: true))
         case .unfit: return connection.answer(ResolvedName(exists: false, addresses: []))
         }
-        guard asking.count < Self.lookUpLimit, run.lookUpBegan() else {
-            return connection.refuse(503, "\(Run.lookUpLimit) names of this run, or \(Self.lookUpLimit) of all, are being looked up")
+        guard run.lookUpBegan() else { return connection.refuse(503, "\(Run.lookUpLimit) names of this run are being looked up") }
+        if let lack = lookUps.enter(.user(run.owner)) {
+            run.lookUpEnded()
+            return connection.refuse(503, "\(lack.text("names", of: .user(run.owner))) are being looked up")
         }
-        waiting.removeAll { $0 === connection }
-        asking[ObjectIdentifier(connection)] = connection
+        waiting.remove(connection)
+        asking[ObjectIdentifier(connection)] = (connection, run.owner)
         connection.allow(Self.lookUpNanoseconds)
         session.resolve(name) { [weak connection] result in
             run.lookUpEnded()
@@ -180,9 +182,9 @@ package final class RunSocket {
     }
 
     private func ended(_ connection: RunConnection) {
-        waiting.removeAll { $0 === connection }
+        waiting.remove(connection)
         runs[ObjectIdentifier(connection)] = nil
-        asking[ObjectIdentifier(connection)] = nil
+        if let asked = asking.removeValue(forKey: ObjectIdentifier(connection)) { lookUps.leave(.user(asked.user)) }
         defer { if isUnused { unused?() } }
         guard let token = connection.token else { return }
         if let summary = register.run(with: token)?.summary {
