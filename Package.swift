@@ -66,7 +66,7 @@ let package = Package(
         room("EventLoop", ["CLibevent", "CCares", "CShims"]),
         room("TLS", ["COpenSSL", "CShims"]),
         room("HTTPWire", []),
-        room("Security", ["TLS", "CIDN2", "CPSL"]),
+        room("Security", ["TLS", "CShims", "CIDN2", "CPSL"]),
         room("Reachability", ["EventLoop", "CMNL"]),
         room("LocalPeers", ["EventLoop", "CMNL", "CShims"]),
         room(

@@ -81,10 +81,12 @@ package final class Snapshot: Sendable {
     }
 
     /// The same for a proxy that `pinproxy exec --start` has started: on a port of the loopback that the system chooses, so that it is in
-    /// nobody's way; without the admin port; it logs what is wrong, and waits for nobody when it is no longer needed.
-    package init(forRuns other: Snapshot) {
+    /// nobody's way; without the admin port; it logs what is wrong, and waits for nobody when it is no longer needed. It has its owner's
+    /// secrets, and serves no one else.
+    package init(forRuns other: Snapshot, of owner: UInt32) {
         var (proxy, timeouts, log) = (other.proxy, other.timeouts, other.log)
         proxy.listen = ListenSettings(addresses: [ListenAddress(ip: "127.0.0.1", port: 0)])
+        proxy.owner = owner
         timeouts.drain = min(timeouts.drain, .seconds(2))
         timeouts.drainTunnels = min(timeouts.drainTunnels, .seconds(1))
         log.level = log.level.atLeast(.warning)
@@ -107,6 +109,11 @@ package final class Snapshot: Sendable {
         warnings = other.warnings
         stateDirectory = other.stateDirectory
         files = other.files
+    }
+
+    /// Where the local authority is.
+    package var authorityFiles: AuthorityFiles {
+        AuthorityFiles(certificate: authority.certificatePath, key: authority.privateKeyPath, state: stateDirectory)
     }
 
     /// The entry that decides for a host, or nil when none speaks for it.

@@ -29,11 +29,25 @@ package enum UnixSocket {
         try removeSocket(at: path)
         let raw = socket.raw
         guard try withAddress(path, { Glibc.bind(raw, $0, $1) }) == 0 else { throw SystemError.last("bind") }
-        // Widened once the group is right.
-        if let group, chown(path, uid_t.max, group) != 0 { throw SystemError.last("chown") }
-        if mode != 0o600, chmod(path, mode) != 0 { throw SystemError.last("chmod") }
+        try allow(mode: mode, group: group, at: path)
         guard Glibc.listen(raw, backlog) == 0 else { throw SystemError.last("listen") }
         return socket
+    }
+
+    /// Lets others connect to a socket of this process's.
+    /// - Parameters: as of ``listen(at:backlog:mode:group:)``.
+    package static func allow(mode: UInt32, group: UInt32?, at path: String) throws(SystemError) {
+        // The socket that the path leads to now, whatever it leads to a moment later.
+        let raw = Glibc.open(path, shim_O_PATH | O_NOFOLLOW | O_CLOEXEC)
+        guard raw >= 0 else { throw SystemError.last("open") }
+        defer { close(raw) }
+        var status = stat()
+        guard fstat(raw, &status) == 0 else { throw SystemError.last("fstat") }
+        guard status.st_mode & S_IFMT == S_IFSOCK, status.st_uid == geteuid() else { throw SystemError(code: EEXIST, call: "chmod") }
+        // Widened once the group is right.
+        if let group, fchownat(raw, "", uid_t.max, group, shim_AT_EMPTY_PATH) != 0 { throw SystemError.last("fchownat") }
+        // The kernel has no fchmod(2) for such a descriptor.
+        if status.st_mode & 0o777 != mode, chmod("/proc/self/fd/\(raw)", mode) != 0 { throw SystemError.last("chmod") }
     }
 
     /// Whether somebody accepts connections there. One that is made to see it ends at once.

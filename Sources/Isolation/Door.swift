@@ -18,13 +18,16 @@ package final class Door {
 
     /// - Parameters:
     ///   - sockets: those that ``IsolatedNetwork/enter()`` made; taken over.
+    ///   - connect: to the proxy, which is to know of the connection that it comes from a command's network; waits for nothing.
     ///   - credentials: for the proxy, `Basic …`; nil: none.
     ///   - ask: the proxy for the addresses of a name; answers once, on the loop.
     package init(
-        loop: EventLoop, network: IsolatedNetwork, sockets: [CInt], credentials: String?, reports: DoorReports,
+        loop: EventLoop, network: IsolatedNetwork, sockets: [CInt], connect: @escaping () throws(ProxyUnreachable) -> Descriptor,
+        credentials: String?, reports: DoorReports,
         ask: @escaping (_ name: String, _ answered: @escaping (NameAnswer) -> Void) -> Void
     ) {
-        context = DoorContext(loop: loop, network: network, credentials: credentials, reports: reports, names: Names(ask))
+        context = DoorContext(
+            loop: loop, network: network, connect: connect, credentials: credentials, reports: reports, names: Names(ask))
         for raw in sockets {
             if Socket.isStream(raw) {
                 listeners.append(DoorListener(loop: loop, raw: raw) { [weak self] in self?.accepted($0) })
@@ -66,19 +69,31 @@ package final class Door {
     }
 }
 
+/// Why the proxy can't be connected to, for people.
+package struct ProxyUnreachable: Error {
+    let cause: String
+
+    package init(_ cause: String) { self.cause = cause }
+}
+
 /// What all connections of a ``Door`` share.
 final class DoorContext {
     let loop: EventLoop
     let slabs = SlabPool()
     let network: IsolatedNetwork
+    let connect: () throws(ProxyUnreachable) -> Descriptor
     let credentials: String?
     let reports: DoorReports
     let names: Names
     var isDraining = false
 
-    init(loop: EventLoop, network: IsolatedNetwork, credentials: String?, reports: DoorReports, names: Names) {
+    init(
+        loop: EventLoop, network: IsolatedNetwork, connect: @escaping () throws(ProxyUnreachable) -> Descriptor, credentials: String?,
+        reports: DoorReports, names: Names
+    ) {
         self.loop = loop
         self.network = network
+        self.connect = connect
         self.credentials = credentials
         self.reports = reports
         self.names = names

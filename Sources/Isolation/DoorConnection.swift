@@ -9,7 +9,6 @@ final class DoorConnection: ByteStreamOwner {
         case opening
         /// Whether it is where it has connected to.
         case checking(Authority)
-        case dialing(Dialer, Authority?)
         /// The proxy was asked for a tunnel, and hasn't answered yet.
         case asking(ByteStream, Authority)
         case relaying(Relay)
@@ -49,7 +48,7 @@ final class DoorConnection: ByteStreamOwner {
         stream.owner = self
         guard let meant = stream.localAddress else { return abort() }
         switch door.network.way(to: meant) {
-        case .proxy: return dial(for: nil)
+        case .proxy: return connect(for: nil)
         case .names: state = .answering
         case .tls: opening = Opening(at: meant, isTLS: true)
         case .http: opening = Opening(at: meant, isTLS: false)
@@ -66,7 +65,7 @@ final class DoorConnection: ByteStreamOwner {
             receive()
             if case .opening = state { abort() }
         case .answering: abort()
-        case .checking, .dialing, .asking, .lingering, .over: break
+        case .checking, .asking, .lingering, .over: break
         }
     }
 
@@ -103,7 +102,7 @@ final class DoorConnection: ByteStreamOwner {
     private func checked(_ authority: Authority, _ opening: Opening, _ verdict: Names.Verdict) {
         guard case .checking = state else { return }
         switch verdict {
-        case .isOfName: dial(for: authority)
+        case .isOfName: connect(for: authority)
         case .isNot(let others):
             let has = others.isEmpty ? "it has none" : "it has \(others.prefix(4).map(\.description).joined(separator: ", "))"
             refuse(opening, authority, "the program has connected to \(opening.meant.ip), which is not an address of this host: \(has)")
@@ -115,29 +114,23 @@ final class DoorConnection: ByteStreamOwner {
     // MARK: The proxy
 
     /// - Parameter authority: whom the client wants; nil: it speaks to the proxy itself.
-    private func dial(for authority: Authority?) {
-        let dialer = Dialer(loop: door.loop, addresses: [door.network.proxy]) { [weak self] result in
-            self?.dialed(authority, result)
+    private func connect(for authority: Authority?) {
+        let socket: Descriptor
+        do throws(ProxyUnreachable) {
+            socket = try door.connect()
+        } catch {
+            let cause = "the proxy can't be reached: \(error.cause)"
+            if let opening, let authority { return refuse(opening, authority, cause) }
+            door.reports.refused(DoorRefusal(host: "\(door.network.proxy)", cause: cause))
+            return abort()
         }
-        state = .dialing(dialer, authority)
-        dialer.start()
-    }
-
-    private func dialed(_ authority: Authority?, _ result: Result<DialedSocket, DialError>) {
-        switch result {
-        case .failure(let error):
-            guard let opening, let authority else { return abort() }
-            refuse(opening, authority, "the proxy can't be reached: \(error)")
-        case .success(let socket):
-            guard let descriptor = socket.take() else { return abort() }
-            let proxy = ByteStream(loop: door.loop, descriptor: descriptor)
-            guard let opening, let authority else { return relay(to: proxy) }
-            if opening.isTLS { return ask(proxy, for: authority) }
-            let (length, head) = unsafe opening.request(
-                to: authority, from: Span(_unsafeBytes: received.unread), credentials: door.credentials)
-            head.withUnsafeBytes { received.replaceFront(length, with: $0) }
-            relay(to: proxy)
-        }
+        let proxy = ByteStream(loop: door.loop, descriptor: socket)
+        guard let opening, let authority else { return relay(to: proxy) }
+        if opening.isTLS { return ask(proxy, for: authority) }
+        let (length, head) = unsafe opening.request(
+            to: authority, from: Span(_unsafeBytes: received.unread), credentials: door.credentials)
+        head.withUnsafeBytes { received.replaceFront(length, with: $0) }
+        relay(to: proxy)
     }
 
     private func ask(_ proxy: ByteStream, for authority: Authority) {
@@ -263,7 +256,6 @@ final class DoorConnection: ByteStreamOwner {
         case .over: return
         case .relaying(let relay): return relay.cancel(because: "the door is closed")
         case .asking(let proxy, _): proxy.abort()
-        case .dialing(let dialer, _): dialer.cancel()
         case .opening, .checking, .answering, .lingering: break
         }
         if case .lingering = state { return finish() }
@@ -285,14 +277,14 @@ final class DoorConnection: ByteStreamOwner {
         case .opening, .answering: receive()
         case .asking(let proxy, let authority) where stream === proxy: receiveAnswer(of: proxy, about: authority)
         case .lingering: readAway()
-        case .checking, .dialing, .asking, .relaying, .over: stream.wantsRead = false
+        case .checking, .asking, .relaying, .over: stream.wantsRead = false
         }
     }
 
     func streamIsWritable(_ stream: ByteStream) {
         switch state {
         case .answering, .lingering: flush()
-        case .opening, .checking, .dialing, .asking, .relaying, .over: break
+        case .opening, .checking, .asking, .relaying, .over: break
         }
     }
 

@@ -55,7 +55,7 @@ extension Names {
                 switch answer {
                 case .addresses(let addresses): answered(question.answer(addresses, longest: longest))
                 case .unknown: answered(question.answer(.unknownName))
-                case .failed: answered(question.answer(.failed))
+                case .failed, .refused: answered(question.answer(.failed))
                 }
             }
         }

@@ -5,6 +5,8 @@ package enum NameAnswer: Sendable, Equatable {
     /// None: it exists without any.
     case addresses([IPAddress])
     case unknown
+    /// The proxy refuses the host, and asks nobody for its addresses.
+    case refused
     /// The proxy couldn't be asked, or its name servers couldn't.
     case failed(String)
 }
@@ -33,10 +35,15 @@ final class Names {
     func addresses(of name: String, _ answered: @escaping (NameAnswer) -> Void) {
         let key = name.lowercased()
         find(key + ".") { [weak self] answer in
+            let answer = if case .refused = answer { NameAnswer.addresses([Self.placeholder]) } else { answer }
             if case .addresses(let addresses) = answer { self?.remember(addresses, of: key) }
             answered(answer)
         }
     }
+
+    /// Where a refused host is said to be, so that the program asks for it and the refusal can say why. Nobody has this address (the
+    /// dummy address of RFC 7600).
+    static let placeholder = IPAddress(words: (UInt32(0xC000_0008).bigEndian, 0, 0, 0), isIPv6: false)
 
     enum Verdict: Equatable {
         case isOfName
@@ -55,6 +62,8 @@ final class Names {
             switch answer {
             case .addresses(let addresses): judged(addresses.contains(address) ? .isOfName : .isNot(addresses))
             case .unknown: judged(.isNot([]))
+            // The proxy will say why, wherever the program believes the host to be.
+            case .refused: judged(.isOfName)
             case .failed(let cause): judged(.cannotTell(cause))
             }
         }

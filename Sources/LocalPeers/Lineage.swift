@@ -15,7 +15,8 @@ package enum Lineage {
         // The kernel may leave one out while others end.
         for _ in 0..<2 where found.count < inodes.count {
             // Where it lists no children (CONFIG_PROC_CHILDREN), all processes are looked at.
-            let holders = ProcessTable.holders(of: inodes.subtracting(found), among: descendants(of: own).map { [own] + $0 })
+            let holders = ProcessTable.holders(of: inodes.subtracting(found), among: descendants(of: own).map { [own] + $0 }, limit: .max)
+                .processes
             // A number may be another process's by now.
             found.formUnion(holders.filter { $0.value.contains { descends($0.id, from: own) } }.keys)
         }

@@ -1,26 +1,47 @@
 internal import Glibc
 
+/// The processes that hold sockets, as far as was looked.
+package struct SocketHolders: Sendable {
+    /// By the numbers of the sockets; the one that started first as the first.
+    package var processes: [UInt64: [LocalProcess]] = [:]
+    /// Users with more than ``ProcessTable/descriptorLimit`` descriptors: not all of their processes were looked into.
+    package var overlooked: Set<UInt32> = []
+
+    package init() {}
+}
+
 /// The processes of this machine, as `/proc` shows them (procfs(5)).
 ///
 /// To find who holds a socket is to look at the descriptors of every process: milliseconds, so that it is done for many sockets
 /// at a time, and never where a client is served.
 package enum ProcessTable {
-    /// The processes that hold each of these sockets, the one that started first as the first.
+    /// Descriptors of one user's processes that are looked at, root's excepted: nobody can make a look take seconds.
+    package static let descriptorLimit = 1 << 16
+
+    /// The processes that hold each of these sockets.
     ///
     /// A number of a process may be used again while this looks. So every file is opened from the process's own directory,
     /// which stays that process's, and the socket is looked for again after the rest was read.
     /// - Parameters:
     ///   - inodes: of the sockets.
     ///   - candidates: where to look; nil: everywhere.
-    package static func holders(of inodes: Set<UInt64>, among candidates: [Int32]? = nil) -> [UInt64: [LocalProcess]] {
-        var found: [UInt64: [LocalProcess]] = [:]
+    ///   - limit: of descriptors of one user's.
+    package static func holders(
+        of inodes: Set<UInt64>, among candidates: [Int32]? = nil, limit: Int = descriptorLimit
+    ) -> SocketHolders {
+        var found = SocketHolders()
+        var allowance = DescriptorAllowance(limit: limit)
         for id in candidates ?? ProcFile.numbers(in: "/proc") {
-            for (inode, process) in sockets(of: id, among: inodes) { found[inode, default: []].append(process) }
+            for (inode, process) in sockets(of: id, among: inodes, &allowance) { found.processes[inode, default: []].append(process) }
         }
-        return found.mapValues { $0.sorted { ($0.started, $0.id) < ($1.started, $1.id) } }
+        found.processes = found.processes.mapValues { $0.sorted { ($0.started, $0.id) < ($1.started, $1.id) } }
+        found.overlooked = allowance.overdrawn
+        return found
     }
 
-    private static func sockets(of id: Int32, among inodes: Set<UInt64>) -> [(UInt64, LocalProcess)] {
+    private static func sockets(
+        of id: Int32, among inodes: Set<UInt64>, _ allowance: inout DescriptorAllowance
+    ) -> [(UInt64, LocalProcess)] {
         let process = open("/proc/\(id)", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard process >= 0 else { return [] }
         defer { close(process) }
@@ -33,7 +54,9 @@ package enum ProcessTable {
         defer { closedir(directory) }
         // Several descriptors may be of one socket.
         var held: [UInt64: String] = [:]
+        allowance.begin(process)
         while let entry = readdir(directory) {
+            guard allowance.take() else { break }
             let name = entry.name
             guard let inode = socket(name, in: descriptors), inodes.contains(inode) else { continue }
             held[inode] = name

@@ -35,8 +35,7 @@ extension CA {
 
         func run() throws {
             let snapshot = try options.load(readsPins: false)
-            let files = AuthorityFiles(
-                certificate: snapshot.authority.certificatePath, key: snapshot.authority.privateKeyPath)
+            let files = snapshot.authorityFiles
             try StateFiles(directory: snapshot.stateDirectory).create()
             let authority: LocalAuthority
             let provenance: AuthorityFiles.Provenance
@@ -45,7 +44,6 @@ extension CA {
             } catch {
                 throw CommandFailure("\(error)")
             }
-            giveToOwner(of: snapshot.stateDirectory, [files.certificate, files.key])
             if case .completed = provenance {
                 Standard.error("pinproxy: \(files.key) was there without its certificate; a new one was issued for it")
             }
@@ -53,13 +51,6 @@ extension CA {
                 AuthorityDescription(
                     certificate: authority.certificate, paths: files, store: SystemTrustStore()
                 ).text)
-        }
-
-        /// What root makes in a service's directory must be readable by the service.
-        private func giveToOwner(of directory: String, _ paths: [String]) {
-            var status = stat()
-            guard geteuid() == 0, stat(directory, &status) == 0, status.st_uid != 0 else { return }
-            for path in paths { _ = chown(path, status.st_uid, status.st_gid) }
         }
     }
 
@@ -92,14 +83,14 @@ extension CA {
         @OptionGroup var stores: OtherStores
 
         func run() throws {
-            let (certificate, paths) = try options.authority()
+            let (certificate, _) = try options.authority()
             if stores.nss {
-                let databases = try NSSDatabases(home: try OtherStores.home()).install(certificate, from: paths.certificate)
+                let databases = try NSSDatabases(home: try OtherStores.home()).install(certificate)
                 Standard.output("installed: \(databases.joined(separator: ", "))")
             }
             if stores.java {
                 let store = try JVMStore(ProcessInfo.processInfo.environment)
-                let isNew = try store.install(certificate, from: paths.certificate)
+                let isNew = try store.install(certificate)
                 Standard.output("\(isNew ? "installed" : "already installed"): \(store.home)")
             }
             if stores.isAny { return }
@@ -165,23 +156,25 @@ struct OtherStores: ParsableArguments {
 extension ConfigurationOptions {
     /// The authority's certificate; its key is not touched, so that everybody may ask.
     fileprivate func authority() throws -> (certificate: Certificate, paths: AuthorityFiles) {
-        let settings = try load(readsPins: false).authority
-        let path = settings.certificatePath
-        guard let bytes = FileManager.default.contents(atPath: path) else {
-            throw CommandFailure(
-                access(path, F_OK) == 0
-                    ? "\(path): \(systemReason(EACCES))"
-                    : "there is no authority yet (\(path)); "
-                        + "pinproxy run makes it on its first start, pinproxy ca create at once")
-        }
+        let files = try load(readsPins: false).authorityFiles
         do {
-            return (
-                try Certificate(derOrPEM: [UInt8](bytes)),
-                AuthorityFiles(certificate: path, key: settings.privateKeyPath)
-            )
-        } catch {
-            throw CommandFailure("\(path): \(error)")
+            let chain = try files.loadCertificates()
+            guard let own = chain.first else { throw CommandFailure("\(files.certificate) is empty") }
+            return (own, files)
+        } catch let error as AuthorityError {
+            throw CommandFailure(authority: error)
         }
+    }
+}
+
+extension CommandFailure {
+    /// Its certificate can't be read.
+    init(authority error: AuthorityError) {
+        guard case .unreadable(let path, .system(ENOENT)) = error else {
+            self.init("\(error)")
+            return
+        }
+        self.init("there is no authority yet (\(path)); pinproxy run makes it on its first start, pinproxy ca create at once")
     }
 }
 

@@ -3,16 +3,19 @@ internal import Glibc
 
 /// Another program, run to its end.
 enum ChildProcess {
-    /// - Parameter command: a path and its arguments.
+    /// - Parameters:
+    ///   - command: a path and its arguments.
+    ///   - input: for its standard input; none: it has this process's. At most what a pipe takes, 64 KiB.
     /// - Returns: whether it exited with 0, and what it wrote to standard output and standard error.
-    static func run(_ command: [String]) throws(SystemError) -> (isSuccess: Bool, output: [UInt8]) {
-        var ends: [CInt] = [-1, -1]
-        guard pipe(&ends) == 0 else { throw SystemError(code: errno, call: "pipe") }
+    static func run(_ command: [String], input: [UInt8] = []) throws(SystemError) -> (isSuccess: Bool, output: [UInt8]) {
+        let ends = try makePipe()
         defer { close(ends[0]) }
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        let given = input.isEmpty ? nil : try pipe(holding: input)
+        defer { if let given { close(given) } }
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
+        if let given { posix_spawn_file_actions_adddup2(&actions, given, STDIN_FILENO) }
         posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
         posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO)
         let arguments = command.map { strdup($0) } + [nil]
@@ -25,6 +28,26 @@ enum ChildProcess {
         var status: CInt = 0
         while waitpid(process, &status, 0) < 0, errno == EINTR {}
         return (status == 0, output)
+    }
+
+    private static func makePipe() throws(SystemError) -> [CInt] {
+        var ends: [CInt] = [-1, -1]
+        guard Glibc.pipe(&ends) == 0 else { throw SystemError(code: errno, call: "pipe") }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        return ends
+    }
+
+    /// - Returns: the end to be read.
+    private static func pipe(holding bytes: [UInt8]) throws(SystemError) -> CInt {
+        let ends = try makePipe()
+        defer { close(ends[1]) }
+        // It would wait for ever for a reader of more.
+        _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)
+        guard write(ends[1], bytes, bytes.count) == bytes.count else {
+            close(ends[0])
+            throw SystemError(code: EFBIG, call: "write")
+        }
+        return ends[0]
     }
 
     private static func everything(from descriptor: CInt) -> [UInt8] {

@@ -31,8 +31,7 @@ extension Rehearsal {
             }
             return
         }
-        let own = (try? SmallFile.read(snapshot.authority.certificatePath))
-            .flatMap { try? Certificate(derOrPEM: $0.bytes) }
+        let own = (try? snapshot.authorityFiles.loadCertificates())?.first
         self.init(
             upstream: snapshot.upstream, timeouts: snapshot.timeouts, ownAuthority: own, listen: snapshot.proxy.listen.addresses,
             unixTime: clock)

@@ -27,15 +27,14 @@ struct Run: ParsableCommand {
         let snapshot = try options.load()
         let file = try options.file()
         let state = StateFiles(directory: snapshot.stateDirectory)
-        // Without it there is no lock either, which says so.
-        try? state.create()
+        try state.createForProxy()
         // A reload that comes before the daemon listens to signals waits for it.
         var early = sigset_t()
         sigemptyset(&early)
         sigaddset(&early, SIGHUP)
         pthread_sigmask(SIG_BLOCK, &early, nil)
-        let lock = try ProcessLock(state.processID)
-        let leftovers = NewFile.removeLeftovers(of: state.files + snapshot.authority.files(in: state.directory))
+        let lock = try ProcessLock(state.own)
+        let leftovers = NewFile.removeLeftovers(of: state.files + snapshot.authority.names(in: state.directory), in: state.own)
         let journal = SystemJournal.send
         if snapshot.log.format == .journald, journal == nil {
             throw CommandFailure(
@@ -55,7 +54,7 @@ struct Run: ParsableCommand {
             logger.warning(
                 "state.unwritable",
                 metadata: [
-                    "file": "\(state.processID)", "cause": "\(problem)",
+                    "file": "\(state.directory)/\(StateFiles.processID)", "cause": "\(problem)",
                     "effect": """
                         the proxy serves without it: pinproxy status, reload, tasks and learn may not find it, and a second \
                         proxy may not be kept out of \(snapshot.stateDirectory); make room there, or make it writable, and \
@@ -111,8 +110,8 @@ struct Run: ParsableCommand {
 }
 
 extension AuthoritySettings {
-    /// Its files, as far as they are in that directory.
-    fileprivate func files(in directory: String) -> [String] {
-        [certificatePath, privateKeyPath].filter { PathText.directory(of: $0) == directory }
+    /// The names of its files that are in that directory.
+    fileprivate func names(in directory: String) -> [String] {
+        [certificatePath, privateKeyPath].filter { PathText.directory(of: $0) == directory }.map(PathText.name)
     }
 }

@@ -16,7 +16,7 @@ struct RunningProxy {
 
     /// Nil if no proxy runs with that directory.
     static func find(_ files: StateFiles) -> RunningProxy? {
-        ProcessLock.holder(files.processID).map { RunningProxy(process: $0, files: files) }
+        ProcessLock.holder(in: files.own).map { RunningProxy(process: $0, files: files) }
     }
 
     /// The same, where nothing can be done without one.
@@ -36,7 +36,7 @@ struct RunningProxy {
         _ method: HTTPWire.Method, _ target: String, accepting: Int = 200, within seconds: Int = 20,
         as type: Answer.Type = Answer.self
     ) throws -> Answer {
-        let client = ControlClient(path: files.controlSocket, process: process, seconds: seconds)
+        let client = ControlClient(files.controlSocket, process: process, seconds: seconds)
         let deadline = ContinuousClock.now + Self.startingTime
         while true {
             do throws(ControlClient.Failure) {
@@ -52,18 +52,20 @@ struct RunningProxy {
     }
 
     private func words(for failure: ControlClient.Failure, _ target: String, _ seconds: Int) -> String {
-        let socket = files.controlSocket
+        let socket = files.controlSocket.path
+        let file = "\(files.directory)/\(StateFiles.processID)"
         switch failure {
         case .unreachable(let error) where error.code == EACCES || error.code == EPERM:
             return "process \(process) can't be asked: \(socket): \(error.reason); run this as the user that runs the proxy, "
                 + "or as root"
         case .unreachable(let error):
-            return "process \(process), which \(files.processID) names, can't be asked (\(socket): \(error.reason)), so nothing "
+            return "process \(process), which \(file) names, can't be asked (\(socket): \(error.reason)), so nothing "
                 + "was asked of it: it is just starting or ending, of another version, or in another container; its log "
                 + "says if it couldn't make the socket (control.failed)"
         case .stranger(let other):
-            return "\(files.processID) names process \(process), and the proxy that listens at \(socket) is process \(other): "
+            return "\(file) names process \(process), and the proxy that listens at \(socket) is process \(other): "
                 + "the file was changed, or this runs in another container than the proxy; nothing was asked of it"
+        case .untrusted(let cause): return "process \(process) can't be asked: \(cause)"
         case .refused(403, let cause): return "\(cause); run this as the user that runs the proxy, or as root"
         case .refused(_, let cause): return cause
         case .silent:
@@ -77,7 +79,7 @@ struct RunningProxy {
         }
     }
 
-    private var isRunning: Bool { ProcessLock.holder(files.processID) == process }
+    private var isRunning: Bool { ProcessLock.holder(in: files.own) == process }
 
     /// Its socket and its lock go one after the other.
     private var hasEnded: Bool {

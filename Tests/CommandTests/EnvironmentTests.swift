@@ -214,13 +214,30 @@ import Testing
         #expect(Set(after.map(String.init)).subtracting(["no_proxy=.corp"]) == Set(before))
     }
 
-    /// Orders for programs don't lie where somebody else could change them.
-    @Test func programFilesAreOnlyWhereNobodyElseWrites() throws {
+    /// Neither an authority nor orders for programs are taken from where somebody else could change them.
+    @Test func nothingIsTakenFromWhereOthersWrite() throws {
         let bed = try CommandBed()
         #expect(try bed.configured("ca", "create").code == 0)
         chmod(bed.path("state/pinproxy"), 0o777)
         let outcome = try bed.configured("env")
-        #expect(outcome.code == 0 && !outcome.output.contains("WGETRC") && outcome.output.contains("SSL_CERT_FILE"), "\(outcome)")
+        #expect(outcome.code == 1 && outcome.output == ShellSyntax.sh.failure && outcome.errors.contains("(mode 777)"), "\(outcome)")
+    }
+
+    /// Programs of root's don't take orders from a service.
+    @Test(.enabled(if: geteuid() == 0)) func programFilesAreInADirectoryOfOnesOwn() throws {
+        let bed = try CommandBed()
+        #expect(try bed.configured("ca", "create").code == 0)
+        for name in ["", "/authority.pem", "/authority.key"] { #expect(chown(bed.path("state/pinproxy" + name), 1, 1) == 0) }
+        let outcome = try bed.run(
+            "env", "--config", bed.path("pinproxy.yaml"), "--state-directory", bed.path("state/pinproxy"),
+            environment: ["XDG_STATE_HOME": bed.path("own")])
+        #expect(outcome.output.contains("WGETRC='\(bed.path("own/pinproxy/trust"))"), "\(outcome)")
+        #expect(outcome.output.contains("SSL_CERT_FILE='\(bed.path("own/pinproxy/trust"))"), "\(outcome)")
+        // Without one there are no such files.
+        let without = try bed.run(
+            "env", "--config", bed.path("pinproxy.yaml"), "--state-directory", bed.path("state/pinproxy"),
+            environment: ["XDG_STATE_HOME": bed.path("state")])
+        #expect(without.code == 1 && without.errors.contains("belongs to user 1"), "\(without)")
     }
 
     /// Everything that a shell makes something of, in each shell that this machine has.

@@ -1,4 +1,5 @@
 import Foundation
+import Security
 import Testing
 
 @testable import pinproxy
@@ -22,17 +23,29 @@ import Testing
 
     @Test func locksOutASecondProxy() throws {
         let bed = try CommandBed()
-        let path = bed.path("pinproxy.pid")
-        #expect(ProcessLock.holder(path) == nil)
+        let state = TrustedDirectory(bed.directory)
+        #expect(ProcessLock.holder(in: state) == nil)
         do {
-            let lock = try ProcessLock(path)
-            #expect(ProcessLock.holder(path) == getpid())
-            let failure = #expect(throws: CommandFailure.self) { try ProcessLock(path) }
+            let lock = try ProcessLock(state)
+            #expect(ProcessLock.holder(in: state) == getpid())
+            let failure = #expect(throws: CommandFailure.self) { try ProcessLock(state) }
             #expect(failure?.message?.contains("(process \(getpid()))") == true)
             withExtendedLifetime(lock) {}
         }
-        #expect(ProcessLock.holder(path) == nil)
-        _ = try ProcessLock(path)
+        #expect(ProcessLock.holder(in: state) == nil)
+        _ = try ProcessLock(state)
+    }
+
+    /// Everybody may read the file of the process id, and so lock it: that neither keeps a proxy out nor goes unsaid.
+    @Test func nobodyElseLocksAProxyOut() throws {
+        let bed = try CommandBed()
+        try bed.write("pinproxy.pid", "1\n")
+        let another = open(bed.path("pinproxy.pid"), O_RDONLY)
+        defer { close(another) }
+        #expect(flock(another, LOCK_SH) == 0)
+        let lock = try ProcessLock(TrustedDirectory(bed.directory))
+        #expect(lock.problem == "another process holds its lock")
+        #expect(try FileManager.default.attributesOfItem(atPath: bed.path("pinproxy.lock"))[.posixPermissions] as? Int == 0o600)
     }
 
     /// The lock is held, but its file names somebody else: the number of a process in another container, or
@@ -40,7 +53,7 @@ import Testing
     @Test func asksNoProcessThatIsNotTheProxy() throws {
         let bed = try CommandBed()
         try FileManager.default.createDirectory(atPath: bed.path("state/pinproxy"), withIntermediateDirectories: true)
-        let lock = try ProcessLock(bed.path("state/pinproxy/pinproxy.pid"))
+        let lock = try ProcessLock(TrustedDirectory(bed.path("state/pinproxy")))
         let bystander = Process()
         bystander.executableURL = URL(fileURLWithPath: "/bin/sleep")
         bystander.arguments = ["60"]

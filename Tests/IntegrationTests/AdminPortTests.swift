@@ -114,6 +114,19 @@ struct AdminPortTests {
         }
     }
 
+    /// As browsers say it of what a page asks for, and of a link on it. Nothing is read, and nothing is changed.
+    @Test(arguments: ["cross-site", "same-site"])
+    func aPageOfAnotherOriginIsNotAnswered(_ site: String) async throws {
+        let admin = try await admin()
+        for (method, target) in [("GET", "/"), ("GET", "/healthz"), ("GET", "/status"), ("POST", "/reload"), ("GET", "/nix")] {
+            let answer = try await admin.ask(method, target, "Sec-Fetch-Site: \(site)\r\nSec-Fetch-Mode: no-cors\r\n")
+            #expect(answer.status == 403 && answer.body.contains("Sec-Fetch-Site: \(site)"), "\(answer)")
+        }
+        for own in ["same-origin", "none"] {
+            #expect(try await admin.ask("GET", "/status", "sec-fetch-site: \(own)\r\n").status == 200)
+        }
+    }
+
     @Test func noPageOfOthersMayReadIt() async throws {
         let answer = try await admin().ask("GET", "/status", "Origin: http://evil.test\r\n")
         #expect(!answer.fields.contains { $0.name.hasPrefix("access-control") })

@@ -51,6 +51,55 @@ struct ExecIsolatedTests {
         #expect(try await exec(PythonPeer.python, "-c", datagram).errors.contains("Network is unreachable"))
     }
 
+    /// Whatever the command shows, or drops: it is the door that the proxy knows.
+    @Test(arguments: [["--isolated"], ["--isolated", "--plain-url"], ["--isolated", "--explain-refusals=off"]])
+    func theLoopbackOfThisMachineIsNotReached(options: [String]) async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(bed, sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"]])
+            let (plain, secure) = (shared.secondOriginPort, shared.originPort)
+            let script = """
+                unset NO_PROXY no_proxy
+                ask() { for url; do curl -sk -o /dev/null -w '%{http_connect}/%{http_code} ' --proxy "$proxy" "$url"; done; }
+                for proxy in $HTTPS_PROXY http://${HTTPS_PROXY##*[@/]}; do
+                  ask https://origin.test:\(secure)/ https://127.0.0.1:\(secure)/ https://localhost:\(secure)/
+                  ask http://origin.test:\(plain)/ http://127.0.0.2:\(plain)/ "http://[::ffff:127.0.0.1]:\(plain)/"
+                  ask https://pinproxy.test/
+                done
+                """
+            let outside = try await bed.exec(options: Array(options.dropFirst()), "sh", "-c", script)
+            #expect(outside.output.hasPrefix("200/200 502/000 502/000 000/200 000/502 000/200 200/200 "), "\(outside)")
+            // Once through a door, and through one within another.
+            for command in [["sh", "-c", script], bed.execArguments(options, ["sh", "-c", script])] {
+                let run = try await bed.run(bed.execArguments(options, command), environment: ProxyProcess.environment(in: bed))
+                let once = "403/000 403/000 403/000 000/403 000/403 000/403 200/200 "
+                #expect(run.output == once + once, "\(run)")
+            }
+            let refused = try await shared.proxy.events.first("exchange") { $0["status"] == "403" }
+            #expect(refused["client"] == "unix:\(bed.path("proxy/state/pinproxy/door.sock"))" && refused["client_uid"] != nil, "\(refused)")
+        }
+    }
+
+    /// Where local users may not use the port, they may not use it from within a network of their own.
+    @Test func aDoorIsForThoseWhoMayUseThePort() async throws {
+        try await withTestBed { bed in
+            _ = try await ProxyProcess(
+                in: bed, trust: nil, sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())", "allow_clients: [192.0.2.0/24]"]])
+            let run = try await bed.exec(options: ["--isolated"], "curl", "-s", "http://a.test/")
+            #expect(run.output.contains("is not in proxy.allow_clients"), "\(run)")
+        }
+    }
+
+    @Test func withoutAProxyThatIsSaid() async throws {
+        try await withTestBed { bed in
+            try bed.file("proxy/pinproxy.yaml", "proxy: {listen: 127.0.0.1:\(try bed.port())}\npins: null\n")
+            let create = [ProxyProcess.executable, "ca", "create", "--config", bed.path("proxy/pinproxy.yaml")]
+            #expect(try await bed.run(create, environment: ProxyProcess.environment(in: bed)).succeeded)
+            let run = try await bed.exec(options: ["--isolated"], "curl", "-s", "http://a.test/")
+            #expect(run.told.count == 2 && run.told[0].contains("no proxy is running with the state directory"), "\(run)")
+            #expect(run.told[1].contains("door.sock: No such file or directory; no proxy is running"), "\(run)")
+        }
+    }
+
     @Test(arguments: [0, 7, 126, 255])
     func theExitCodeIsTheCommands(code: Int32) async throws {
         #expect(try await start("sh", "-c", "exit \(code)").ending() == .exited(code))

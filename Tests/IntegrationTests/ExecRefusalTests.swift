@@ -111,7 +111,8 @@ enum ExecRefusalBed {
                 action: deny
             """
         return try await OriginBed.prepare(
-            bed, pins: pins, sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"]],
+            bed, pins: pins,
+            sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"], "upstream": [IsolationBed.opensLoopback]],
             hosts: ["right.test": "127.0.0.1", "wrong.test": "127.0.0.1"], roots: roots)
     }
 }

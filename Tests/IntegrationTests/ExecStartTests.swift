@@ -13,7 +13,9 @@ struct ExecStartTests {
         // The port is somebody else's.
         try ProxyProcess.write(
             to: bed, folder: "proxy", pins: pins ?? wrong, trust: roots.write(to: bed),
-            sections: ["proxy": ["listen: 127.0.0.1:1"], "admin": ["listen: 127.0.0.1:2"]])
+            sections: [
+                "proxy": ["listen: 127.0.0.1:1"], "admin": ["listen: 127.0.0.1:2"], "upstream": [IsolationBed.opensLoopback],
+            ])
         try bed.file("proxy/hosts", "127.0.0.1 right.test wrong.test\n")
         return origin
     }
@@ -42,6 +44,34 @@ struct ExecStartTests {
             // By then, and not some time later: what follows may be another proxy's start.
             #expect(try await !isRunning(bed))
             #expect(try bed.contents("proxy/state/pinproxy/exec.log").contains("\"event\":\"pin.mismatch\""))
+        }
+    }
+
+    /// It has its owner's passwords and client certificates. Root is the owner here.
+    @Test(.enabled(if: IsolationBed.isTransparencyAvailable, "needs root, to be another user"))
+    func itServesItsOwnerAndItsRunsAlone() async throws {
+        try await withTestBed { bed in
+            let origin = try await prepare(bed)
+            let nobody = IsolationBed.asNobody.joined(separator: " ")
+            // The proxy's URL with the run's token, without it, and with the token of no run.
+            let script = """
+                plain=http://${HTTPS_PROXY#*@} wrong=http://pinproxy-run:$(printf '%064d' 0)@${HTTPS_PROXY#*@}
+                ask() { "$@" curl -s -o /dev/null -w '%{http_connect}/%{http_code} ' -k --proxy "$proxy" "$url"; }
+                for url in https://right.test:\(origin.port)/ http://right.test:1/; do
+                  for proxy in $HTTPS_PROXY $plain $wrong; do ask env -i; ask \(nobody); done
+                  echo
+                done
+                stat -c %a "$STATE/runs.sock"
+                \(nobody) curl -sS --unix-socket "$STATE/runs.sock" -H "Authorization: Bearer $(printf '%064d' 1)" http://localhost/runs -d '' 2>&1
+                echo ${HTTPS_PROXY#*@} > address
+                """
+            let run = try await bed.exec(options: ["--start"], environment: ["STATE": bed.path("proxy/state/pinproxy")], "sh", "-c", script)
+            let lines = run.output.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+            // Nothing listens on port 1, which whoever is served is told.
+            #expect(lines.first == "200/200 200/200 200/200 407/000 200/200 407/000", "\(run)")
+            #expect(lines.dropFirst().first == "000/502 000/502 000/502 000/407 000/502 000/407", "\(run)")
+            #expect(lines.dropFirst(2).first == "600", "\(run)")
+            #expect(lines.last?.contains("Failed to connect") == true || lines.last?.contains("Couldn't connect") == true, "\(run)")
         }
     }
 

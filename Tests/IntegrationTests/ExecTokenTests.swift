@@ -18,7 +18,7 @@ struct ExecTokenTests {
             try FileManager.default.createDirectory(atPath: bed.path(name), withIntermediateDirectories: true)
             chmod(bed.path(name), 0o755)
         }
-        chmod(bed.path("stranger"), 0o777)
+        chown(bed.path("stranger"), 65534, 65534)
         chmod(bed.path("proxy/pinproxy.yaml"), 0o644)
     }
 

@@ -276,6 +276,58 @@ struct ExecTransparentTests {
         #expect(other.ending == .exited(6), "\(other)")
     }
 
+    // MARK: This machine
+
+    /// Services on the loopback are as far from the command as from another machine, by name and address, with TLS and without.
+    @Test func theLoopbackOfThisMachineIsNotReached() async throws {
+        let names = ["right.test", "plain.test"]
+        _ = try await ProxyProcess(
+            in: bed, folder: "strict", trust: bed.path("roots.pem"),
+            hosts: Dictionary(uniqueKeysWithValues: names.map { ($0, IsolationBed.address) }),
+            sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"]])
+        let script = """
+            curl -sk --noproxy '*' -o /dev/null https://right.test/large/3; echo $?
+            curl -s --noproxy '*' -o /dev/null -w '%{http_code}\\n' http://plain.test/large/3
+            curl -sk -o /dev/null -w '%{http_connect}\\n' https://right.test/large/3
+            """
+        let run = try await bed.run(
+            bed.execArguments(["--transparent"], ["sh", "-c", script], folder: "strict"),
+            environment: ProxyProcess.environment(in: bed, folder: "strict"))
+        #expect(run.output == "35\n403\n403", "\(run)")
+        #expect(run.told.count == 2 && run.told.allSatisfy { $0.contains("is loopback of the proxy's machine, and the client is not on it") }, "\(run)")
+    }
+
+    // MARK: Names
+
+    /// A question to a name server is a message to whoever answers for the domain.
+    @Test func aRefusedHostIsNotLookedUp() async throws {
+        try await withTestBed { bed in
+            try bed.file("resolv.conf", "nameserver 127.0.0.1\n", mode: 0o644)
+            let serves = """
+                ip link set lo up; mount --bind '\(bed.path("resolv.conf"))' /etc/resolv.conf
+                setpriv --pdeathsig KILL \(PythonPeer.python) '\(PythonPeer.path("name_server.py"))' '\(bed.path("asked"))' &
+                until [ -s '\(bed.path("asked"))' ]; do sleep 0.02; done; exec "$@"
+                """
+            let proxy = try await ProxyProcess(
+                in: bed, pins: "hosts: [{match: '**.denied.test', action: deny}]\n", trust: nil,
+                sections: ["proxy": ["listen: 127.0.0.1:7467"]],
+                launcher: ["unshare", "--net", "--mount", "/bin/sh", "-c", serves, "sh"])
+            let script = """
+                curl -s --noproxy '*' http://secret-1.denied.test/; curl -sk --noproxy '*' https://secret-2.denied.test/; echo $?
+                curl -sk --noproxy '*' --resolve secret-3.denied.test:443:192.0.2.1 https://secret-3.denied.test/; echo $?
+                curl -s http://secret-4.denied.test/ -o /dev/null -w '%{http_code}\\n'
+                curl -s --noproxy '*' http://unknown.test/; echo $?
+                """
+            let run = try await bed.exec(options: ["--transparent"], "sh", "-c", script)
+            let lines = run.output.split(separator: "\n")
+            #expect(run.output.contains("\"secret-1.denied.test:80\"") && lines.suffix(4) == ["35", "35", "403", "6"], "\(run)")
+            #expect(run.told.count { $0.contains("denied by policy") } == 4, "\(run)")
+            let asked = try bed.contents("asked")
+            #expect(!asked.contains("secret") && asked.contains("unknown.test"), "\(asked)")
+            _ = proxy
+        }
+    }
+
     // MARK: The proxy comes and goes
 
     @Test func aProxyThatGoesAndComesBack() async throws {
@@ -289,7 +341,7 @@ struct ExecTransparentTests {
             let first = try await proxy()
             let script = """
                 curl -s --noproxy '*' http://denied.test/first; touch gone-now; until [ -e is-gone ]; do sleep 0.02; done
-                curl -s --noproxy '*' --resolve denied.test:80:192.0.2.7 http://denied.test/second; touch back-now
+                curl -s --noproxy '*' --resolve denied.test:80:192.0.0.8 http://denied.test/second; touch back-now
                 until [ -e is-back ]; do sleep 0.02; done; curl -s --noproxy '*' http://denied.test/third
                 """
             let process = try await bed.start(
@@ -304,7 +356,7 @@ struct ExecTransparentTests {
             #expect(try await process.ending() == .exited(0))
             // The address is known from before, and the proxy isn't there.
             let (output, told) = (await process.output.text, await process.errors.text)
-            #expect(output.contains("the proxy can't be reached: 127.0.0.1:\(port): Connection refused"), "\(output)")
+            #expect(output.contains("the proxy can't be reached: \(bed.path("proxy/state/pinproxy/door.sock"))"), "\(output)")
             #expect(told.contains("denied.test:80: the proxy can't be reached"), "\(told)")
             _ = try await next.events.first("exchange") { $0["path"] == "/third" && $0["status"] == "403" }
         }
@@ -349,7 +401,7 @@ enum ExecTransparentBed {
         let hosts = Dictionary(uniqueKeysWithValues: (names + ["denied.test", "plain.test"]).map { ($0, IsolationBed.address) })
         let proxy = try await ProxyProcess(
             in: bed, pins: pins, trust: roots.write(to: bed), hosts: hosts.merging(["six.test": "2001:db8::6"]) { $1 },
-            sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"]])
+            sections: ["proxy": ["listen: 127.0.0.1:\(bed.port())"], "upstream": [IsolationBed.opensLoopback]])
         return SharedBed(
             bed: bed, proxy: proxy, originPort: origin.port, secondOriginPort: plain.port, origin: origin, plainOrigin: plain)
     }

@@ -47,6 +47,21 @@ import Testing
         #expect(table.verdict(one, "b.test") == .isNot([]))
     }
 
+    /// The program is led to the proxy, which says why.
+    @Test func aRefusedHostIsWhereverTheProgramBelievesItToBe() {
+        let table = Table()
+        table.answers = ["denied.test.": .refused, "denied.test": .refused]
+        var answers: [NameAnswer] = []
+        table.names.addresses(of: "denied.test") { answers.append($0) }
+        #expect(answers == [.addresses([Names.placeholder])] && "\(Names.placeholder)" == "192.0.0.8")
+        #expect(table.verdict(Names.placeholder, "denied.test") == .isOfName)
+        #expect(table.verdict(one, "denied.test") == .isOfName)
+        #expect(table.verdict(Names.placeholder, "other.test") == .isNot([]))
+        // After a reload that lets it through, what the program was told stays good.
+        table.answers["denied.test"] = .addresses([one])
+        #expect(table.verdict(Names.placeholder, "denied.test") == .isOfName)
+    }
+
     @Test func aNameIsAskedForOnceAtATime() {
         let table = Table()
         table.held = []

@@ -1,4 +1,5 @@
 import EventLoop
+import Foundation
 import Glibc
 import Testing
 
@@ -147,7 +148,7 @@ import Testing
     private func holders(_ descriptor: CInt, count: Int) -> [LocalProcess] {
         var found: [LocalProcess] = []
         for _ in 0..<1000 {
-            found = ProcessTable.holders(of: [inode(descriptor)])[inode(descriptor)] ?? []
+            found = ProcessTable.holders(of: [inode(descriptor)]).processes[inode(descriptor)] ?? []
             if found.count == count { break }
         }
         return found
@@ -163,9 +164,49 @@ import Testing
         let own = try #require(found.first)
         #expect(own.executable?.hasPrefix("/") == true)
         #expect(own.started > 0)
-        #expect(ProcessTable.holders(of: [inode(copy.raw)], among: [getpid()]).count == 1)
-        #expect(ProcessTable.holders(of: [inode(copy.raw)], among: [1]).isEmpty)
-        #expect(ProcessTable.holders(of: [1]).isEmpty)
+        #expect(ProcessTable.holders(of: [inode(copy.raw)], among: [getpid()]).processes.count == 1)
+        #expect(ProcessTable.holders(of: [inode(copy.raw)], among: [1]).processes.isEmpty)
+        #expect(ProcessTable.holders(of: [1]).processes.isEmpty)
+        #expect(ProcessTable.holders(of: [1]).overlooked.isEmpty)
+    }
+
+    /// Whoever holds very many descriptors isn't looked through to the end, whether the process may be traced or not.
+    @Test(.enabled(if: geteuid() == 0, "needs root, to be another user"), arguments: [true, false])
+    func looksAtNoMoreThanALimitOfOneUsers(isTraceable: Bool) throws {
+        let program = """
+            import ctypes, os, socket, sys
+            os.setgid(65533); os.setuid(65533)
+            sockets = [socket.socket() for _ in range(200)]
+            ctypes.CDLL(None).prctl(4, \(isTraceable ? 1 : 0))
+            os.write(1, b"%d %d" % (os.fstat(sockets[0].fileno()).st_ino, os.fstat(sockets[-1].fileno()).st_ino))
+            sys.stdin.read()
+            """
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
+        process.arguments = ["-c", program]
+        let (input, output) = (Pipe(), Pipe())
+        process.standardInput = input
+        process.standardOutput = output
+        try process.run()
+        defer {
+            kill(process.processIdentifier, SIGKILL)
+            process.waitUntilExit()
+        }
+        let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+        let inodes = line.split(whereSeparator: \.isWhitespace).compactMap { UInt64($0) }
+        try #require(inodes.count == 2)
+        let whole = ProcessTable.holders(of: Set(inodes))
+        #expect(Set(whole.processes.keys) == Set(inodes) && whole.overlooked.isEmpty)
+        let part = ProcessTable.holders(of: Set(inodes), limit: 100)
+        #expect(Set(part.processes.keys) == [inodes[0]] && part.overlooked == [65533])
+    }
+
+    @Test(arguments: [
+        ("Name:\tx\nUid:\t1000\t1001\t1002\t1003\nGid:\t5\t5\t5\t5\n", 1001 as UInt32?), ("Uid:\t0\t0\t0\t0", 0), ("", nil), ("Uid:\n", nil),
+        ("Uid:\t1\n", nil), ("Uid:\tx\ty\n", nil),
+    ])
+    func readsTheEffectiveUser(status: String, user: UInt32?) {
+        #expect(DescriptorAllowance.user(ofStatus: status) == user)
     }
 
     /// Both hold the connection, and either can send over it.

@@ -44,6 +44,19 @@ import Testing
         }
     }
 
+    /// What a browser says of the page that has it ask. Pages on other ports of the same machine are `same-site`.
+    @Test(arguments: [
+        (nil, nil), ("same-origin", nil), ("none", nil), ("cross-site", 403), ("same-site", 403), ("", 403), ("none, cross-site", 403),
+        ("Same-Origin", 403), ("something-new", 403),
+    ] as [(String?, Int?)])
+    func itAnswersToNoPageOfAnother(_ site: String?, _ status: Int?) {
+        for right in [AdminGate.Right.fetch, .read, .change] {
+            var request = request("Bearer \(Self.token)")
+            request.fetchSite = site
+            #expect(gate(token: Self.token).objection(to: request, needing: right)?.status == status)
+        }
+    }
+
     @Test func whoNamesNoHostIsNoBrowser() {
         #expect(gate().objection(to: request(host: nil), needing: .read) == nil)
     }

@@ -1,3 +1,4 @@
+import Dispatch
 import EventLoop
 import Glibc
 import LocalPeers
@@ -16,6 +17,8 @@ import Testing
         let ended = Atomic<UInt64>(0)
         /// The shortest time between two, in nanoseconds.
         let shortestRest = Mutex(UInt64.max)
+        /// The times between them.
+        let rests = Mutex<[UInt64]>([])
     }
 
     /// - Parameter nanoseconds: of processor time that a look takes.
@@ -23,16 +26,17 @@ import Testing
         PeerInquiry(sight: .everything) { inodes, candidates in
             guard candidates == nil else {
                 looks.some.add(1, ordering: .relaxed)
-                return [:]
+                return SocketHolders()
             }
             let rest = MonotonicTime.now().nanoseconds - looks.ended.load(ordering: .relaxed)
             looks.shortestRest.withLock { $0 = min($0, rest) }
+            if looks.ended.load(ordering: .relaxed) > 0 { looks.rests.withLock { $0.append(rest) } }
             looks.whole.add(1, ordering: .relaxed)
             let until = Self.spent() + nanoseconds
             while Self.spent() < until {}
             looks.ended.store(MonotonicTime.now().nanoseconds, ordering: .relaxed)
-            var found: [UInt64: [LocalProcess]] = [:]
-            for inode in inodes { found[inode] = [LocalProcess(id: Int32(inode), started: 1, executable: nil, unit: nil)] }
+            var found = SocketHolders()
+            for inode in inodes { found.processes[inode] = [LocalProcess(id: Int32(inode), started: 1, executable: nil, unit: nil)] }
             return found
         }
     }
@@ -44,7 +48,7 @@ import Testing
         return time.tv_sec * 1_000_000_000 + time.tv_nsec
     }
 
-    private func peer(_ inode: UInt64) -> ClientPeer { ClientPeer(LocalSocket(user: 0, inode: inode)) }
+    private func peer(_ inode: UInt64, user: UInt32 = 0) -> ClientPeer { ClientPeer(LocalSocket(user: user, inode: inode)) }
 
     private func process(_ peer: ClientPeer) -> Int32? {
         if case .found(let processes, _) = peer.processes { processes.first?.id } else { nil }
@@ -89,5 +93,59 @@ import Testing
         loop.run()
         #expect(answers == [1, 2, 3])
         #expect(looks.shortestRest.withLock { $0 } >= 500_000_000)
+    }
+
+    /// A user who has something decided again and again has to wait; another one doesn't.
+    @Test func `one user's decisions keep no other waiting`() throws {
+        let loop = try EventLoop()
+        let looks = Looks()
+        // Rests a quarter of a second after each.
+        let inquiry = inquiry(looks, nanoseconds: 100_000_000)
+        var answers: [Int32?] = []
+        func count(_ peer: ClientPeer) {
+            answers.append(process(peer))
+            if answers.count == 1 {
+                inquiry.ask(self.peer(2, user: 1), isComplete: true, on: loop) { count($0) }
+                inquiry.ask(self.peer(3, user: 2), isComplete: true, on: loop) { count($0) }
+            }
+            // Whoever waits anyway is answered by the look of another.
+            if answers.count == 3 { inquiry.ask(self.peer(4, user: 1), isComplete: true, on: loop) { count($0) } }
+            if answers.count == 4 { loop.stop() }
+        }
+        inquiry.ask(peer(1, user: 1), isComplete: true, on: loop) { count($0) }
+        loop.run()
+        #expect(Set(answers) == [1, 2, 3, 4])
+        #expect(looks.whole.load(ordering: .relaxed) == 3)
+        #expect(looks.rests.withLock { $0 }.map { $0 >= 200_000_000 } == [false, true])
+    }
+
+    /// Nothing is looked through as long as the queue is kept busy.
+    @Test func `one user's questions leave room for others'`() throws {
+        let loop = try EventLoop()
+        let (begun, goesOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let inquiry = PeerInquiry(sight: .everything) { inodes, _ in
+            begun.signal()
+            goesOn.wait()
+            goesOn.signal()
+            return SocketHolders()
+        }
+        var refused: [String] = []
+        var asked = 0
+        func ask(_ user: UInt32) {
+            asked += 1
+            inquiry.ask(peer(UInt64(asked), user: user), isComplete: true, on: loop) { peer in
+                guard case .unknown(let why) = peer.processes, why.contains("wait") else { return }
+                refused.append("\(user): \(why)")
+            }
+        }
+        // The first is taken out of the queue and looked for.
+        ask(1)
+        begun.wait()
+        for _ in 0..<(PeerInquiry.capacity / 4) { ask(1) }
+        #expect(refused.isEmpty)
+        ask(1)
+        ask(2)
+        #expect(refused == ["1: 1024 connections of user 1 wait to be looked for"])
+        goesOn.signal()
     }
 }

@@ -26,20 +26,46 @@ import Testing
             file: Self.file, logger: Logger(label: "log") { _ in lines.handler }, queue: queue)
         let loop = try EventLoop()
         var answers: [UserVerifier.Ruling] = []
-        for number in 0..<UserVerifier.longestQueue + 3 {
-            verifier.verify(try #require(basic("ann:\(number == 0 ? "correct horse" : "wrong \(number)")")), on: loop) {
-                answers.append($0)
-                if answers.count == UserVerifier.longestQueue + 3 { loop.stop() }
+        // Nobody gets more than a share, and four take all places.
+        let (share, total) = (UserVerifier.longestOfOne, UserVerifier.longestQueue)
+        for (user, count) in [(1, share + 3), (2, share), (3, share), (4, share), (5, 1)] as [(UInt32, Int)] {
+            for number in 0..<count {
+                let isRight = user == 1 && number == 0
+                verifier.verify(try #require(basic("ann:\(isRight ? "correct horse" : "\(user) \(number)")")), for: .user(user), on: loop) {
+                    answers.append($0)
+                    if answers.count == total + 4 { loop.stop() }
+                }
             }
         }
-        #expect(answers == [.notCompared, .notCompared, .notCompared])
+        let full = UserVerifier.Ruling.notCompared("16 passwords of user 1")
+        #expect(answers == [full, full, full, .notCompared("64 passwords")])
         #expect(lines.all == ["warning users.limit"])
         queue.activate()
         loop.run()
         #expect(answers.count { $0 == .right } == 1)
-        #expect(answers.count { $0 == .wrong } == UserVerifier.longestQueue - 1)
+        #expect(answers.count { $0 == .wrong } == total - 1)
         // Said once that it is over, with how many it concerned.
-        #expect(lines.all == ["warning users.limit", "notice users.limit 3"])
+        #expect(lines.all == ["warning users.limit", "notice users.limit 4"])
+    }
+
+    /// One who tries many passwords delays another by one comparison.
+    @Test func whoTriesManyWaitsForHisOwn() throws {
+        let queue = DispatchQueue(label: "comparisons", attributes: .initiallyInactive)
+        let verifier = try UserVerifier(file: Self.file, logger: Self.logger, queue: queue)
+        let loop = try EventLoop()
+        var order: [UInt32] = []
+        func verify(_ text: String, _ user: UInt32) throws {
+            verifier.verify(try #require(basic(text)), for: .user(user), on: loop) { _ in
+                order.append(user)
+                if order.count == 13 { loop.stop() }
+            }
+        }
+        for number in 0..<10 { try verify("ann:\(number)", 1) }
+        // The same, at once, over many connections: that is one comparison.
+        for _ in 0..<3 { try verify("ann:correct horse", 2) }
+        queue.activate()
+        loop.run()
+        #expect(order.prefix(4) == [1, 2, 2, 2] && order.count == 13)
     }
 
     private func credentials(_ fields: String) -> Credentials? {
@@ -58,7 +84,7 @@ import Testing
     private func ask(_ verifier: UserVerifier, _ text: String) throws -> (ruling: UserVerifier.Ruling, atOnce: Bool) {
         let loop = try EventLoop()
         var answer: UserVerifier.Ruling?
-        verifier.verify(try #require(basic(text)), on: loop) {
+        verifier.verify(try #require(basic(text)), for: .unknown, on: loop) {
             answer = $0
             loop.stop()
         }

@@ -11,8 +11,15 @@ import Testing
         ("2002:7f00:1::", "loopback"), ("::127.0.0.2", "loopback"),
         ("::169.254.169.254", "link-local metadata"), ("64:ff9b:1::10.1.2.3", "private"),
         ("64:ff9b:1:a9fe:a9:fe00::", "link-local metadata"),
-        // Teredo's client 10.0.0.1, inverted.
-        ("2001:0:4136:e378:8000:63bf:f5ff:fffe", "private"),
+        // The local prefix of NAT64, cut at 56 and at 64 bits; and one whose zeros must not be read as 0.0.0.0/8.
+        ("64:ff9b:1:a:0:102:300::", "private"), ("64:ff9b:1:0:a:102:300::", "private"), ("64:ff9b:1::8.8.8.8", ""),
+        // Teredo's client 10.0.0.1, inverted; and its server.
+        ("2001:0:4136:e378:8000:63bf:f5ff:fffe", "private"), ("2001:0:7f00:1:8000:63bf:f7f7:f7f7", "loopback"),
+        // ISATAP, with and without the bits for "universal" and "group", under any prefix.
+        ("2001:db8::5efe:127.0.0.1", "loopback"), ("2001:db8::200:5efe:10.1.2.3", "private"),
+        ("2001:db8::300:5efe:169.254.169.254", "link-local metadata"), ("fe80::5efe:127.0.0.1", "link-local loopback"),
+        ("2002:808:808::5efe:127.0.0.1", "loopback"), ("::5efe:127.0.0.1", "loopback"),
+        ("2001:db8::5efe:8.8.8.8", ""), ("2001:db8::5eff:127.0.0.1", ""), ("2001:db8::400:5efe:127.0.0.1", ""),
         ("169.254.0.1", "link-local"), ("fe80::1", "link-local"), ("febf::1", "link-local"),
         ("::ffff:169.254.1.1", "link-local"), ("2002:a9fe:101::1", "link-local"),
         ("10.0.0.1", "private"), ("172.16.0.1", "private"), ("172.31.255.255", "private"), ("192.168.1.1", "private"),
@@ -100,7 +107,7 @@ import Testing
         ("::ffff:127.0.0.1", .thisMachine), ("192.0.2.1", .elsewhere), ("2001:db8::1", .elsewhere),
         // Anybody may come from one of these.
         ("64:ff9b::7f00:1", .elsewhere), ("2002:7f00:1::1", .elsewhere), ("::ffff:0:127.0.0.1", .elsewhere),
-        ("::127.0.0.1", .elsewhere),
+        ("::127.0.0.1", .elsewhere), ("2001:db8::5efe:127.0.0.1", .elsewhere),
     ])
     func `a client is of this machine if it comes from loopback itself`(peer: String, place: ClientPlace) throws {
         #expect(ClientPlace(of: try #require(IPAddress(peer))) == place)

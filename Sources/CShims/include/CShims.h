@@ -4,6 +4,7 @@
 #include "EventLoopShims.h"
 
 #include "CrashShims.h"
+#include "FileShims.h"
 #include "MemoryShims.h"
 
 #include <errno.h>

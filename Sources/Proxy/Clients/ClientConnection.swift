@@ -71,8 +71,8 @@ final class ClientConnection {
     /// The client's SNI isn't the authority of CONNECT: its first request is answered 421.
     private(set) var misdirectedName: String?
     /// The snapshot that ``isAllowed`` was found by.
-    private var judged: Snapshot?
-    private var wasAllowed = false
+    var judged: Snapshot?
+    var wasAllowed = false
     private let ended: (ClientConnection) -> Void
 
     /// - Parameter ended: called once, when the connection is over.
@@ -102,18 +102,6 @@ final class ClientConnection {
     var record: TaskRecord {
         _read { yield server.exchange.record }
         _modify { yield &server.exchange.record }
-    }
-
-    /// Whether the configuration in force lets this client in.
-    var isAllowed: Bool {
-        if judged !== worker.snapshot {
-            judged = worker.snapshot
-            // Who may connect to a Unix socket, its file's permissions say.
-            wasAllowed = source.address.map { address in
-                worker.snapshot.proxy.allowClients.contains { $0.contains(address.ip.bytes) }
-            } ?? true
-        }
-        return wasAllowed
     }
 
     /// Keeps what follows a step until the task is resumed, if it is suspended.

@@ -9,7 +9,7 @@ extension ClientConnection {
     // MARK: Requests to the proxy
 
     func requestToProxy() {
-        guard isAllowed else { return server.refuseRequest(.clientNotAllowed(source.address?.ip.description ?? source.description)) }
+        guard isAllowed || showsOwnersToken else { return server.refuseRequest(objectionToClient) }
         identity = ClientIdentity(peer: identity.peer)
         let (users, runs) = (worker.users, worker.shared.runs)
         if users == nil, runs.isEmpty { return performRequest() }
@@ -24,7 +24,7 @@ extension ClientConnection {
         }
         state = .authenticating
         server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
-        users.verify(credentials, on: worker.loop) { [weak self] ruling in
+        users.verify(credentials, for: Claimant(peer, source: source), on: worker.loop) { [weak self] ruling in
             self?.verified(credentials, ruling, by: users)
         }
     }
@@ -49,7 +49,7 @@ extension ClientConnection {
             // A reload may have come meanwhile.
             if worker.users.map(identity.isLetIn) != false { performRequest() } else { server.refuseRequest(.credentialsWrong) }
         case .wrong: server.refuseRequest(.credentialsWrong)
-        case .notCompared: server.refuseRequest(.credentialsNotCompared(limit: UserVerifier.longestQueue))
+        case .notCompared(let what): server.refuseRequest(.credentialsNotCompared(what))
         }
     }
 

@@ -11,7 +11,7 @@ import Transport
 extension ClientConnection {
     /// Why the configuration in force doesn't let this client, or its user, in; nil if it does.
     var withdrawal: String? {
-        guard isAllowed else { return "after a reload this client is no longer allowed (proxy.allow_clients)" }
+        guard isStillAllowed else { return "after a reload this client is no longer allowed (proxy.allow_clients)" }
         guard let users = worker.users, !identity.isLetIn(by: users) else { return nil }
         if identity.run != nil { return "after a reload proxy.users asks for a name and a password, and this run has none that hold" }
         return identity.user == nil

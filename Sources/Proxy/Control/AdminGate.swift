@@ -6,7 +6,8 @@ import TLS
 ///
 /// A page of anybody's can have a browser on this machine send requests to the admin port. It can't read the answers,
 /// as there is no CORS, unless its name leads here (DNS rebinding): so the port answers to addresses, to `localhost`
-/// and to the names in its settings. And it can't send a token.
+/// and to the names in its settings. And it can't send a token. A browser that says that another page asks (Fetch Metadata) is
+/// refused whatever it asks for.
 struct AdminGate: Sendable {
     /// What a request is allowed.
     enum Right: Int, Comparable, Sendable {
@@ -39,6 +40,13 @@ struct AdminGate: Sendable {
                 421,
                 "the admin port does not answer to the name \(ShownText(host)): ask for it by its address or as localhost, or add "
                     + "the name to admin.hosts")
+        }
+        // Pages of other ports of this machine are of the same site, and nothing to the admin port.
+        if let site = request.fetchSite, site != "same-origin", site != "none" {
+            return .problem(
+                403,
+                "another site's page has led the browser here (Sec-Fetch-Site: \(ShownText(site))), and the admin port answers to none: "
+                    + "type the address into the browser")
         }
         switch right {
         case .fetch: return nil

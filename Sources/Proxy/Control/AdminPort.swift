@@ -25,6 +25,7 @@ final class AdminPort {
     private let loop: EventLoop
     private let logger: Logger
     private let clients: ControlClients
+    private let desk = ArrivalDesk()
     private var listeners: [(socket: ListeningSocket, listener: Listener)] = []
     private var unix: [UnixListener] = []
     private(set) var gate = AdminGate(AdminSettings())
@@ -36,7 +37,7 @@ final class AdminPort {
     ) {
         self.loop = loop
         self.logger = logger
-        clients = ControlClients(loop: loop, session: session, answer: answer, feed: feed)
+        clients = ControlClients(loop: loop, session: session, share: ControlClients.limit / 4, answer: answer, feed: feed)
     }
 
     /// Where it can be asked over TCP.
@@ -118,11 +119,12 @@ final class AdminPort {
         for listener in unix { listener.apply(settings.socket) }
         unix += added.unix
         for socket in added.sockets {
+            let isKnown = desk.knowsConnections(to: socket.raw)
             let listener = Listener(loop: loop, socket: socket) {
                 true
             } mustWait: {
             } accepted: { [weak self] descriptor, peer, _ in
-                self?.accepted(descriptor, from: peer.description)
+                self?.accepted(descriptor, from: peer, isKnown: isKnown)
             } failed: { [weak self] in
                 self?.failed($0)
             }
@@ -132,12 +134,16 @@ final class AdminPort {
     }
 
     private func accepted(_ socket: consuming Descriptor, at path: String) {
-        let peer = UnixSocket.peer(of: socket.raw).map { ControlPeer($0).description }
-        accepted(socket, from: peer ?? path)
+        let peer = UnixSocket.peer(of: socket.raw)
+        clients.serve(
+            socket, of: Claimant(user: peer?.user, source: .unix(path)),
+            through: .port(client: peer.map { ControlPeer($0).description } ?? path), tls: tls)
     }
 
-    private func accepted(_ socket: consuming Descriptor, from client: String) {
-        clients.serve(socket, through: .port(client: client), tls: tls)
+    private func accepted(_ socket: consuming Descriptor, from peer: Endpoint, isKnown: Bool) {
+        let arrival = desk.arrival(of: socket.raw, from: peer, isKnown: isKnown)
+        clients.serve(
+            socket, of: Claimant(arrival.peer, source: peer), through: .port(client: peer.description), tls: tls)
     }
 
     private func failed(_ error: SystemError) {

@@ -9,6 +9,8 @@ package struct ControlClient {
     package enum Failure: Error, Sendable, Equatable {
         /// No proxy listens there, or this user may not connect.
         case unreachable(SystemError)
+        /// Somebody else could have put it there; in words.
+        case untrusted(String)
         /// Another process than the one that was meant listens there; nothing was asked of it.
         case stranger(process: Int32)
         /// It answered with an error.
@@ -22,16 +24,15 @@ package struct ControlClient {
 
     private static let longestAnswer = 64 << 20
 
-    private let path: String
+    private let socket: StateSocket
     private let process: Int32
     private let seconds: Int
 
     /// - Parameters:
-    ///   - path: of the socket.
     ///   - process: that is meant.
     ///   - seconds: how long it has for its answer.
-    package init(path: String, process: Int32, seconds: Int) {
-        self.path = path
+    package init(_ socket: StateSocket, process: Int32, seconds: Int) {
+        self.socket = socket
         self.process = process
         self.seconds = seconds
     }
@@ -64,12 +65,7 @@ package struct ControlClient {
 
     /// Writes the request and reads until the proxy closes.
     private func exchange(_ request: String) throws(Failure) -> [UInt8] {
-        let socket: Descriptor
-        do throws(SystemError) {
-            socket = try UnixSocket.connect(to: path, seconds: seconds)
-        } catch {
-            throw .unreachable(error)
-        }
+        let socket = try socket.connect(seconds: seconds)
         if let peer = UnixSocket.peer(of: socket.raw), peer.process > 0, peer.process != process {
             throw .stranger(process: peer.process)
         }

@@ -5,7 +5,8 @@ import Transport
 
 /// The connections of the control socket, or those of the admin port: a bounded number, on the main loop.
 final class ControlClients {
-    /// Clients at one time; for one more the one goes that has kept a request back for longest.
+    /// Clients at one time. For one more of a user or address that has its share, the one of these goes that has kept a request back for
+    /// longest.
     static let limit = 64
     /// For a request's arrival, and for an answer's being taken.
     private static let patience: Duration = .seconds(10)
@@ -15,10 +16,13 @@ final class ControlClients {
     private let settings = HTTP1ServerSettings()
     private let answer: ControlConnection.Answer
     private let feed: () -> LiveFeed?
-    /// The one that came first is the first.
-    private var clients: [ControlConnection] = []
+    private var clients: FairRoster<Claimant, ControlConnection>
 
-    init(loop: EventLoop, session: LoopSession, answer: @escaping ControlConnection.Answer, feed: @escaping () -> LiveFeed?) {
+    /// - Parameter share: of one user or address.
+    init(
+        loop: EventLoop, session: LoopSession, share: Int, answer: @escaping ControlConnection.Answer, feed: @escaping () -> LiveFeed?
+    ) {
+        clients = FairRoster(places: Self.limit, share: share)
         self.feed = feed
         self.loop = loop
         self.session = session
@@ -30,20 +34,21 @@ final class ControlClients {
     }
 
     /// Serves an accepted socket.
-    /// - Parameter tls: spoken with it; nil: none.
-    func serve(_ socket: consuming Descriptor, through door: ControlDoor, tls: TLSServerContext? = nil) {
-        if clients.count >= Self.limit { (clients.first { !$0.isAsking } ?? clients.first)?.stop() }
+    /// - Parameters:
+    ///   - claimant: who has connected.
+    ///   - tls: spoken with it; nil: none.
+    func serve(_ socket: consuming Descriptor, of claimant: Claimant, through door: ControlDoor, tls: TLSServerContext? = nil) {
         let client = ControlConnection(
-            stream: ByteStream(loop: loop, descriptor: socket), session: session, settings: settings, door: door, answer: answer,
-            feed: feed
+            stream: ByteStream(loop: loop, descriptor: socket), session: session, settings: settings, door: door,
+            claimant: claimant, answer: answer, feed: feed
         ) { [weak self] client in
-            self?.clients.removeAll { $0 === client }
+            self?.clients.remove(client)
         }
-        clients.append(client)
+        clients.add(client, of: claimant, sparing: \.isAsking)?.stop()
         if let tls { client.start(tls, within: Self.patience.nanoseconds) } else { client.start() }
     }
 
     func stop() {
-        for client in clients { client.stop() }
+        for client in clients.members { client.stop() }
     }
 }

@@ -9,6 +9,7 @@ final class ControlConnection {
 
     private let server: HTTP1Server
     private let door: ControlDoor
+    private let claimant: Claimant
     private let answer: Answer
     private let ended: (ControlConnection) -> Void
     private let feed: () -> LiveFeed?
@@ -26,11 +27,12 @@ final class ControlConnection {
     ///   - answer: called for each request; calls back once, at once or later, on the loop.
     ///   - ended: called once, when the connection is over.
     init(
-        stream: ByteStream, session: LoopSession, settings: HTTP1ServerSettings, door: ControlDoor,
+        stream: ByteStream, session: LoopSession, settings: HTTP1ServerSettings, door: ControlDoor, claimant: Claimant,
         answer: @escaping Answer, feed: @escaping () -> LiveFeed?, ended: @escaping (ControlConnection) -> Void
     ) {
         server = HTTP1Server(stream: stream, session: session, settings: settings)
         self.door = door
+        self.claimant = claimant
         self.answer = answer
         self.ended = ended
         self.feed = feed
@@ -87,8 +89,9 @@ extension ControlConnection: AnsweringOwner {
     }
 
     private func openEvents(_ response: ControlResponse) {
-        guard let feed = feed(), feed.hasRoom else {
-            return reply(.problem(503, "\(LiveFeed.limit) others are told of events already, and more can't be"), keeps: false)
+        guard let feed = feed() else { return reply(.problem(503, "the proxy is just starting"), keeps: false) }
+        if let lack = feed.lack(for: claimant) {
+            return reply(.problem(503, "\(lack.text("watchers", of: claimant)) get events already, and no more can"), keeps: false)
         }
         watched = feed
         showsPaths = response.showsPaths
@@ -101,7 +104,7 @@ extension ControlConnection: AnsweringOwner {
         server.clearDeadline()
         server.stream.owner = self
         server.stream.wantsRead = true
-        watched.add(self, showsPaths: showsPaths)
+        if !watched.add(self, of: claimant, showsPaths: showsPaths) { stop() }
     }
 
     private func write() {

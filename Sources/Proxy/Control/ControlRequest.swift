@@ -12,6 +12,8 @@ struct ControlRequest {
     var host: String?
     var authorization: String?
     var accept: String?
+    /// `Sec-Fetch-Site`: what the page that has the browser ask is to this port.
+    var fetchSite: String?
 
     /// Nil if the target is no path.
     init?(_ view: borrowing RequestView, through door: ControlDoor) {
@@ -20,6 +22,10 @@ struct ControlRequest {
         host = view.head.first(.host)?.text(in: view.bytes)
         accept = view.head.first(.accept)?.text(in: view.bytes)
         authorization = view.head.first(.authorization)?.text(in: view.bytes)
+        for field in view.head.fields where field.name.text(in: view.bytes).lowercased() == "sec-fetch-site" {
+            // Of several values none is believed.
+            fetchSite = (fetchSite.map { $0 + ", " } ?? "") + field.value.text(in: view.bytes)
+        }
     }
 
     init(_ method: Method, _ target: String, through door: ControlDoor) {

@@ -10,14 +10,14 @@ package final class ControlSocket {
     private let clients: ControlClients
     private var listener: UnixListener?
 
-    package static func path(in stateDirectory: String) -> String { stateDirectory + "/control.sock" }
+    package static func place(in stateDirectory: String) -> StateSocket { StateSocket("control.sock", in: stateDirectory) }
 
     init(
         path: String, loop: EventLoop, session: LoopSession, logger: Logger,
         answer: @escaping ControlConnection.Answer, feed: @escaping () -> LiveFeed?
     ) throws(SystemError) {
         self.logger = logger
-        clients = ControlClients(loop: loop, session: session, answer: answer, feed: feed)
+        clients = ControlClients(loop: loop, session: session, share: ControlClients.limit / 2, answer: answer, feed: feed)
         listener = try UnixListener(path: path, loop: loop) { [weak self] socket in
             self?.accepted(socket)
         } failed: { error in
@@ -35,7 +35,7 @@ package final class ControlSocket {
     private func accepted(_ socket: consuming Descriptor) {
         let peer = UnixSocket.peer(of: socket.raw)
         guard let peer, peer.user == 0 || peer.user == geteuid() else { return deny(socket, peer) }
-        clients.serve(socket, through: .socket(ControlPeer(peer)))
+        clients.serve(socket, of: .user(peer.user), through: .socket(ControlPeer(peer)))
     }
 
     /// Says no, in the room that every socket's buffer has, and waits for nothing.

@@ -13,8 +13,8 @@ protocol LiveFeedReader: AnyObject {
 ///
 /// Whoever doesn't read in time misses what comes meanwhile, and is told how much that was.
 final class LiveFeed {
-    /// Watchers at one time.
-    static let limit = 16
+    /// Watchers at one time; a quarter of them may be one user's or address's.
+    static let limit = 32
     private static let intervalNanoseconds: UInt64 = 1_000_000_000
     /// Tasks that are shown, the oldest of all.
     private static let taskLimit = 100
@@ -63,6 +63,7 @@ final class LiveFeed {
     private let fill: (inout Tick) -> Void
     private let names: () -> [String]
     private var watchers: [Watcher] = []
+    private var share = FairShare<Claimant>(places: limit)
     private var timer: RepeatingTimer?
     private var isAsking = false
     /// What was told already: of each worker its last event, and of each entry its counts.
@@ -71,12 +72,14 @@ final class LiveFeed {
 
     private final class Watcher {
         let reader: any LiveFeedReader
+        let claimant: Claimant
         let showsPaths: Bool
         var isNew = true
         var dropped = 0
 
-        init(_ reader: any LiveFeedReader, showsPaths: Bool) {
+        init(_ reader: any LiveFeedReader, of claimant: Claimant, showsPaths: Bool) {
             self.reader = reader
+            self.claimant = claimant
             self.showsPaths = showsPaths
         }
     }
@@ -92,18 +95,23 @@ final class LiveFeed {
         self.fill = fill
     }
 
-    var hasRoom: Bool { watchers.count < Self.limit }
+    /// Why one more of the claimant's can't watch; nil: it can.
+    func lack(for claimant: Claimant) -> FairShare<Claimant>.Lack? { share.lack(for: claimant) }
 
-    func add(_ reader: any LiveFeedReader, showsPaths: Bool) {
-        watchers.append(Watcher(reader, showsPaths: showsPaths))
+    /// - Returns: false: others have taken the last place by now.
+    func add(_ reader: any LiveFeedReader, of claimant: Claimant, showsPaths: Bool) -> Bool {
+        guard share.enter(claimant) == nil else { return false }
+        watchers.append(Watcher(reader, of: claimant, showsPaths: showsPaths))
         if timer == nil {
             timer = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: Self.intervalNanoseconds) { $0.ask() }
         }
         ask()
+        return true
     }
 
     func remove(_ reader: any LiveFeedReader) {
-        watchers.removeAll { $0.reader === reader }
+        guard let place = watchers.firstIndex(where: { $0.reader === reader }) else { return }
+        share.leave(watchers.remove(at: place).claimant)
         if watchers.isEmpty { timer = nil }
     }
 

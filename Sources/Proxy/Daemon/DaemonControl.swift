@@ -37,17 +37,16 @@ extension ProxyDaemon {
 
     /// Opens the control socket. A proxy that can't have it serves all the same, and says so.
     func openControl(_ resources: ControlResources, _ session: LoopSession) -> ControlSocket? {
-        let path = ControlSocket.path(in: snapshot.stateDirectory)
+        let path = ControlSocket.place(in: snapshot.stateDirectory).path
         do throws(SystemError) {
             return try ControlSocket(path: path, loop: loop, session: session, logger: logger) {
                 resources.answer($0, $1)
             } feed: { [weak self] in self?.feed }
         } catch {
-            let cause = error.code == EEXIST ? "\(path) is there and is no socket: remove it" : "\(path): \(error)"
             logger.warning(
                 "control.failed",
                 metadata: [
-                    "cause": "\(cause)",
+                    "cause": "\(error.text(ofSocketAt: path))",
                     "effect": "pinproxy reload, tasks and learn can't ask this proxy; SIGHUP makes it read its files",
                 ])
             return nil
@@ -56,17 +55,17 @@ extension ProxyDaemon {
 
     /// Opens the socket of runs. Without it `pinproxy exec` works, and can't tell what is refused.
     func openRuns(_ context: ProxyContext, _ session: LoopSession) -> RunSocket? {
-        let path = RunSocket.path(in: snapshot.stateDirectory)
+        let path = RunSocket.place(in: snapshot.stateDirectory).path
         let daemon = RunSocket.Daemon(
-            users: { [weak self] in self?.users },
-            addresses: { [weak self] in self?.directAddresses.map(\.description) ?? [] })
+            snapshot: { [weak self] in self?.snapshot }, users: { [weak self] in self?.users },
+            addresses: { [weak self] in self?.directAddresses.map(\.description) ?? [] },
+            isOwnersAlone: snapshot.proxy.owner != nil)
         do throws(SystemError) {
             return try RunSocket(
                 path: path, loop: loop, session: session, register: context.runs, logger: logger, daemon: daemon)
         } catch {
-            let cause = error.code == EEXIST ? "\(path) is there and is no socket: remove it" : "\(path): \(error)"
             logger.warning(
-                "control.failed", metadata: ["cause": "\(cause)", "effect": "pinproxy exec can't tell what is refused"])
+                "control.failed", metadata: ["cause": "\(error.text(ofSocketAt: path))", "effect": "pinproxy exec can't tell what is refused"])
             return nil
         }
     }
@@ -93,5 +92,12 @@ extension ProxyDaemon {
         lastReload = cause == nil ? "accepted" : "refused"
         if cause == nil { reloads.accepted += 1 } else { reloads.refused += 1 }
         return ReloadReport(process: getpid(), configuration: configuration, cause: cause)
+    }
+}
+
+extension SystemError {
+    /// Why a socket of the state directory can't be opened.
+    func text(ofSocketAt path: String) -> String {
+        code == EEXIST ? "\(path) is there and is no socket: remove it" : "\(path): \(self)"
     }
 }

@@ -95,8 +95,7 @@ package final class ProxyDaemon {
     private func start() throws {
         logger.notice("proxy.start", metadata: ["config": "\(snapshot.files.first ?? "")"])
         let unixTime: @Sendable () -> Int64 = { WallClock.milliseconds() / 1000 }
-        let files = AuthorityFiles(
-            certificate: snapshot.authority.certificatePath, key: snapshot.authority.privateKeyPath)
+        let files = snapshot.authorityFiles
         let (authority, provenance) = try files.loadOrCreate(at: unixTime())
         say(provenance, files)
         self.authority = authority
@@ -199,7 +198,8 @@ package final class ProxyDaemon {
 
     private func accept(_ vacancy: Vacancy) throws {
         let maximum = snapshot.limits.clients
-        let (sockets, workers, logger, senders) = (listening.sockets, workers, logger, snapshot.proxy.listen.senders)
+        let sockets = listening.sockets + (openDoor().map { [$0] } ?? [])
+        let (workers, logger, senders) = (workers, logger, snapshot.proxy.listen.senders)
         let acceptor = try LoopThread.start("acceptor", stackSize: 128 << 10) { loop in
             Acceptor(
                 loop: loop, sockets: sockets, workers: workers, vacancy: vacancy, maximumClients: maximum,

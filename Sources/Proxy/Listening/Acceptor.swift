@@ -50,7 +50,7 @@ final class Acceptor {
                     limit.met()
                     descriptors.met()
                 }
-                handOut(descriptor, from: source, at: socket.wanted, isKnown: isKnown)
+                handOut(descriptor, from: source, at: socket, isKnown: isKnown)
             } failed: { [weak self] error in
                 self?.failed(error)
             }
@@ -117,12 +117,13 @@ final class Acceptor {
         return Arrival(from: source, peer: peer, header: isTrusted ? .awaited : .untrusted)
     }
 
-    private func handOut(_ socket: consuming Descriptor, from source: Endpoint, at place: Endpoint, isKnown: Bool) {
+    private func handOut(_ socket: consuming Descriptor, from source: Endpoint, at listener: ListeningSocket, isKnown: Bool) {
         let number = choice.pick(of: workers.count) { number in
             let load = workers[number].load
             return (load.waitingCount, load.count)
         }
-        let arrival = arrival(of: socket.raw, from: source, at: place, isKnown: isKnown)
+        var arrival = arrival(of: socket.raw, from: source, at: listener.wanted, isKnown: isKnown)
+        arrival.isByDoor = listener.isDoor
         workers[number].handOver(socket, arrival)
     }
 

@@ -17,6 +17,8 @@ struct Arrival: Sendable {
     let source: Endpoint
     let peer: ClientPeer
     let header: Header
+    /// It comes by a ``DoorSocket``.
+    var isByDoor = false
 
     init(from source: Endpoint, peer: ClientPeer, header: Header = .none) {
         self.source = source
@@ -32,9 +34,10 @@ extension Arrival {
         return Arrival(from: .network(address), peer: peer, header: self.header)
     }
 
-    /// As far as it matters to where it may be led. A load balancer's word, for itself or others, brings nobody near.
+    /// As far as it matters to where it may be led. A load balancer's word, for itself or others, brings nobody near, and a
+    /// command's own network is not this machine's.
     var place: ClientPlace {
-        guard case .none = header else { return .elsewhere }
+        guard case .none = header, !isByDoor else { return .elsewhere }
         return source.address.map { ClientPlace(of: $0.ip) } ?? .thisMachine
     }
 }

@@ -12,6 +12,8 @@ struct ListeningSocket: Sendable {
     let place: Endpoint
     /// A supervisor's by its name (`listen: systemd`), which keeps it by itself.
     let isNamed: Bool
+    /// A ``DoorSocket``.
+    var isDoor = false
 
     /// Connections that wait to be accepted: as many as the kernel allows, which cuts this to net.core.somaxconn (4096 if
     /// nobody has changed it). One that finds the queue full is tried again by its client's kernel a second later.
@@ -87,11 +89,16 @@ struct ListeningSocket: Sendable {
         return sockets
     }
 
+    /// Opens the daemon's own, in the place of one that a process that is gone has left.
+    static func door(at path: String, _ access: SocketAccess) throws(SystemError) -> ListeningSocket {
+        let raw = try UnixSocket.listen(at: path, backlog: queue, mode: access.mode).release()
+        return ListeningSocket(raw: raw, port: .proxy, wanted: .unix(path), place: .unix(path), isNamed: false, isDoor: true)
+    }
+
     /// Lets others connect to a Unix socket from now on.
     func apply(_ access: SocketAccess) {
         guard let path = place.path else { return }
-        if let group = access.group { _ = chown(path, uid_t.max, group) }
-        chmod(path, access.mode)
+        try? UnixSocket.allow(mode: access.mode, group: access.group, at: path)
     }
 
     /// It is not wanted after all.

@@ -78,7 +78,7 @@ final class ProxyListening {
     private func sayWhere(_ snapshot: Snapshot) {
         guard sockets.contains(where: \.isNamed) else { return }
         let file = ListenFile(in: snapshot.stateDirectory)
-        do throws(AuthorityError) {
+        do throws(FileProblem) {
             try file.write(directAddresses(snapshot.proxy))
         } catch {
             logger.warning(

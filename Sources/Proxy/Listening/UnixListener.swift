@@ -38,8 +38,7 @@ final class UnixListener: SocketHandler {
 
     /// Lets others connect from now on.
     func apply(_ access: SocketAccess) {
-        if let group = access.group { _ = chown(path, uid_t.max, group) }
-        chmod(path, access.mode)
+        try? UnixSocket.allow(mode: access.mode, group: access.group, at: path)
     }
 
     /// Takes the name away.

@@ -10,11 +10,16 @@ import Synchronization
 /// To look through all processes takes milliseconds, through those that were found before a tenth of one; with hundreds of new
 /// connections a second each would cost more than its connection. So all who ask meanwhile are answered together by the next look,
 /// and where only the log wants to know, that one comes when as much as ``thrift`` times the last one has passed: the first of a
-/// burst are looked for at once, and the looks never take more than a hundredth of one processor.
+/// burst are looked for at once, and the looks never take more than a hundredth of one processor. Where something is decided the look comes
+/// at once, unless the same user has just had one: then that user waits ``thriftOfOne`` times as long as it took, so that nobody has
+/// processes looked through without end.
 final class PeerInquiry: Sendable {
-    /// Questions that may wait; for more it isn't known who it is.
+    /// Questions that may wait, a quarter of them of one user; for more it isn't known who it is.
     static let capacity = 4096
     private static let thrift: UInt64 = 100
+    private static let thriftOfOne: UInt64 = 4
+    /// The longest that a decision waits for that reason.
+    private static let longestRest: UInt64 = 250_000_000
     private static let mostRemembered = 64
     private static let mostNames = 1024
     /// How long the name of a user is believed.
@@ -28,10 +33,18 @@ final class PeerInquiry: Sendable {
 
     private struct State {
         var waiting: [Question] = []
+        var share = FairShare<Claimant>(places: capacity)
+        /// The users of those by which something is decided, and whether there are others.
+        var deciding: Set<UInt32> = []
+        var isWantedByLog = false
         /// They will be looked at.
         var isScheduled = false
         /// They will be when ``urgent`` or the time says so.
         var isResting = false
+        /// When the last look that only the log wanted is paid for.
+        var rested: UInt64 = 0
+        /// The same of each user's last look for a decision.
+        var restedOfOne: [UInt32: UInt64] = [:]
         var names: [UInt32: KnownName] = [:]
     }
 
@@ -45,8 +58,6 @@ final class PeerInquiry: Sendable {
     private struct Memory {
         /// Processes that held a connection, the last as the last.
         var holders: [Int32] = []
-        /// When the last look that only the log wanted is paid for.
-        var rested: UInt64 = 0
     }
 
     private let sight: Sight
@@ -56,7 +67,7 @@ final class PeerInquiry: Sendable {
     private let urgent = DispatchSemaphore(value: 0)
 
     /// Finds the processes that hold sockets, among some of them or everywhere.
-    typealias Look = @Sendable (_ inodes: Set<UInt64>, _ candidates: [Int32]?) -> [UInt64: [LocalProcess]]
+    typealias Look = @Sendable (_ inodes: Set<UInt64>, _ candidates: [Int32]?) -> SocketHolders
     private let look: Look
 
     /// - Parameter sight: which processes this one may look into.
@@ -81,23 +92,23 @@ final class PeerInquiry: Sendable {
         let question = Question(socket: socket, isComplete: isComplete) { peer in
             handle.post { bound.value(on: $0)(peer) }
         }
-        let (isTaken, isFirst): (Bool, Bool) = state.withLock { state in
-            guard state.waiting.count < Self.capacity else { return (false, false) }
+        let (lack, isFirst): (FairShare<Claimant>.Lack?, Bool) = state.withLock { state in
+            if let lack = state.share.enter(.user(socket.user)) { return (lack, false) }
             state.waiting.append(question)
+            if isComplete { state.deciding.insert(socket.user) } else { state.isWantedByLog = true }
             if isComplete, state.isResting {
                 state.isResting = false
                 urgent.signal()
             }
             defer { state.isScheduled = true }
-            return (true, !state.isScheduled)
+            return (nil, !state.isScheduled)
         }
-        guard isTaken else {
+        if let lack {
             var peer = peer
-            peer.processes = .unknown(why: "\(Self.capacity) others wait to be looked for")
+            peer.processes = .unknown(why: "\(lack.text("connections", of: .user(socket.user))) wait to be looked for")
             return answer(peer)
         }
-        // Those before may have to wait for a while; who has something decided has not.
-        if isFirst || isComplete { queue.async { [self] in work() } }
+        if isFirst { queue.async { [self] in work() } }
     }
 
     private func reasonNotToLook(for socket: LocalSocket) -> String? {
@@ -112,60 +123,74 @@ final class PeerInquiry: Sendable {
     // MARK: On the queue
 
     private func work() {
-        let rest = timeToRest
-        let mustRest = state.withLock { state in
-            state.isResting = rest > 0 && !state.waiting.contains(where: \.isComplete)
-            return state.isResting
-        }
-        if mustRest {
+        while let rest = timeToRest() {
             // Not by a timer of Dispatch's: that takes three descriptors for good, and ends the process where there are none.
             _ = urgent.wait(timeout: .now() + .nanoseconds(Int(rest)))
         }
         let questions = state.withLock { state in
             state.isScheduled = false
-            state.isResting = false
+            state.share = FairShare(places: Self.capacity)
+            state.deciding = []
+            state.isWantedByLog = false
             defer { state.waiting = [] }
             return state.waiting
         }
         if !questions.isEmpty { answer(questions) }
     }
 
+    /// Until one of those who wait may have processes looked at; nil: now. Whoever comes meanwhile with a decision ends it.
+    private func timeToRest() -> UInt64? {
+        let now = Self.uptime
+        return state.withLock { state in
+            var ends = state.deciding.map { state.restedOfOne[$0] ?? 0 }
+            if state.isWantedByLog { ends.append(state.rested) }
+            let end = ends.min() ?? 0
+            state.isResting = end > now
+            return state.isResting ? end - now : nil
+        }
+    }
+
     private func answer(_ questions: [Question]) {
         let wanted = Set(questions.lazy.filter { self.reasonNotToLook(for: $0.socket) == nil }.compactMap(\.socket.inode))
         let began = Self.spent
-        if questions.contains(where: \.isComplete) { return answer(questions, lookThrough(for: wanted), isComplete: true) }
+        let deciding = Set(questions.lazy.filter(\.isComplete).map(\.socket.user))
+        if !deciding.isEmpty {
+            let found = lookThrough(for: wanted)
+            let rested = Self.uptime + min((Self.spent - began) * Self.thriftOfOne, Self.longestRest)
+            state.withLock { state in
+                state.restedOfOne = state.restedOfOne.filter { $0.value > Self.uptime }
+                for user in deciding { state.restedOfOne[user] = rested }
+            }
+            return answer(questions, found, isComplete: true)
+        }
         var found = look(wanted, memory.withLock { $0.holders })
-        let isComplete = found.count < wanted.count
+        let isComplete = found.processes.count < wanted.count
         if isComplete { found = lookThrough(for: wanted) }
         let rested = Self.uptime + (Self.spent - began) * Self.thrift
-        memory.withLock { $0.rested = rested }
+        state.withLock { $0.rested = rested }
         answer(questions, found, isComplete: isComplete)
     }
 
-    private func lookThrough(for wanted: Set<UInt64>) -> [UInt64: [LocalProcess]] {
-        wanted.isEmpty ? [:] : look(wanted, nil)
+    private func lookThrough(for wanted: Set<UInt64>) -> SocketHolders {
+        wanted.isEmpty ? SocketHolders() : look(wanted, nil)
     }
 
-    private func answer(_ questions: [Question], _ found: [UInt64: [LocalProcess]], isComplete: Bool) {
-        remember(found.values.joined().map(\.id))
+    private func answer(_ questions: [Question], _ found: SocketHolders, isComplete: Bool) {
+        remember(found.processes.values.joined().map(\.id))
         for question in questions {
             var peer = ClientPeer(question.socket)
             peer.userName = name(of: question.socket.user)
             if let reason = reasonNotToLook(for: question.socket) {
                 peer.processes = .unknown(why: reason)
-            } else if let processes = question.socket.inode.flatMap({ found[$0] }) {
+            } else if found.overlooked.contains(question.socket.user) {
+                peer.processes = .unknown(why: "its user's processes hold more than \(ProcessTable.descriptorLimit) descriptors")
+            } else if let processes = question.socket.inode.flatMap({ found.processes[$0] }) {
                 peer.processes = .found(processes, isComplete: isComplete)
             } else {
                 peer.processes = .unknown(why: "no process holds its socket, or none that the proxy can see")
             }
             question.answer(peer)
         }
-    }
-
-    /// Until those who only want to know may have processes looked at again.
-    private var timeToRest: UInt64 {
-        let (rested, now) = (memory.withLock { $0.rested }, Self.uptime)
-        return rested > now ? rested - now : 0
     }
 
     private static var uptime: UInt64 { DispatchTime.now().uptimeNanoseconds }

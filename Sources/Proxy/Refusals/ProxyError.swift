@@ -25,14 +25,16 @@ enum ProxyError {
     case loop(String)
     case misdirected(Misdirection, connected: Authority)
     case clientNotAllowed(String)
+    /// The proxy is `pinproxy exec --start`'s, and serves its owner's programs and runs alone.
+    case clientOfAnotherUser
     case credentialsMissing
     case credentialsWrong
     /// The credentials are a run's that isn't under way.
     case runUnknown
     /// The run was begun without a name and a password of proxy.users.
     case runWithoutUser
-    /// So many passwords are being compared already.
-    case credentialsNotCompared(limit: Int)
+    /// Too many passwords are being compared already: `16 passwords of user 1000`.
+    case credentialsNotCompared(String)
     // The policy's.
     case denied(host: String, entry: String?)
     /// The entry is for other clients.
@@ -73,7 +75,7 @@ enum ProxyError {
     /// Whether the client may go on with another request on the same connection.
     var keepsConnection: Bool {
         switch self {
-        case .credentialsMissing, .credentialsWrong, .runUnknown, .runWithoutUser, .credentialsNotCompared, .denied, .clientNotAdmitted,
+        case .clientOfAnotherUser, .credentialsMissing, .credentialsWrong, .runUnknown, .runWithoutUser, .credentialsNotCompared, .denied, .clientNotAdmitted,
             .plainToPinnedHost, .upstream: true
         default: false
         }
@@ -175,6 +177,11 @@ enum ProxyError {
             Self.clientError(
                 403, "Client \(address) not allowed", "http_request_denied",
                 "\(address) is not in proxy.allow_clients")
+        case .clientOfAnotherUser:
+            Self.credentials(
+                "Proxy of another user",
+                "this proxy was started by pinproxy exec --start: it serves programs of the user who started it, and programs of a run "
+                    + "that show its token")
         case .credentialsMissing:
             Self.credentials("Proxy authentication required", "this proxy wants a user name and a password")
         case .credentialsWrong:
@@ -182,15 +189,13 @@ enum ProxyError {
         case .runUnknown:
             Self.credentials(
                 "Run of pinproxy exec is over",
-                "this proxy wants a user name and a password (proxy.users), and the run of pinproxy exec that these credentials "
-                    + "were made for is over")
+                "this proxy wants credentials, and the run of pinproxy exec that these were made for is over")
         case .runWithoutUser:
             Self.credentials(
                 "Proxy authentication required",
                 "this proxy wants a user name and a password (proxy.users), and pinproxy exec had none: put them into HTTPS_PROXY "
                     + "before it, as in HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT pinproxy exec -- COMMAND")
-        case .credentialsNotCompared(let limit):
-            Self.notCompared(limit)
+        case .credentialsNotCompared(let what): Self.notCompared(what)
         case .denied(let host, let entry):
             Self.policy(
                 "\(host) denied by policy", "action: deny",
@@ -265,11 +270,11 @@ enum ProxyError {
     }
 
     /// The credentials may be right: it is no 407, after which clients ask for others or give up.
-    private static func notCompared(_ limit: Int) -> RefusalReport {
+    private static func notCompared(_ what: String) -> RefusalReport {
         later(
             clientError(
                 503, "Too many passwords are being checked", noRoom,
-                "\(limit) passwords are waiting to be compared, and no more can wait; ask again in a moment"))
+                "\(what) are waiting to be compared, and no more can wait; ask again in a moment"))
     }
 
     private static func notConverted(_ host: String) -> RefusalReport {

@@ -101,7 +101,7 @@ extension AddressGuard.Objection {
         case .blocked(.range(let range)): "is in \(range), which upstream.block_addresses names"
         case .insideFromOutside: "is not of the internet, and a redirect from an address of the internet led there"
         case .loopbackFromElsewhere:
-            "is loopback of the proxy's machine, and the client is on another one (upstream.allow_addresses lets it through)"
+            "is loopback of the proxy's machine, and the client is not on it, or in a network of its own (upstream.allow_addresses lets it through)"
         }
     }
 }

@@ -17,18 +17,14 @@ package final class RunClient {
 
     /// Waits for the proxy's answer.
     /// - Parameters:
+    ///   - place: of the proxy's socket.
     ///   - process: that is meant.
     ///   - credentials: `NAME:PASSWORD` of `proxy.users`, if there are any.
     ///   - seconds: how long the proxy has for it.
     package init(
-        path: String, process: Int32, token: RunToken, credentials: String?, seconds: Int
+        _ place: StateSocket, process: Int32, token: RunToken, credentials: String?, seconds: Int
     ) throws(ControlClient.Failure) {
-        let socket: Descriptor
-        do throws(SystemError) {
-            socket = try UnixSocket.connect(to: path, seconds: seconds)
-        } catch {
-            throw .unreachable(error)
-        }
+        let socket = try place.connect(seconds: seconds)
         if let peer = UnixSocket.peer(of: socket.raw), peer.process > 0, peer.process != process {
             throw .stranger(process: peer.process)
         }

@@ -11,14 +11,13 @@ package final class RunNames {
 
     private let loop: EventLoop
     private let slabs = SlabPool()
-    private let path: String
+    private let place: StateSocket
     private let token: RunToken
     private var questions: [ObjectIdentifier: Question] = [:]
 
-    /// - Parameter path: of the socket.
-    package init(loop: EventLoop, path: String, token: RunToken) {
+    package init(loop: EventLoop, _ place: StateSocket, token: RunToken) {
         self.loop = loop
-        self.path = path
+        self.place = place
         self.token = token
     }
 
@@ -28,10 +27,10 @@ package final class RunNames {
     package func ask(_ name: String, completion: @escaping (Result<ResolvedName, ControlClient.Failure>) -> Void) {
         let request = "GET \(RunConnection.namePrefix)\(name) HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token.text)\r\n\r\n"
         let socket: Descriptor
-        do throws(SystemError) {
-            socket = try UnixSocket.connectAtOnce(to: path)
+        do throws(ControlClient.Failure) {
+            socket = try place.connectAtOnce()
         } catch {
-            return loop.afterThisTurn { completion(.failure(.unreachable(error))) }
+            return loop.afterThisTurn { completion(.failure(error)) }
         }
         let question = Question(loop: loop, slabs: slabs, socket: socket, within: Self.patienceNanoseconds)
         let key = ObjectIdentifier(question)

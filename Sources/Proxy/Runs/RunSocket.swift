@@ -11,19 +11,23 @@ import Transport
 package final class RunSocket {
     /// For a request's arrival.
     private static let patience: Duration = .seconds(10)
-    /// Connections that have not begun a run yet; for one more the oldest goes.
+    /// Connections that have not begun a run yet; for one more of a user's that has a quarter, that user's oldest goes.
     static let waitingLimit = 64
-    /// Connections that wait for the addresses of a name.
+    /// Connections that wait for the addresses of a name; a quarter of them may be of one user's runs.
     static let lookUpLimit = 512
     /// For the name servers' answer.
     private static let lookUpNanoseconds: UInt64 = 30_000_000_000
 
     /// What is asked of the daemon.
     struct Daemon {
-        /// The users of the configuration in force.
+        /// The configuration in force.
+        var snapshot: () -> Snapshot?
+        /// Its users.
         var users: () -> UserVerifier?
         /// Where clients are accepted.
         var addresses: () -> [String]
+        /// Nobody but the proxy's own user, and root, may begin a run.
+        var isOwnersAlone: Bool
     }
 
     private let loop: EventLoop
@@ -33,16 +37,17 @@ package final class RunSocket {
     private let daemon: Daemon
     private let logger: Logger
     private var listener: UnixListener?
-    /// Those that have a run, and those that have none yet, the one that came first as the first.
+    /// Those that have a run, and those that have none yet.
     private var runs: [ObjectIdentifier: RunConnection] = [:]
-    private var waiting: [RunConnection] = []
-    /// Those that wait for the addresses of a name.
-    private var asking: [ObjectIdentifier: RunConnection] = [:]
+    private var waiting = FairRoster<Claimant, RunConnection>(places: waitingLimit)
+    /// Those that wait for the addresses of a name, with the user of their run.
+    private var asking: [ObjectIdentifier: (connection: RunConnection, user: UInt32)] = [:]
+    private var lookUps = FairShare<Claimant>(places: lookUpLimit)
     private var isFull = false
     /// Called when the last run has ended; nil: nobody waits for it.
     var unused: (() -> Void)?
 
-    package static func path(in stateDirectory: String) -> String { stateDirectory + "/runs.sock" }
+    package static func place(in stateDirectory: String) -> StateSocket { StateSocket("runs.sock", in: stateDirectory) }
 
     init(
         path: String, loop: EventLoop, session: LoopSession, register: RunRegister, logger: Logger, daemon: Daemon
@@ -56,7 +61,8 @@ package final class RunSocket {
         settings.idleNanoseconds = Self.patience.nanoseconds
         settings.requestNanoseconds = Self.patience.nanoseconds
         settings.requestHead = 16 << 10
-        listener = try UnixListener(path: path, access: SocketAccess(mode: 0o666), loop: loop) { [weak self] socket in
+        let access = SocketAccess(mode: daemon.isOwnersAlone ? 0o600 : 0o666)
+        listener = try UnixListener(path: path, access: access, loop: loop) { [weak self] socket in
             let peer = UnixSocket.peer(of: socket.raw)
             self?.accepted(socket, peer)
         } failed: { error in
@@ -71,7 +77,7 @@ package final class RunSocket {
         guard let listener else { return }
         listener.stop()
         self.listener = nil
-        for connection in waiting + Array(runs.values) + Array(asking.values) { connection.stop() }
+        for connection in waiting.members + Array(runs.values) + asking.values.map(\.connection) { connection.stop() }
     }
 
     var isUnused: Bool { runs.isEmpty && waiting.isEmpty }
@@ -81,7 +87,6 @@ package final class RunSocket {
 
     private func accepted(_ socket: consuming Descriptor, _ peer: UnixSocket.Peer?) {
         guard let peer else { return }
-        if waiting.count >= Self.waitingLimit { waiting.first?.stop() }
         let connection = RunConnection(
             stream: ByteStream(loop: loop, descriptor: socket), session: session, settings: settings, peer: peer
         ) { [weak self] asked, connection in
@@ -93,7 +98,7 @@ package final class RunSocket {
         } ended: { [weak self] in
             self?.ended($0)
         }
-        waiting.append(connection)
+        waiting.add(connection, of: .user(peer.user))?.stop()
         connection.start()
     }
 
@@ -101,6 +106,9 @@ package final class RunSocket {
 
     private func begin(_ order: RunConnection.Order, _ connection: RunConnection) {
         let isOwn = connection.peer.user == 0 || connection.peer.user == geteuid()
+        guard isOwn || !daemon.isOwnersAlone else {
+            return connection.refuse(403, "this proxy was started by pinproxy exec --start, and serves its own user alone")
+        }
         guard let users = daemon.users(), !isOwn, let credentials = order.credentials else {
             return begin(order.token, isOwn ? .owner : .nothing, isOwn, connection)
         }
@@ -108,7 +116,7 @@ package final class RunSocket {
         if let outer = RunToken(credentials) {
             return begin(order.token, register.run(with: outer)?.grant ?? .nothing, isOwn, connection)
         }
-        users.verify(credentials, on: loop) { [weak self, weak connection] ruling in
+        users.verify(credentials, for: .user(connection.peer.user), on: loop) { [weak self, weak connection] ruling in
             guard let self, let connection else { return }
             let user = ruling == .right ? users.user(named: credentials.user) : nil
             begin(order.token, user.map { .user($0) } ?? .nothing, isOwn, connection)
@@ -116,13 +124,13 @@ package final class RunSocket {
     }
 
     private func begin(_ token: RunToken, _ grant: Run.Grant, _ isOwn: Bool, _ connection: RunConnection) {
-        guard waiting.contains(where: { $0 === connection }) else { return }
+        guard waiting.contains(connection) else { return }
         let (place, handle) = (LoopBound(Weak(connection), on: loop), loop.handle)
         do throws(RunRegister.Failure) {
             let run = try register.begin(token, owner: connection.peer.user, isOwn: isOwn, grant: grant) {
                 handle.post { loop in place.value(on: loop).connection?.tell() }
             }
-            waiting.removeAll { $0 === connection }
+            waiting.remove(connection)
             runs[ObjectIdentifier(connection)] = connection
             isFull = false
             let isLetIn = daemon.users().map(run.isLetIn) ?? true
@@ -144,15 +152,21 @@ package final class RunSocket {
 
     private func lookUp(_ name: String, for token: RunToken, _ connection: RunConnection) {
         guard let run = register.run(with: token) else { return connection.refuse(404, "no run that is under way has this token") }
-        if TestHost((name.hasSuffix(".") ? name.dropLast() : name[...]).lowercased()) != nil {
-            // Nobody else knows them. What is sent there is led to the proxy, which answers for them.
-            return connection.answer(ResolvedName(exists: true, addresses: ["127.0.0.1"]))
+        guard let snapshot = daemon.snapshot() else { return connection.refuse(503, "the proxy is stopping") }
+        let isLetIn = daemon.users().map(run.isLetIn) ?? true
+        switch RunNameRuling(name, ofUser: run.owner, isLetIn: isLetIn, in: snapshot) {
+        case .lookUp: break
+        case .own: return connection.answer(ResolvedName(exists: true, addresses: ["127.0.0.1"]))
+        case .refused: return connection.answer(ResolvedName(exists: true, addresses: [], refused: true))
+        case .unfit: return connection.answer(ResolvedName(exists: false, addresses: []))
         }
-        guard asking.count < Self.lookUpLimit, run.lookUpBegan() else {
-            return connection.refuse(503, "\(Run.lookUpLimit) names of this run, or \(Self.lookUpLimit) of all, are being looked up")
+        guard run.lookUpBegan() else { return connection.refuse(503, "\(Run.lookUpLimit) names of this run are being looked up") }
+        if let lack = lookUps.enter(.user(run.owner)) {
+            run.lookUpEnded()
+            return connection.refuse(503, "\(lack.text("names", of: .user(run.owner))) are being looked up")
         }
-        waiting.removeAll { $0 === connection }
-        asking[ObjectIdentifier(connection)] = connection
+        waiting.remove(connection)
+        asking[ObjectIdentifier(connection)] = (connection, run.owner)
         connection.allow(Self.lookUpNanoseconds)
         session.resolve(name) { [weak connection] result in
             run.lookUpEnded()
@@ -171,9 +185,9 @@ package final class RunSocket {
     }
 
     private func ended(_ connection: RunConnection) {
-        waiting.removeAll { $0 === connection }
+        waiting.remove(connection)
         runs[ObjectIdentifier(connection)] = nil
-        asking[ObjectIdentifier(connection)] = nil
+        if let asked = asking.removeValue(forKey: ObjectIdentifier(connection)) { lookUps.leave(.user(asked.user)) }
         defer { if isUnused { unused?() } }
         guard let token = connection.token else { return }
         if let summary = register.run(with: token)?.summary {

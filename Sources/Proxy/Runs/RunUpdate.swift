@@ -49,6 +49,8 @@ package struct ResolvedName: Codable, Sendable, Equatable {
     package let exists: Bool
     /// IPv6 and IPv4 addresses.
     package let addresses: [String]
+    /// True: nobody was asked for them, since the proxy refuses the host.
+    package var refused: Bool?
 }
 
 /// Why something that a run asked for was not done.

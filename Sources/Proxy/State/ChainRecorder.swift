@@ -12,9 +12,11 @@ package final class ChainRecorder: Sendable {
     private let until = Atomic<UnixTime>(.min)
     private let saidFull = Atomic(false)
 
+    package static let fileName = "chains.json"
+
     /// The hosts that somebody visits are nobody else's business.
     package static func file(in directory: String) -> StateFile<ChainHistory> {
-        StateFile("chains.json", in: directory, mode: 0o600)
+        StateFile(fileName, in: directory, mode: 0o600)
     }
 
     init(directory: String, logger: Logger) {
@@ -37,7 +39,7 @@ package final class ChainRecorder: Sendable {
             logger.warning(
                 "state.full",
                 metadata: [
-                    "file": "chains.json", "effect": "\(ChainHistory.maximumHosts) hosts are recorded; no more are",
+                    "file": "\(Self.fileName)", "effect": "\(ChainHistory.maximumHosts) hosts are recorded; no more are",
                 ])
         }
     }

@@ -5,7 +5,9 @@ import Security
 /// A JSON file in the state directory: written by the running proxy, or by a command for it, and read
 /// by the others. A reader sees it whole, the old one or the new one.
 package struct StateFile<Value: Codable & Sendable>: Sendable {
-    package let path: String
+    package var path: String { "\(directory.path)/\(name)" }
+    private let directory: TrustedDirectory
+    private let name: String
     /// Some times what the longest, the chains of ``ChainHistory/maximumHosts`` hosts, may come to.
     private static var limit: Int { 256 << 20 }
 
@@ -13,7 +15,8 @@ package struct StateFile<Value: Codable & Sendable>: Sendable {
     private let mode: UInt32
 
     package init(_ name: String, in directory: String, mode: UInt32 = 0o644) {
-        path = "\(directory)/\(name)"
+        self.directory = TrustedDirectory(directory)
+        self.name = name
         self.mode = mode
     }
 
@@ -21,7 +24,7 @@ package struct StateFile<Value: Codable & Sendable>: Sendable {
     package func read() throws(StateFileProblem) -> Value? {
         let bytes: [UInt8]
         do throws(FileProblem) {
-            bytes = try SmallFile.read(path, limit: Self.limit).bytes
+            bytes = try directory.read(name, limit: Self.limit).bytes
         } catch .system(ENOENT) {
             return nil
         } catch {
@@ -38,16 +41,16 @@ package struct StateFile<Value: Codable & Sendable>: Sendable {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         do {
-            try NewFile.write([UInt8](try encoder.encode(value)), to: path, mode: mode)
+            try directory.write([UInt8](try encoder.encode(value)), to: name, mode: mode)
         } catch {
-            throw StateFileProblem(path: path, isBroken: false, cause: "\(error)")
+            throw StateFileProblem(path: path, isBroken: false, cause: "it can't be written: \(error)")
         }
     }
 
     /// Keeps a broken file for whoever wants to look at it, out of the way. The new path; nil if that fails.
     func moveAside() -> String? {
-        let aside = path + ".broken"
-        return rename(path, aside) == 0 ? aside : nil
+        let aside = name + ".broken"
+        return directory.rename(name, to: aside) ? "\(directory.path)/\(aside)" : nil
     }
 }
 

@@ -9,24 +9,34 @@ import TLS
 /// Who may use the proxy: the users of one htpasswd file.
 ///
 /// bcrypt is slow on purpose, so it runs on a queue of its own, one comparison after another, and not on a
-/// worker: clients that try passwords hold up one another and no one else's traffic. Credentials that
-/// were right are remembered, as a digest under a random key and only as long as this verifier, which a
+/// worker: clients that try passwords hold up no one else's traffic. They take turns (``FairQueue``), so that one who tries many holds
+/// up itself. Credentials that were right are remembered, as a digest under a random key and only as long as this verifier, which a
 /// reload replaces: a client pays for bcrypt once, and not with every connection.
 final class UserVerifier: Sendable {
-    enum Ruling {
+    enum Ruling: Equatable {
         case right
         case wrong
-        /// Too many wait for theirs: it isn't known.
-        case notCompared
+        /// Too many wait for theirs, as it says: it isn't known.
+        case notCompared(String)
     }
 
-    /// Comparisons that may wait; whoever comes on top is asked to come again.
+    /// Comparisons that may wait, and those of one user or address; whoever comes on top is asked to come again.
     static let longestQueue = 64
+    static let longestOfOne = 16
     /// Credentials remembered at most.
     private static let mostRemembered = 1024
 
+    private typealias Answer = @Sendable (Bool) -> Void
+
+    private struct Comparison {
+        let credentials: Credentials
+        let digest: SHA256Digest
+    }
+
     private struct State {
-        var waiting = 0
+        var queue = FairQueue<Claimant, Comparison>(places: longestQueue, share: longestOfOne)
+        /// Who waits for each comparison: a client that opens many connections at once asks the same many times.
+        var waiting: [SHA256Digest: [Answer]] = [:]
         /// Who wasn't compared since the queue was full.
         var notCompared = 0
         var remembered: Set<SHA256Digest> = []
@@ -72,51 +82,59 @@ final class UserVerifier: Sendable {
     /// Calls `answer` once, on the loop's thread: before this returns if the credentials are remembered or
     /// there are too many to compare, else later; never if the loop ends before. It should hold its
     /// objects weakly, since it may be released on another thread.
-    func verify(_ credentials: Credentials, on loop: EventLoop, _ answer: @escaping (Ruling) -> Void) {
+    /// - Parameter claimant: who has sent them.
+    func verify(_ credentials: Credentials, for claimant: Claimant, on loop: EventLoop, _ answer: @escaping (Ruling) -> Void) {
         let digest = digest(of: credentials)
-        let (ruling, isFirst): (Ruling?, Bool) = state.withLock { state in
-            if state.remembered.contains(digest) { return (.right, false) }
-            guard state.waiting < Self.longestQueue else {
-                state.notCompared += 1
-                return (.notCompared, state.notCompared == 1)
+        let (bound, handle) = (LoopBound(answer, on: loop), loop.handle)
+        let later: Answer = { isGood in handle.post { bound.value(on: $0)(isGood ? .right : .wrong) } }
+        enum Step { case answer(Ruling), compare, join, turnAway(String, isFirst: Bool) }
+        let step: Step = state.withLock { state in
+            if state.remembered.contains(digest) { return .answer(.right) }
+            if state.waiting[digest] != nil {
+                state.waiting[digest]?.append(later)
+                return .join
             }
-            state.waiting += 1
-            return (nil, false)
+            if let lack = state.queue.add(Comparison(credentials: credentials, digest: digest), of: claimant) {
+                state.notCompared += 1
+                return .turnAway(lack.text("passwords", of: claimant), isFirst: state.notCompared == 1)
+            }
+            state.waiting[digest] = [later]
+            return .compare
         }
-        if isFirst {
-            logger.warning(
-                "users.limit",
-                metadata: ["limit": "\(Self.longestQueue)", "effect": "passwords beyond are not compared: 503"])
-        }
-        if let ruling { return answer(ruling) }
-        let answer = LoopBound(answer, on: loop)
-        let handle = loop.handle
-        queue.async { [self] in
-            let isGood = compare(credentials, digest)
-            handle.post { answer.value(on: $0)(isGood ? .right : .wrong) }
+        switch step {
+        case .answer(let ruling): answer(ruling)
+        case .join: break
+        case .compare: queue.async { [self] in compareNext() }
+        case .turnAway(let what, let isFirst):
+            if isFirst {
+                logger.warning(
+                    "users.limit",
+                    metadata: ["cause": "\(what) are waiting to be compared", "effect": "passwords beyond are not compared: 503"])
+            }
+            answer(.notCompared(what))
         }
     }
 
-    private func compare(_ credentials: Credentials, _ digest: SHA256Digest) -> Bool {
-        // A client that opens many connections at once asks the same many times: the first answer is for all.
-        let isKnown = state.withLock { $0.remembered.contains(digest) }
-        let isGood = isKnown || isRight(credentials)
-        let turnedAway: Int = state.withLock { state in
-            state.waiting -= 1
+    private func compareNext() {
+        guard let (claimant, comparison) = state.withLock({ $0.queue.next() }) else { return }
+        let isGood = isRight(comparison.credentials)
+        let (answers, turnedAway): ([Answer], Int) = state.withLock { state in
+            state.queue.served(claimant)
             if isGood {
                 if state.remembered.count >= Self.mostRemembered { state.remembered.removeAll() }
-                state.remembered.insert(digest)
+                state.remembered.insert(comparison.digest)
             }
+            let answers = state.waiting.removeValue(forKey: comparison.digest) ?? []
             // Not at the first place that is free: the line would come again and again.
-            guard state.waiting <= Self.longestQueue / 2 else { return 0 }
+            guard state.queue.count <= Self.longestOfOne / 2 else { return (answers, 0) }
             defer { state.notCompared = 0 }
-            return state.notCompared
+            return (answers, state.notCompared)
         }
         if turnedAway > 0 {
             logger.notice(
                 "users.limit", metadata: ["effect": "passwords are compared again", "not_compared": "\(turnedAway)"])
         }
-        return isGood
+        for answer in answers { answer(isGood) }
     }
 
     private func isRight(_ credentials: Credentials) -> Bool {

@@ -63,8 +63,9 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
         case .unreadable(_, let problem):
             switch problem {
             case .system(let code): code == EACCES || code == EPERM
-            case .noCredential, .notAFile, .tooLarge: true
+            case .noCredential, .untrusted, .notAFile, .tooLarge: true
             }
+        case .unwritable(_, .untrusted): true
         // A disk gets room, and a clock is set.
         case .unwritable, .premature, .unusableName, .signing: false
         }

@@ -5,10 +5,16 @@ package import TLS
 package struct AuthorityFiles: Sendable, Hashable {
     package let certificate: String
     package let key: String
+    private let certificatePlace: FilePlace
+    private let keyPlace: FilePlace
 
-    package init(certificate: String, key: String) {
+    /// - Parameter state: the state directory, where they are unless an administrator has put them elsewhere.
+    package init(certificate: String, key: String, state: String? = nil) {
         self.certificate = certificate
         self.key = key
+        let own = state.map { TrustedDirectory($0) }
+        certificatePlace = FilePlace(certificate, own: own)
+        keyPlace = FilePlace(key, own: own)
     }
 
     /// How an authority came about; of one that isn't ``found`` people must be told, so that they trust it.
@@ -25,10 +31,10 @@ package struct AuthorityFiles: Sendable, Hashable {
         at unixTime: UnixTime
     ) throws(AuthorityError) -> (authority: LocalAuthority, provenance: Provenance) {
         // The certificate is written last: where both are, both are whole.
-        if Self.exists(certificate), Self.exists(key) { return (try load(at: unixTime), .found) }
+        if try exists(certificate), try exists(key) { return (try load(at: unixTime), .found) }
         try requireCredentials()
         return try whileLocked { () throws(AuthorityError) in
-            if Self.exists(certificate) { return (try load(at: unixTime), .found) }
+            if try exists(certificate) { return (try load(at: unixTime), .found) }
             return try make(at: unixTime, machine: Self.machineName())
         }
     }
@@ -44,7 +50,7 @@ package struct AuthorityFiles: Sendable, Hashable {
     ) throws(AuthorityError) -> (authority: LocalAuthority, provenance: Provenance) {
         try requireCredentials()
         return try whileLocked { () throws(AuthorityError) in
-            if Self.exists(certificate) { throw .exists(path: certificate) }
+            if try exists(certificate) { throw .exists(path: certificate) }
             return try make(at: unixTime, machine: machine ?? Self.machineName())
         }
     }
@@ -52,16 +58,22 @@ package struct AuthorityFiles: Sendable, Hashable {
     /// Runs alone among all that create an authority in the same directory.
     private func whileLocked<Result>(_ work: () throws(AuthorityError) -> Result) throws(AuthorityError) -> Result {
         let own = [key, certificate].filter { ServiceCredential.name(at: $0) == nil }
-        for path in own { try NewFile.makeDirectory(of: path) }
-        let lock = try NewFile.lockDirectory(of: own.first ?? key)
-        defer { close(lock) }
+        guard let first = own.first else { return try work() }
+        let lock: FileLock
+        do {
+            for path in own { try place(of: path).createFolder() }
+            lock = try place(of: first).lock()
+        } catch {
+            throw .unwritable(path: first, error)
+        }
+        defer { withExtendedLifetime(lock) {} }
         return try work()
     }
 
     /// What systemd is to hand over is never made here.
     private func requireCredentials() throws(AuthorityError) {
-        for path in [key, certificate] where !Self.exists(path) {
-            guard let absence = ServiceCredential.absence(path, ENOENT) else { continue }
+        for path in [key, certificate] {
+            guard let absence = ServiceCredential.absence(path, ENOENT), try !exists(path) else { continue }
             throw .unreadable(path: path, .noCredential(absence))
         }
     }
@@ -71,15 +83,15 @@ package struct AuthorityFiles: Sendable, Hashable {
     private func make(
         at unixTime: UnixTime, machine: String
     ) throws(AuthorityError) -> (LocalAuthority, Provenance) {
-        let isCompletion = Self.exists(key)
+        let isCompletion = try exists(key)
         let privateKey = isCompletion ? try loadKey() : try LocalAuthority.generateKey()
         let authority = try LocalAuthority.issue(for: privateKey, machine: machine, at: unixTime)
         if isCompletion {
             try prove(authority, at: unixTime)
         } else {
-            try NewFile.write(Array(privateKey.pem.utf8), to: key, mode: 0o600)
+            try write(privateKey.pem, to: key, mode: 0o600)
         }
-        try NewFile.write(Array(authority.certificate.pem.utf8), to: certificate, mode: 0o644)
+        try write(authority.certificate.pem, to: certificate, mode: 0o644)
         return (authority, isCompletion ? .completed : .created)
     }
 
@@ -88,7 +100,7 @@ package struct AuthorityFiles: Sendable, Hashable {
     /// The certificate's file may go on with the authorities above it, for one that a company's root has
     /// issued; they are sent along with each leaf.
     package func load(at unixTime: UnixTime) throws(AuthorityError) -> LocalAuthority {
-        if Self.exists(certificate), !Self.exists(key) { throw .keyMissing(certificate: certificate, key: key) }
+        if try exists(certificate), try !exists(key) { throw .keyMissing(certificate: certificate, key: key) }
         let chain = try loadCertificates()
         let privateKey = try loadKey()
         guard let own = chain.first, privateKey.matches(own) else {
@@ -124,9 +136,10 @@ package struct AuthorityFiles: Sendable, Hashable {
 
     private func unfit(_ reason: String) -> AuthorityError { .unfit(path: certificate, reason: reason) }
 
-    private func loadCertificates() throws(AuthorityError) -> [Certificate] {
+    /// The authority's certificate, which everybody may know, and those of the authorities above it; at least one.
+    package func loadCertificates() throws(AuthorityError) -> [Certificate] {
         let file: SmallFile
-        do { file = try SmallFile.read(certificate) } catch { throw .unreadable(path: certificate, error) }
+        do { file = try certificatePlace.read() } catch { throw .unreadable(path: certificate, error) }
         do {
             return try Certificate.all(inPEM: file.bytes)
         } catch {
@@ -137,7 +150,7 @@ package struct AuthorityFiles: Sendable, Hashable {
     private func loadKey() throws(AuthorityError) -> PrivateKey {
         let bytes: [UInt8]
         do {
-            bytes = try PrivateFile.read(key)
+            bytes = try PrivateFile.read(keyPlace)
         } catch {
             switch error {
             case .unreadable(let problem): throw .unreadable(path: key, problem)
@@ -148,9 +161,14 @@ package struct AuthorityFiles: Sendable, Hashable {
         do { return try PrivateKey(pem: bytes) } catch { throw .brokenKey(path: key, error) }
     }
 
-    private static func exists(_ path: String) -> Bool {
-        var status = stat()
-        return lstat(path, &status) == 0
+    private func place(of path: String) -> FilePlace { path == key ? keyPlace : certificatePlace }
+
+    private func exists(_ path: String) throws(AuthorityError) -> Bool {
+        do { return try place(of: path).isThere() } catch { throw .unreadable(path: path, error) }
+    }
+
+    private func write(_ text: String, to path: String, mode: UInt32) throws(AuthorityError) {
+        do { try place(of: path).write(Array(text.utf8), mode: mode) } catch { throw .unwritable(path: path, error) }
     }
 
     private static func machineName() -> String {

@@ -1,3 +1,4 @@
+import CShims
 import Glibc
 
 /// Writing a file that others may be looking for: whole or not at all, and closed to them from its
@@ -6,42 +7,43 @@ package enum NewFile {
     /// The end of a temporary name, after the number of the process that writes.
     private static let suffix = ".new"
 
-    /// Writes under a temporary name beside the path, syncs, and moves it into place.
-    package static func write(_ bytes: [UInt8], to path: String, mode: UInt32) throws(AuthorityError) {
-        let temporary = "\(path).\(getpid())\(suffix)"
-        unlink(temporary)
-        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
-        guard descriptor >= 0 else { throw .unwritable(path: path, .system(errno)) }
-        let problem = write(bytes, to: descriptor, mode: mode)
+    /// Writes where an administrator says; links on the way are followed.
+    package static func write(_ bytes: [UInt8], to path: String, mode: UInt32) throws(FileProblem) {
+        let directory = open(directory(of: path), shim_O_PATH | O_DIRECTORY | O_CLOEXEC)
+        guard directory >= 0 else { throw .system(errno) }
+        defer { close(directory) }
+        try write(bytes, to: String(path.split(separator: "/").last ?? ""), in: directory, mode: mode)
+    }
+
+    /// Writes under a temporary name beside the file, syncs, and moves it into place.
+    /// - Parameter owner: to whom the file is given; nil: it stays this process's.
+    static func write(
+        _ bytes: [UInt8], to name: String, in directory: CInt, mode: UInt32, owner: (user: uid_t, group: gid_t)? = nil
+    ) throws(FileProblem) {
+        let temporary = "\(name).\(getpid())\(suffix)"
+        unlinkat(directory, temporary, 0)
+        let descriptor = openat(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw .system(errno) }
+        let problem = fill(descriptor, bytes, mode, owner)
         close(descriptor)
-        if problem == 0, rename(temporary, path) == 0 {
-            try sync(directory: directory(of: path))
-            return
-        }
+        if problem == 0, renameat(directory, temporary, directory, name) == 0 { return try sync(directory) }
         let cause = problem == 0 ? errno : problem
-        unlink(temporary)
-        throw .unwritable(path: path, .system(cause))
+        unlinkat(directory, temporary, 0)
+        throw .system(cause)
     }
 
     /// Removes what writers that were killed have left beside these files: regular files under temporary names whose
     /// process is gone. To be called before this process writes any of them.
     /// - Returns: the names of what was removed.
-    package static func removeLeftovers(of paths: [String]) -> [String] {
+    package static func removeLeftovers(of names: [String], in directory: TrustedDirectory) -> [String] {
         var removed: [String] = []
-        for (directory, paths) in Dictionary(grouping: paths, by: { directory(of: $0) }) {
-            let names = Set(paths.map { String($0.split(separator: "/").last ?? "") })
-            guard let stream = opendir(directory) else { continue }
-            defer { closedir(stream) }
-            while let entry = readdir(stream) {
-                let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                    String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-                }
-                var status = stat()
-                guard isLeftover(name, of: names),
-                    fstatat(dirfd(stream), name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_mode & S_IFMT == S_IFREG,
-                    unlinkat(dirfd(stream), name, 0) == 0
-                else { continue }
-                removed.append(name)
+        for (folder, names) in Dictionary(grouping: names, by: folder) {
+            let wanted = Set(names.map { String($0.split(separator: "/").last ?? "") })
+            for name in directory.names(in: folder) where isLeftover(name, of: wanted) {
+                let path = folder.isEmpty ? name : "\(folder)/\(name)"
+                guard let descriptor = try? directory.openForReading(path) else { continue }
+                close(descriptor)
+                if directory.remove(path) { removed.append(name) }
             }
         }
         return removed.sorted()
@@ -58,51 +60,44 @@ package enum NewFile {
     }
 
     /// The `errno` of what failed, or 0.
-    private static func write(_ bytes: [UInt8], to descriptor: CInt, mode: mode_t) -> CInt {
+    private static func fill(_ descriptor: CInt, _ bytes: [UInt8], _ mode: mode_t, _ owner: (user: uid_t, group: gid_t)?) -> CInt {
         var rest = bytes[...]
         while !rest.isEmpty {
-            let count = Glibc.write(descriptor, Array(rest), rest.count)
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { return errno }
             rest = rest.dropFirst(count)
         }
+        if let owner, fchown(descriptor, owner.user, owner.group) != 0 { return errno }
         // The umask may have taken bits away, never added any.
         guard fchmod(descriptor, mode) == 0, fsync(descriptor) == 0 else { return errno }
         return 0
     }
 
     /// Makes the file's directory and those above it, 0700, where they are missing.
-    static func makeDirectory(of path: String) throws(AuthorityError) {
+    static func makeDirectory(of path: String) throws(FileProblem) {
         let directory = directory(of: path)
         if mkdir(directory, 0o700) == 0 || errno == EEXIST { return }
-        guard errno == ENOENT, directory != path else { throw .unwritable(path: directory, .system(errno)) }
+        guard errno == ENOENT, directory != path else { throw .system(errno) }
         try makeDirectory(of: directory)
-        guard mkdir(directory, 0o700) == 0 || errno == EEXIST else {
-            throw .unwritable(path: directory, .system(errno))
-        }
-    }
-
-    /// Waits for the lock on the file's directory; closing the descriptor gives it back. A file system
-    /// that can't lock a directory (NFS) goes without.
-    static func lockDirectory(of path: String) throws(AuthorityError) -> CInt {
-        let directory = directory(of: path)
-        let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw .unwritable(path: directory, .system(errno)) }
-        while flock(descriptor, LOCK_EX) != 0, errno == EINTR {}
-        return descriptor
+        guard mkdir(directory, 0o700) == 0 || errno == EEXIST else { throw .system(errno) }
     }
 
     /// Makes the new name last over a loss of power.
-    private static func sync(directory: String) throws(AuthorityError) {
-        let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw .unwritable(path: directory, .system(errno)) }
+    private static func sync(_ directory: CInt) throws(FileProblem) {
+        let descriptor = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw .system(errno) }
         defer { close(descriptor) }
         // Some file systems can't sync a directory; the files themselves are safe.
-        guard fsync(descriptor) == 0 || errno == EINVAL else { throw .unwritable(path: directory, .system(errno)) }
+        guard fsync(descriptor) == 0 || errno == EINVAL else { throw .system(errno) }
     }
 
-    private static func directory(of path: String) -> String {
+    static func directory(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    private static func folder(of name: String) -> String {
+        name.split(separator: "/").dropLast().joined(separator: "/")
     }
 }

@@ -7,9 +7,13 @@ package enum PrivateFile {
     /// Of a ``ServiceCredential`` systemd sees to that: it may give the file to the service's user by an access control
     /// list, whose mask stands where the group's permissions are, or make that user its owner, which root then isn't.
     package static func read(_ path: String) throws(PrivateFileProblem) -> [UInt8] {
+        try read(.named(path))
+    }
+
+    static func read(_ place: FilePlace) throws(PrivateFileProblem) -> [UInt8] {
         let file: SmallFile
-        do { file = try SmallFile.read(path) } catch { throw .unreadable(error) }
-        let isCredential = ServiceCredential.name(at: path) != nil
+        do { file = try place.read() } catch { throw .unreadable(error) }
+        let isCredential = if case .named(let path) = place { ServiceCredential.name(at: path) != nil } else { false }
         guard file.owner == geteuid() || file.owner == 0 || (isCredential && geteuid() == 0) else {
             throw .foreign(owner: file.owner)
         }

@@ -19,6 +19,11 @@ package struct SmallFile {
             throw ServiceCredential.absence(path, code).map { .noCredential($0) } ?? .system(code)
         }
         defer { close(descriptor) }
+        return try read(descriptor, limit: limit)
+    }
+
+    /// - Parameter descriptor: stays the caller's.
+    static func read(_ descriptor: CInt, limit: Int) throws(FileProblem) -> SmallFile {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw .system(errno) }
         guard status.st_mode & S_IFMT == S_IFREG else { throw .notAFile }
@@ -42,6 +47,8 @@ package enum FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
     case system(Int32)
     /// systemd has not handed it over; in words.
     case noCredential(String)
+    /// It is not what it is taken for, or others could have made it so; in words.
+    case untrusted(String)
     /// A directory, a device, a pipe.
     case notAFile
     /// Longer than so many bytes.
@@ -50,7 +57,7 @@ package enum FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
     /// What is there is no such file; not that it can't be reached.
     package var isOfContents: Bool {
         switch self {
-        case .system, .noCredential: false
+        case .system, .noCredential, .untrusted: false
         case .notAFile, .tooLarge: true
         }
     }
@@ -58,7 +65,7 @@ package enum FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .system(let code): String(cString: strerror(code))
-        case .noCredential(let text): text
+        case .noCredential(let text), .untrusted(let text): text
         case .notAFile: "not a regular file"
         case .tooLarge(let limit):
             "larger than \(limit >> 20) MiB\(limit == SmallFile.limit ? ", so not a certificate or key" : "")"

@@ -1,5 +1,4 @@
 package import EventLoop
-import Security
 
 /// A class of addresses, by what is found there (`upstream.block_addresses`, `upstream.allow_addresses`).
 package enum AddressClass: String, Sendable, CaseIterable {
@@ -55,36 +54,4 @@ package enum AddressClass: String, Sendable, CaseIterable {
     private static let metadata6: Set<[UInt8]> = Set(
         ["fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254"].compactMap { IPAddress($0)?.bytes })
     static let metadataAddresses = metadata4.union(metadata6)
-}
-
-extension IPAddress {
-    /// The same in the spelling in which addresses are compared (``Security/HostAddress/canonical``).
-    var canonical: IPAddress {
-        HostAddress(bytes: bytes).flatMap { IPAddress(bytes: $0.canonical.bytes) } ?? self
-    }
-
-    /// All that the address may lead to: itself, and the IPv4 addresses that it stands for by any reading. Each is
-    /// judged, or the wrapping (NAT64, 6to4, Teredo …) would be a way around.
-    var readings: [IPAddress] {
-        let canonical = canonical
-        let spellings = canonical == self ? [self] : [self, canonical]
-        guard canonical.isIPv6 else { return spellings }
-        return spellings + Self.wrappedIPv4(canonical.bytes).compactMap { IPAddress(bytes: $0) }
-    }
-
-    private static func wrappedIPv4(_ b: [UInt8]) -> [[UInt8]] {
-        let last = Array(b[12...])
-        // Compatible, deprecated (RFC 4291 section 2.5.5.1), and translated (RFC 2765 section 2.1).
-        if b[..<12].allSatisfy({ $0 == 0 }), last[..<3] != [0, 0, 0] { return [last] }
-        if b[..<8].allSatisfy({ $0 == 0 }), b[8] == 0xff, b[9] == 0xff, b[10] == 0, b[11] == 0 { return [last] }
-        // NAT64: the well-known prefix, and the local one, whose length isn't known (RFC 8215).
-        if b[..<12] == [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0] { return [last] }
-        if b[..<6] == [0, 0x64, 0xff, 0x9b, 0, 1] {
-            return [last, [b[6], b[7], b[9], b[10]]].filter { $0 != [0, 0, 0, 0] }
-        }
-        // 6to4, and the client of Teredo, whose bits are inverted (RFC 4380 section 4).
-        if b[0] == 0x20, b[1] == 0x02 { return [Array(b[2..<6])] }
-        if b[..<4] == [0x20, 0x01, 0, 0] { return [last.map { ~$0 }] }
-        return []
-    }
 }

@@ -70,13 +70,5 @@ extension Certificate {
     }
 
     /// The certificate as a PEM block of 64-character lines, with its last newline.
-    package var pem: String {
-        var text = "-----BEGIN CERTIFICATE-----\n"
-        var rest = Substring(Base64.encode(der))
-        while !rest.isEmpty {
-            text += rest.prefix(64) + "\n"
-            rest = rest.dropFirst(64)
-        }
-        return text + "-----END CERTIFICATE-----\n"
-    }
+    package var pem: String { PEM.text(of: der, label: "CERTIFICATE") }
 }

@@ -42,6 +42,24 @@ package enum PEM {
             .compactMap { label(of: $0, after: "-----BEGIN ") }
     }
 
+    /// The certificates of a PEM file and nothing else, written anew: no text between them, and no other block. A file that is
+    /// broken gives none.
+    package static func certificates(in bytes: [UInt8]) -> [UInt8] {
+        let certificates = ((try? blocks(in: bytes)) ?? []).filter { certificateLabels.contains($0.label) }
+        return Array(certificates.map { text(of: $0.der, label: "CERTIFICATE") }.joined().utf8)
+    }
+
+    /// A block of 64-character lines, with its last newline.
+    static func text(of der: [UInt8], label: String) -> String {
+        var text = "-----BEGIN \(label)-----\n"
+        var rest = Substring(Base64.encode(der))
+        while !rest.isEmpty {
+            text += rest.prefix(64) + "\n"
+            rest = rest.dropFirst(64)
+        }
+        return text + "-----END \(label)-----\n"
+    }
+
     /// All blocks in order. Text outside of blocks is a comment.
     static func blocks(in bytes: [UInt8]) throws(PEMError) -> [PEMBlock] {
         var blocks: [PEMBlock] = []

@@ -3,6 +3,7 @@ internal import Configuration
 internal import FoundationEssentials
 internal import Glibc
 internal import Proxy
+internal import Security
 
 struct Env: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -62,7 +63,10 @@ extension ConfigurationOptions {
         if let own = StateDirectory.path(environment: environment), own != snapshot.stateDirectory {
             directories.append(StateFiles(directory: absolute(own)))
         }
-        let authority = absolute(snapshot.authority.certificatePath)
+        let settings = snapshot.authority
+        let authority = AuthorityFiles(
+            certificate: absolute(settings.certificatePath), key: absolute(settings.privateKeyPath),
+            state: absolute(snapshot.stateDirectory))
         let trust = try TrustFiles.prepare(authority: authority, in: directories, environment: environment)
         let inherited = ListenFile(in: snapshot.stateDirectory)
         var proxy = try ProxyURL(snapshot.proxy, inherited: inherited, running: session?.listen ?? [])

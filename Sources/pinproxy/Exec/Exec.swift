@@ -95,7 +95,8 @@ struct Exec: ParsableCommand {
         let environment = try options.clientEnvironment(
             snapshot, session: session, isPlain: plainURL || ProxyURL.mustBePlain(for: command[0]))
         if transparent { try session.requireNames() }
-        session.warn(of: command[0], using: environment.proxy, asksForUsers: snapshot.proxy.users != nil)
+        session.warn(
+            of: command[0], using: environment.proxy, asksForUsers: snapshot.proxy.users != nil, isIsolated: reach != .everything)
         if reach == .everything { environment.warnIfBypassed() }
         for (name, value) in environment.variables { setenv(name, value, 1) }
         if explainRefusals != .off { Lineage.adoptOrphans() }
@@ -139,7 +140,7 @@ struct Exec: ParsableCommand {
         guard let ip = IPAddress(proxy.host) else { throw CommandFailure("\(proxy.host) is not an address") }
         let network = IsolatedNetwork(proxy: SocketAddress(ip: ip, port: proxy.port), isTransparent: transparent)
         let (child, sockets) = try ChildCommand.start(command, in: network)
-        return (child, try ExecDoor(network, sockets, token: session.runToken, runSocket: files.runSocket))
+        return (child, try ExecDoor(network, sockets, token: session.runToken, proxy: files))
     }
 
     private var reach: RefusalWords.Reach { transparent ? .nothingUnchecked : isolated ? .nothing : .everything }

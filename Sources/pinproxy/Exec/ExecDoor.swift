@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import EventLoop
 internal import FoundationEssentials
+internal import Glibc
 internal import Isolation
 internal import Proxy
 
@@ -15,19 +16,36 @@ final class ExecDoor {
     /// - Parameters:
     ///   - sockets: taken over.
     ///   - token: of the run, by which the proxy knows what the door asks of it; nil: there is no run.
-    ///   - runSocket: of the proxy, which is asked for names.
-    init(_ network: IsolatedNetwork, _ sockets: [CInt], token: RunToken?, runSocket: String) throws {
+    ///   - proxy: the sockets by which it is reached and asked for names.
+    init(_ network: IsolatedNetwork, _ sockets: [CInt], token: RunToken?, proxy: StateFiles) throws {
+        let (doorSocket, runSocket) = (proxy.doorSocket, proxy.runSocket)
         let reports = DoorReports()
         self.reports = reports
         // After the command was started: the limit is not the command's.
         Descriptor.raiseLimit()
         let credentials = token.map { "Basic " + Data("\(RunToken.user):\($0.text)".utf8).base64EncodedString() }
         thread = try LoopThread.start("door", stackSize: 256 << 10) { loop in
-            let names = token.map { RunNames(loop: loop, path: runSocket, token: $0) }
-            return Door(loop: loop, network: network, sockets: sockets, credentials: credentials, reports: reports) { name, answered in
+            let names = token.map { RunNames(loop: loop, runSocket, token: $0) }
+            return Door(
+                loop: loop, network: network, sockets: sockets, connect: { () throws(ProxyUnreachable) in try Self.connect(to: doorSocket) },
+                credentials: credentials, reports: reports
+            ) { name, answered in
                 guard let names else { return answered(.failed("there is no proxy to ask")) }
                 names.ask(name) { answered(NameAnswer($0)) }
             }
+        }
+    }
+
+    private static func connect(to socket: StateSocket) throws(ProxyUnreachable) -> Descriptor {
+        do throws(ControlClient.Failure) {
+            return try socket.connectAtOnce()
+        } catch .unreachable(let error) {
+            let hint = error.code == ENOENT ? "; no proxy is running with this state directory, or an older one" : ""
+            throw ProxyUnreachable("\(socket.path): \(error.reason)\(hint)")
+        } catch .untrusted(let cause) {
+            throw ProxyUnreachable(cause)
+        } catch {
+            throw ProxyUnreachable("\(socket.path): \(error)")
         }
     }
 
@@ -52,10 +70,12 @@ final class ExecDoor {
 extension NameAnswer {
     init(_ result: Result<ResolvedName, ControlClient.Failure>) {
         switch result {
+        case .success(let name) where name.refused == true: self = .refused
         case .success(let name) where !name.exists: self = .unknown
         case .success(let name): self = .addresses(name.addresses.compactMap { IPAddress($0) })
         case .failure(.refused(_, let cause)): self = .failed(cause)
         case .failure(.unreachable(let error)): self = .failed("the proxy can't be asked: \(error.reason)")
+        case .failure(.untrusted(let cause)): self = .failed("the proxy can't be asked: \(cause)")
         case .failure: self = .failed("the proxy didn't answer")
         }
     }

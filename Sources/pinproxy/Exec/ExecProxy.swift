@@ -5,6 +5,7 @@ internal import FoundationEssentials
 internal import Glibc
 internal import Logging
 internal import Proxy
+internal import Security
 
 /// The proxy that `pinproxy exec --start` starts. It ends when it is no longer needed: once whoever has started it is gone, and
 /// with it the last run. Not for people.
@@ -23,22 +24,26 @@ struct ExecProxy: ParsableCommand {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? [] {
             if let descriptor = CInt(name), descriptor > Self.socket { close(descriptor) }
         }
-        let snapshot = Snapshot(forRuns: try options.load())
+        let snapshot = Snapshot(forRuns: try options.load(), of: geteuid())
         let file = try options.file()
         let state = StateFiles(directory: snapshot.stateDirectory)
-        try? state.create()
+        try state.createForProxy()
         let lock: ProcessLock
         do {
-            lock = try ProcessLock(state.processID)
+            lock = try ProcessLock(state.own)
         } catch let failure as CommandFailure {
             try DescriptorMessage.send(StarterWord.taken(failure.message ?? "").bytes, over: Self.socket)
             throw CommandFailure(code: 1)
         }
-        let log = open(state.execLog, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0o600)
-        guard log >= 0 else {
+        let log: CInt
+        do throws(FileProblem) {
+            log = try state.own.openForWriting(StateFiles.execLog, O_WRONLY | O_APPEND, mode: 0o600)
+        } catch {
             throw CommandFailure(
-                "\(state.execLog): \(systemReason()); the proxy needs a state directory of its own: name one with --state-directory")
+                "\(state.directory)/\(StateFiles.execLog): \(error); the proxy needs a state directory of its own: name one with "
+                    + "--state-directory")
         }
+        guard ftruncate(log, 0) == 0 else { throw CommandFailure("\(state.directory)/\(StateFiles.execLog): \(systemReason())") }
         let output: LogOutput
         do {
             output = try LogOutput(descriptor: log, format: .json)
@@ -59,7 +64,7 @@ struct ExecProxy: ParsableCommand {
                 snapshot: consume snapshot, logger: Logger(label: "pinproxy") { _ in EventLogHandler(output: output) }, output: output,
                 notices: notices,
                 load: { () throws(ConfigurationProblems) in
-                    Snapshot(forRuns: try Snapshot.load(file, stateDirectory: directory))
+                    Snapshot(forRuns: try Snapshot.load(file, stateDirectory: directory), of: geteuid())
                 }
             ).run()
         } catch {

@@ -70,7 +70,7 @@ final class ProxySession {
         while let proxy = RunningProxy.find(files) {
             do throws(ControlClient.Failure) {
                 return try RunClient(
-                    path: files.runSocket, process: proxy.process, token: token, credentials: credentials, seconds: patience)
+                    files.runSocket, process: proxy.process, token: token, credentials: credentials, seconds: patience)
             } catch .unreachable(let error)
                 where waits && [ENOENT, ECONNREFUSED].contains(error.code) && ContinuousClock.now < deadline
             {
@@ -83,20 +83,22 @@ final class ProxySession {
 
     /// Whether the proxy has taken the run.
     var hasBegun: Bool { client != nil }
-    var whyNotBegun: String { failure.map { Self.words(for: $0, files.runSocket) } ?? "it has ended" }
+    var whyNotBegun: String { failure.map { Self.words(for: $0, files.runSocket.path) } ?? "it has ended" }
 
     /// Where the running proxy accepts clients, if it was asked.
     var listen: [String] { client?.begun.listen ?? [] }
 
     /// Says, before the command runs, what will go wrong.
-    func warn(of command: String, using proxy: ProxyURL, asksForUsers: Bool) {
-        if !isRunning, !proxy.isReachable {
+    /// - Parameter isIsolated: the command reaches the proxy by its state directory alone.
+    func warn(of command: String, using proxy: ProxyURL, asksForUsers: Bool, isIsolated: Bool = false) {
+        if !isRunning, isIsolated || !proxy.isReachable {
+            let nobody = isIsolated ? "" : ", and nothing listens on \(proxy.address)"
             Standard.error(
-                "pinproxy: no proxy is running with the state directory \(files.directory), and nothing listens on \(proxy.address): "
+                "pinproxy: no proxy is running with the state directory \(files.directory)\(nobody): "
                     + "what \(command.printable) asks of it will fail; start it with pinproxy run")
         }
         if let failure {
-            Standard.error("pinproxy: what the proxy refuses can't be told here: \(Self.words(for: failure, files.runSocket))")
+            Standard.error("pinproxy: what the proxy refuses can't be told here: \(Self.words(for: failure, files.runSocket.path))")
         }
         if let client {
             guard !client.begun.isLetIn else { return }
@@ -114,7 +116,7 @@ final class ProxySession {
             guard client.begun.resolvesNames != true else { return }
             cause = "it is older than this command: restart it"
         } else if let failure {
-            cause = Self.words(for: failure, files.runSocket)
+            cause = Self.words(for: failure, files.runSocket.path)
         } else {
             cause =
                 "no proxy is running with the state directory \(files.directory): start it with pinproxy run, or for this run with "
@@ -130,6 +132,7 @@ final class ProxySession {
     private static func words(for failure: ControlClient.Failure, _ socket: String) -> String {
         switch failure {
         case .unreachable(let error): "\(socket): \(error.reason); the proxy is of another version, or in another container"
+        case .untrusted(let cause): cause
         case .stranger(let process): "process \(process) listens at \(socket), and not the proxy; nothing was asked of it"
         case .refused(_, let cause): cause.printable
         case .silent: "the proxy hasn't answered within \(patience) seconds"

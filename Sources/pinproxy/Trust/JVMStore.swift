@@ -24,10 +24,10 @@ struct JVMStore {
     static func name(of certificate: Certificate) -> String { "pinproxy-\(certificate.sha256.hex.prefix(12))" }
 
     /// - Returns: false if it was there already.
-    func install(_ certificate: Certificate, from file: String) throws -> Bool {
+    func install(_ certificate: Certificate) throws -> Bool {
         let name = Self.name(of: certificate)
         if try installed().contains(name) { return false }
-        try run("-importcert", "-noprompt", "-alias", name, "-file", file)
+        try run("-importcert", "-noprompt", "-alias", name, input: certificate.der)
         return true
     }
 
@@ -45,8 +45,8 @@ struct JVMStore {
     }
 
     @discardableResult
-    private func run(_ arguments: String...) throws -> String {
+    private func run(_ arguments: String..., input: [UInt8] = []) throws -> String {
         try OtherProgram(name: "\(home)/bin/keytool", package: "a JVM with keytool")
-            .run(arguments + ["-cacerts", "-storepass", JavaTrustStore.password])
+            .run(arguments + ["-cacerts", "-storepass", JavaTrustStore.password], input: input)
     }
 }

@@ -19,7 +19,7 @@ struct NSSDatabases {
     }
 
     /// - Returns: the databases that have it now.
-    func install(_ certificate: Certificate, from file: String) throws -> [String] {
+    func install(_ certificate: Certificate) throws -> [String] {
         let chromium = "\(home)/.pki/nssdb"
         if access(chromium + "/cert9.db", F_OK) != 0 {
             do {
@@ -30,7 +30,9 @@ struct NSSDatabases {
             }
             try run("-N", "--empty-password", in: chromium)
         }
-        for directory in directories { try run("-A", "-t", "C,,", "-n", Self.name(of: certificate), "-i", file, in: directory) }
+        for directory in directories {
+            try run("-A", "-t", "C,,", "-n", Self.name(of: certificate), in: directory, input: certificate.der)
+        }
         return directories
     }
 
@@ -47,7 +49,7 @@ struct NSSDatabases {
     }
 
     @discardableResult
-    private func run(_ arguments: String..., in directory: String) throws -> String {
-        try OtherProgram(name: "certutil", package: "libnss3-tools").run(arguments + ["-d", "sql:\(directory)"])
+    private func run(_ arguments: String..., in directory: String, input: [UInt8] = []) throws -> String {
+        try OtherProgram(name: "certutil", package: "libnss3-tools").run(arguments + ["-d", "sql:\(directory)"], input: input)
     }
 }

@@ -7,15 +7,16 @@ struct OtherProgram {
     /// To be installed if it isn't there.
     let package: String
 
+    /// - Parameter input: what it reads; less than a pipe takes.
     /// - Returns: what it printed.
     @discardableResult
-    func run(_ arguments: [String]) throws -> String {
+    func run(_ arguments: [String], input: [UInt8] = []) throws -> String {
         guard let path else { throw CommandFailure("there is no \(name): install \(package)") }
         let command = [path] + arguments
         let output: String
         let isSuccess: Bool
         do {
-            let run = try ChildProcess.run(command)
+            let run = try ChildProcess.run(command, input: input)
             (isSuccess, output) = (run.isSuccess, String(decoding: run.output, as: UTF8.self))
         } catch {
             throw CommandFailure("\(path) can't be run: \(error)")

@@ -1,5 +1,5 @@
 internal import FoundationEssentials
-internal import Glibc
+internal import Security
 
 /// Configuration files that make programs trust the bundle which know no variable for that. Each takes in what the user has.
 struct ProgramFiles: Equatable {
@@ -40,9 +40,11 @@ struct ProgramFiles: Equatable {
     }
 
     static func write(
-        trusting bundle: String, to directory: StateFiles, key: String, environment: [String: String]
+        trusting bundle: String, to directory: TrustedDirectory, key: String, environment: [String: String]
     ) throws -> ProgramFiles {
-        let folder = directory.trustFolder(key)
+        try directory.create()
+        try directory.requireOwn()
+        let folder = StateFiles.trustFolder(key)
         func write(_ name: String, _ text: String, mode: UInt32 = 0o644) throws -> String {
             try TrustFiles.write(Array(text.utf8), to: "\(folder)/\(name)", in: directory, mode: mode)
         }
@@ -52,10 +54,8 @@ struct ProgramFiles: Equatable {
         let wget = try write("wgetrc", wgetrc(trusting: bundle, environment), mode: 0o600)
         let apt = try write("apt.conf", aptConfiguration(trusting: bundle, environment))
         let mercurial = try write("hgrc", "[web]\ncacerts = \(bundle)\n")
-        let php = "\(folder)/php"
-        guard mkdir(php, 0o755) == 0 || errno == EEXIST else { throw CommandFailure("\(php): \(systemReason())") }
         _ = try write("php/pinproxy.ini", "openssl.cafile=\"\(bundle)\"\ncurl.cainfo=\"\(bundle)\"\n")
-        return ProgramFiles(wget: wget, apt: apt, mercurial: mercurial, phpDirectory: php)
+        return ProgramFiles(wget: wget, apt: apt, mercurial: mercurial, phpDirectory: "\(directory.path)/\(folder)/php")
     }
 
     /// wget reads one file, and knows no way to include another.

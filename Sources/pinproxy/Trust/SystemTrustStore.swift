@@ -30,11 +30,11 @@ struct SystemTrustStore {
             guard access(directory, F_OK) == 0 else {
                 throw CommandFailure("\(directory) doesn't exist: install the package ca-certificates")
             }
-            do {
+            do throws(FileProblem) {
                 try NewFile.write(bytes, to: path, mode: 0o644)
             } catch {
-                if case .unwritable(_, .system(let reason)) = error { errno = reason }
-                throw failure(path)
+                guard case .system(let reason) = error else { throw CommandFailure("\(path): \(error)") }
+                throw failure(path, reason)
             }
         }
         try update()
@@ -43,14 +43,13 @@ struct SystemTrustStore {
 
     func remove(_ paths: [String]) throws {
         for path in paths {
-            guard unlink(path) == 0 || errno == ENOENT else { throw failure(path) }
+            guard unlink(path) == 0 || errno == ENOENT else { throw failure(path, errno) }
         }
         // Without it the links to what is gone stay in the system's directory.
         try update("--fresh")
     }
 
-    private func failure(_ path: String) -> CommandFailure {
-        let reason = errno
+    private func failure(_ path: String, _ reason: CInt) -> CommandFailure {
         let hint = reason == EACCES || reason == EPERM ? "; this needs root: run it with sudo" : ""
         return CommandFailure("\(path): \(systemReason(reason))\(hint)")
     }

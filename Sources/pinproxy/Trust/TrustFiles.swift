@@ -23,68 +23,64 @@ struct TrustFiles: Equatable {
 
     /// Makes sure that they are there and up to date.
     /// - Parameters:
-    ///   - authority: the path of the authority's certificate.
+    ///   - authority: the proxy's.
     ///   - directories: where they may be kept; the first that fits.
     ///   - environment: of the user, whose own files are kept.
     static func prepare(
-        authority: String, in directories: [StateFiles], environment: [String: String]
+        authority: AuthorityFiles, in directories: [StateFiles], environment: [String: String]
     ) throws -> TrustFiles {
-        let own: [UInt8]
-        let certificate: Certificate
+        let own: [Certificate]
         do {
-            own = [UInt8](try Data(contentsOf: URL(fileURLWithPath: authority)))
+            own = try authority.loadCertificates()
         } catch {
-            throw CommandFailure(
-                "the proxy's authority \(authority) can't be read; "
-                    + "pinproxy run makes it on its first start, pinproxy ca create at once")
+            throw CommandFailure(authority: error)
         }
-        do {
-            certificate = try Certificate(derOrPEM: own)
-        } catch {
-            throw CommandFailure("the proxy's authority \(authority): \(error)")
-        }
-        let key = String(certificate.sha256.hex.prefix(16))
+        let key = String((own.first?.sha256.hex ?? "").prefix(16))
         let contents = combine(systemRoots(), own)
         var problems: [String] = []
         for directory in directories {
-            let folder = directory.trustFolder(key)
-            do {
-                let bundle = try write(contents, to: "\(folder)/\(names[0])", in: directory, mode: 0o644)
+            let folder = StateFiles.trustFolder(key)
+            do throws(FileProblem) {
+                let bundle = try write(contents, to: "\(folder)/\(names[0])", in: directory.own, mode: 0o644)
                 return TrustFiles(
-                    bundle: bundle, authority: authority, javaStore: javaStore(of: contents, folder),
+                    bundle: bundle, authority: authority.certificate, javaStore: javaStore(of: contents, folder, in: directory.own),
                     configuration: programFiles(bundle, key, directories, environment))
             } catch {
-                problems.append((error as? CommandFailure)?.message ?? "\(error)")
+                problems.append("\(directory.directory): \(error)")
             }
         }
         throw CommandFailure("the trust bundle can't be written: \(problems.joined(separator: "; "))")
     }
 
-    /// Writes what isn't there already, and says where it is.
-    static func write(_ contents: [UInt8], to path: String, in directory: StateFiles, mode: UInt32) throws -> String {
-        if let present = try? Data(contentsOf: URL(fileURLWithPath: path)), present.elementsEqual(contents) { return path }
+    /// Writes what isn't there already, and says where it is. Nothing is written in another user's directory.
+    static func write(
+        _ contents: [UInt8], to name: String, in directory: TrustedDirectory, mode: UInt32
+    ) throws(FileProblem) -> String {
+        let path = "\(directory.path)/\(name)"
+        if let present = try? directory.read(name, limit: limit), present.bytes == contents { return path }
         try directory.create()
-        // Those below the state directory, the outer ones first.
-        var folder = directory.directory
-        for name in path.dropFirst(folder.count).split(separator: "/").dropLast() {
-            folder += "/\(name)"
-            guard mkdir(folder, 0o755) == 0 || errno == EEXIST else { throw CommandFailure("\(folder): \(systemReason())") }
-        }
-        try NewFile.write(contents, to: path, mode: mode)
+        try directory.requireOwn()
+        try directory.createFolder(name.split(separator: "/").dropLast().joined(separator: "/"), mode: 0o755)
+        try directory.write(contents, to: name, mode: mode)
         return path
     }
 
+    private static let limit = 64 << 20
+
     /// Named by what it is made of: to make it takes a moment, and with every command.
-    private static func javaStore(of bundle: [UInt8], _ folder: String) -> String? {
+    private static func javaStore(of bundle: [UInt8], _ folder: String, in directory: TrustedDirectory) -> String? {
         let name = "java-\(SHA256Digest.of(bundle).hex.prefix(12)).p12"
-        let path = "\(folder)/\(name)"
-        if access(path, R_OK) == 0 { return path }
-        guard let certificates = try? Certificate.all(inPEM: bundle), let store = try? JavaTrustStore.encode(certificates),
-            (try? NewFile.write(store, to: path, mode: 0o644)) != nil
+        let path = "\(directory.path)/\(folder)/\(name)"
+        if let present = try? directory.openForReading("\(folder)/\(name)") {
+            close(present)
+            return path
+        }
+        guard (try? directory.requireOwn()) != nil, let certificates = try? Certificate.all(inPEM: bundle),
+            let store = try? JavaTrustStore.encode(certificates),
+            (try? directory.write(store, to: "\(folder)/\(name)", mode: 0o644)) != nil
         else { return nil }
-        for old in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-        where old.hasPrefix("java-") && old.hasSuffix(".p12") && old != name {
-            unlink("\(folder)/\(old)")
+        for old in directory.names(in: folder) where old.hasPrefix("java-") && old.hasSuffix(".p12") && old != name {
+            directory.remove("\(folder)/\(old)")
         }
         return path
     }
@@ -93,34 +89,25 @@ struct TrustFiles: Equatable {
         _ bundle: String, _ key: String, _ directories: [StateFiles], _ environment: [String: String]
     ) -> ProgramFiles? {
         for directory in directories.reversed() {
-            guard (try? directory.create()) != nil, directory.isOnlyOurs else { continue }
-            if let files = try? ProgramFiles.write(trusting: bundle, to: directory, key: key, environment: environment) { return files }
+            if let files = try? ProgramFiles.write(trusting: bundle, to: directory.own, key: key, environment: environment) { return files }
         }
         return nil
     }
 
     private static func systemRoots() -> [UInt8] {
         for path in TrustAnchors.systemBundles {
-            if let data = try? Data(contentsOf: URL(fileURLWithPath: path)) { return [UInt8](data) }
+            if let file = try? SmallFile.read(path, limit: limit) { return file.bytes }
         }
         return []
     }
 
-    private static func combine(_ roots: [UInt8], _ own: [UInt8]) -> [UInt8] {
-        var contents = roots
-        if let last = contents.last, last != UInt8(ascii: "\n") { contents.append(UInt8(ascii: "\n")) }
-        return contents + own
+    /// Certificates and nothing else: what else stands in a file of certificates is not passed on.
+    private static func combine(_ roots: [UInt8], _ own: [Certificate]) -> [UInt8] {
+        PEM.certificates(in: roots) + Array(own.map(\.pem).joined().utf8)
     }
 }
 
 extension StateFiles {
     /// - Parameter key: of the authority.
-    func trustFolder(_ key: String) -> String { "\(directory)/trust/\(key)" }
-
-    /// Whether nobody but this user and root can change what is in the directory.
-    fileprivate var isOnlyOurs: Bool {
-        var status = stat()
-        guard stat(directory, &status) == 0 else { return false }
-        return (status.st_uid == geteuid() || status.st_uid == 0) && status.st_mode & 0o022 == 0
-    }
+    static func trustFolder(_ key: String) -> String { "trust/\(key)" }
 }

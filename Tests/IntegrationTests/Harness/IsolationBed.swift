@@ -23,6 +23,9 @@ enum IsolationBed {
         return process.terminationStatus == 0
     }
 
+    /// For `upstream`: the origins of tests are on the loopback, which a command's own network is not.
+    static let opensLoopback = "allow_addresses: [loopback]"
+
     /// Of this machine's own addresses one for this process alone, on which origins listen on the ports of the web.
     static let address: String = {
         let process = UInt32(getpid())

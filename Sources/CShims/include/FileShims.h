@@ -1,0 +1,7 @@
+// Constants of openat(2) that the headers show only under _GNU_SOURCE, which the Glibc module is built without.
+#pragma once
+
+#include <fcntl.h>
+
+static const int shim_O_PATH = 010000000;
+static const int shim_AT_EMPTY_PATH = 0x1000;

@@ -1,0 +1,35 @@
+import EventLoop
+import LocalPeers
+
+/// Who claims a place where places are few: a user of this machine, or else a network address.
+enum Claimant: Hashable, Sendable, CustomStringConvertible {
+    case user(UInt32)
+    /// Of IPv6 the first 64 bits, of which whoever has one address has all.
+    case network(IPAddress)
+    case unknown
+
+    /// - Parameters:
+    ///   - user: by the kernel's word; nil: unknown.
+    ///   - source: where the connection comes from.
+    init(user: UInt32?, source: Endpoint) {
+        if let user {
+            self = .user(user)
+        } else if let ip = source.address?.ip.unmapped {
+            let bytes = ip.bytes
+            self = .network(ip.isIPv6 ? IPAddress(bytes: bytes[..<8] + [UInt8](repeating: 0, count: 8)) ?? ip : ip)
+        } else {
+            self = .unknown
+        }
+    }
+
+    init(_ peer: ClientPeer, source: Endpoint) { self.init(user: peer.socket?.user, source: source) }
+
+    /// `user 1000`, `192.0.2.1`, `2001:db8::/64`
+    var description: String {
+        switch self {
+        case .user(let user): "user \(user)"
+        case .network(let ip): ip.isIPv6 ? "\(ip)/64" : "\(ip)"
+        case .unknown: "unknown clients"
+        }
+    }
+}

@@ -1,0 +1,61 @@
+/// A number of places, of which nobody gets more than a share: one user can't keep all others out.
+struct FairShare<Holder: Hashable> {
+    /// Why there is no place.
+    enum Lack: Error, Equatable {
+        /// All are taken.
+        case places(Int)
+        /// The holder has its share of them.
+        case share(Int)
+
+        /// `64 passwords`, or `16 passwords of user 1000`
+        func text(_ what: String, of holder: Holder) -> String {
+            switch self {
+            case .places(let count): "\(count) \(what)"
+            case .share(let count): "\(count) \(what) of \(holder)"
+            }
+        }
+    }
+
+    let places: Int
+    let share: Int
+    private var taken: [Holder: Int] = [:]
+    private(set) var count = 0
+
+    /// - Parameter share: of one holder; a quarter if nil.
+    init(places: Int, share: Int? = nil) {
+        self.places = places
+        self.share = share ?? max(1, places / 4)
+    }
+
+    func taken(by holder: Holder) -> Int { taken[holder] ?? 0 }
+
+    /// Why the holder gets no place; nil: it would get one.
+    func lack(for holder: Holder) -> Lack? {
+        if taken(by: holder) >= share { return .share(share) }
+        return count >= places ? .places(places) : nil
+    }
+
+    /// Takes a place, for each of which ``leave(_:)`` is to be called.
+    /// - Returns: why there is none; nil: it is taken.
+    mutating func enter(_ holder: Holder) -> Lack? {
+        if let lack = lack(for: holder) { return lack }
+        taken[holder, default: 0] += 1
+        count += 1
+        return nil
+    }
+
+    mutating func leave(_ holder: Holder) {
+        guard let number = taken[holder] else { return }
+        taken[holder] = number > 1 ? number - 1 : nil
+        count -= 1
+    }
+
+    /// Who loses a place where one more of the holder's takes it: the holder, if it has its share; else whoever has most.
+    func displaced(by holder: Holder) -> Holder? {
+        switch lack(for: holder) {
+        case nil: nil
+        case .share: holder
+        case .places: taken.max { $0.value < $1.value }?.key
+        }
+    }
+}

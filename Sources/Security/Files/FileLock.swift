@@ -1,0 +1,52 @@
+import Glibc
+
+/// A locked file, as long as this lives. Its name is removed with it.
+///
+/// Other users can't open the file, and so can't hold the lock. A file system without locks (NFS) does without.
+package final class FileLock {
+    private static let patience: Duration = .seconds(10)
+
+    private let raw: CInt
+    private let directory: CInt
+    private let name: String
+
+    /// Waits for the lock, for some seconds: EWOULDBLOCK.
+    /// - Parameter directory: stays the caller's.
+    init(_ name: String, in directory: CInt) throws(FileProblem) {
+        raw = try Self.take(name, in: directory)
+        self.directory = fcntl(directory, F_DUPFD_CLOEXEC, 0)
+        self.name = name
+    }
+
+    deinit {
+        // Without a descriptor for it the file stays: it is no harm.
+        if directory >= 0 {
+            unlinkat(directory, name, 0)
+            close(directory)
+        }
+        close(raw)
+    }
+
+    private static func take(_ name: String, in directory: CInt) throws(FileProblem) -> CInt {
+        let end = ContinuousClock.now + patience
+        while true {
+            let raw = openat(directory, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
+            guard raw >= 0 else { throw .system(errno) }
+            while flock(raw, LOCK_EX | LOCK_NB) != 0, errno == EINTR || errno == EWOULDBLOCK {
+                guard ContinuousClock.now < end else {
+                    close(raw)
+                    throw .system(EWOULDBLOCK)
+                }
+                usleep(1000)
+            }
+            var (held, named) = (stat(), stat())
+            if fstat(raw, &held) == 0, fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0, held.st_ino == named.st_ino,
+                held.st_dev == named.st_dev
+            {
+                return raw
+            }
+            // The last holder has removed the name, and another process may hold the lock by now.
+            close(raw)
+        }
+    }
+}

@@ -1,0 +1,66 @@
+import CShims
+import Glibc
+
+/// Where a file is.
+package enum FilePlace: Sendable, Hashable {
+    /// Where an administrator says: links are followed there.
+    case named(String)
+    /// In a directory of the proxy's own.
+    case kept(String, in: TrustedDirectory)
+
+    /// - Parameter own: the directory of the proxy's own; nil: there is none.
+    package init(_ path: String, own: TrustedDirectory?) {
+        guard let own, path.hasPrefix(own.path + "/") else {
+            self = .named(path)
+            return
+        }
+        let name = String(path.dropFirst(own.path.count + 1))
+        self = name.split(separator: "/").contains("..") ? .named(path) : .kept(name, in: own)
+    }
+
+    package func read() throws(FileProblem) -> SmallFile {
+        switch self {
+        case .named(let path): try SmallFile.read(path)
+        case .kept(let name, let directory): try directory.read(name)
+        }
+    }
+
+    func write(_ bytes: [UInt8], mode: UInt32) throws(FileProblem) {
+        switch self {
+        case .named(let path): try NewFile.write(bytes, to: path, mode: mode)
+        case .kept(let name, let directory): try directory.write(bytes, to: name, mode: mode)
+        }
+    }
+
+    /// Whether something has the name, a link that leads nowhere included.
+    func isThere() throws(FileProblem) -> Bool {
+        switch self {
+        case .named(let path):
+            var status = stat()
+            return lstat(path, &status) == 0
+        case .kept(let name, let directory): return try directory.has(name)
+        }
+    }
+
+    /// Makes the file's directory and those above it where they are missing: for this user alone, but for the proxy's own, in
+    /// which others may look.
+    func createFolder() throws(FileProblem) {
+        switch self {
+        case .named(let path): try NewFile.makeDirectory(of: path)
+        case .kept(let name, let directory):
+            try directory.createFolder(name.split(separator: "/").dropLast().joined(separator: "/"), mode: 0o700)
+        }
+    }
+
+    /// Waits for the lock beside the file.
+    func lock() throws(FileProblem) -> FileLock {
+        switch self {
+        case .named(let path):
+            let directory = Glibc.open(NewFile.directory(of: path), shim_O_PATH | O_DIRECTORY | O_CLOEXEC)
+            guard directory >= 0 else { throw .system(errno) }
+            defer { close(directory) }
+            return try FileLock(String(path.split(separator: "/").last ?? "") + ".lock", in: directory)
+        case .kept(let name, let directory): return try directory.lock(name + ".lock")
+        }
+    }
+}

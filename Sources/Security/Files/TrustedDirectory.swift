@@ -1,0 +1,186 @@
+import CShims
+import Glibc
+
+/// The state directory, or another directory of the proxy's own: every file in it is opened here, for reading and for writing.
+///
+/// Each call finds the directory by a ``TrustedWalk``. Below it no link is followed. A file must be a regular one, which root, this
+/// process's user or the directory's owner owns and others can't write.
+///
+/// Names may have folders in them: `trust/KEY/ca-bundle.pem`.
+package struct TrustedDirectory: Sendable, Hashable {
+    package let path: String
+
+    package init(_ path: String) { self.path = path }
+
+    /// Makes it, and the directories above it, where they are missing.
+    package func create() throws(FileProblem) { _ = try TrustedWalk.open(path, creating: 0o755) }
+
+    /// Throws if the directory is another user's.
+    package func requireOwn() throws(FileProblem) {
+        let directory = try TrustedWalk.open(path)
+        let user = geteuid()
+        guard directory.owner == user || directory.owner == 0 else {
+            throw .untrusted("\(path) belongs to user \(directory.owner), and this runs as user \(user)")
+        }
+    }
+
+    // MARK: Files
+
+    package func read(_ name: String, limit: Int = SmallFile.limit) throws(FileProblem) -> SmallFile {
+        try inside(name) { (folder, name) throws(FileProblem) in
+            let raw = try open(name, in: folder, O_RDONLY)
+            defer { close(raw) }
+            return try SmallFile.read(raw, limit: limit)
+        }
+    }
+
+    /// Writes a file whole or not at all. What root writes in another user's directory is given to that user.
+    package func write(_ bytes: [UInt8], to name: String, mode: UInt32) throws(FileProblem) {
+        try inside(name) { (folder, name) throws(FileProblem) in
+            let isAnothers = folder.owner != geteuid() && geteuid() == 0
+            try NewFile.write(bytes, to: name, in: folder.raw, mode: mode, owner: isAnothers ? (folder.owner, folder.group) : nil)
+        }
+    }
+
+    /// Opens a file that is changed and not replaced, in a directory of this process's own.
+    /// - Parameter mode: if it is made.
+    /// - Returns: the caller's to close.
+    package func openForWriting(_ name: String, _ flags: CInt, mode: UInt32) throws(FileProblem) -> CInt {
+        try requireOwn()
+        return try inside(name) { (folder, name) throws(FileProblem) in
+            let raw = try open(name, in: folder, flags | O_CREAT, mode: mode)
+            var status = stat()
+            guard fstat(raw, &status) == 0, status.st_nlink == 1 else {
+                close(raw)
+                throw .untrusted("\(folder.path)/\(name) has other names (hard links), and isn't written")
+            }
+            return raw
+        }
+    }
+
+    /// The same for reading alone; no link, no pipe.
+    package func openForReading(_ name: String) throws(FileProblem) -> CInt {
+        try inside(name) { (folder, name) throws(FileProblem) in try open(name, in: folder, O_RDONLY) }
+    }
+
+    /// Whether something has the name, a link that leads nowhere included.
+    package func has(_ name: String) throws(FileProblem) -> Bool {
+        do {
+            return try inside(name) { (folder, name) throws(FileProblem) in
+                var status = stat()
+                return fstatat(folder.raw, name, &status, AT_SYMLINK_NOFOLLOW) == 0
+            }
+        } catch .system(ENOENT) {
+            return false
+        }
+    }
+
+    /// - Returns: whether that was done.
+    package func rename(_ name: String, to other: String) -> Bool {
+        (try? inside(name) { (folder, name) throws(FileProblem) in
+            renameat(folder.raw, name, folder.raw, other) == 0
+        }) ?? false
+    }
+
+    /// - Returns: whether that was done.
+    @discardableResult
+    package func remove(_ name: String) -> Bool {
+        (try? inside(name) { (folder, name) throws(FileProblem) in unlinkat(folder.raw, name, 0) == 0 }) ?? false
+    }
+
+    /// What is in a folder of it, sorted; nothing, if it can't be read.
+    package func names(in folder: String = "") -> [String] {
+        guard let directory = try? TrustedWalk.open(path, folders: folder.split(separator: "/")) else { return [] }
+        let raw = openat(directory.raw, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard raw >= 0 else { return [] }
+        guard let stream = fdopendir(raw) else {
+            close(raw)
+            return []
+        }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names.sorted()
+    }
+
+    /// Makes the folders of a name, where they are missing.
+    package func createFolder(_ folder: String, mode: UInt32) throws(FileProblem) {
+        try create()
+        _ = try TrustedWalk.open(path, folders: folder.split(separator: "/"), creating: mode_t(mode))
+    }
+
+    /// Takes the lock of that name, which only this user and root can hold.
+    package func lock(_ name: String) throws(FileProblem) -> FileLock {
+        try inside(name) { (folder, name) throws(FileProblem) in try FileLock(name, in: folder.raw) }
+    }
+
+    /// A socket, held by a descriptor: it can't be replaced before it is connected to.
+    package func socket(_ name: String) throws(FileProblem) -> HeldSocket {
+        try inside(name) { (folder, name) throws(FileProblem) in
+            let raw = openat(folder.raw, name, shim_O_PATH | O_NOFOLLOW | O_CLOEXEC)
+            guard raw >= 0 else { throw .system(errno) }
+            let socket = HeldSocket(raw: raw)
+            try check(raw, "\(folder.path)/\(name)", of: folder.owner, is: S_IFSOCK)
+            return socket
+        }
+    }
+
+    // MARK: The way to a file
+
+    private func inside<Result: ~Copyable>(
+        _ name: String, _ body: (borrowing OpenedDirectory, _ name: String) throws(FileProblem) -> Result
+    ) throws(FileProblem) -> Result {
+        var parts = name.split(separator: "/")
+        guard let last = parts.popLast(), !parts.contains(".."), last != ".." else { throw .system(EINVAL) }
+        return try body(try TrustedWalk.open(path, folders: parts), String(last))
+    }
+
+    private func open(
+        _ name: String, in folder: borrowing OpenedDirectory, _ flags: CInt, mode: UInt32 = 0
+    ) throws(FileProblem) -> CInt {
+        // Not blocking: a pipe that nobody writes to isn't waited for.
+        let raw = openat(folder.raw, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode)
+        guard raw >= 0 else {
+            let code = errno
+            // A pipe that nobody reads is no file either.
+            if code == ENXIO { throw .notAFile }
+            throw code == ELOOP ? .untrusted("\(folder.path)/\(name) is a symbolic link, and isn't followed") : .system(code)
+        }
+        do throws(FileProblem) {
+            try check(raw, "\(folder.path)/\(name)", of: folder.owner, is: S_IFREG)
+            return raw
+        } catch {
+            close(raw)
+            throw error
+        }
+    }
+
+    private func check(_ raw: CInt, _ path: String, of owner: uid_t, is kind: mode_t) throws(FileProblem) {
+        var status = stat()
+        guard fstat(raw, &status) == 0 else { throw .system(errno) }
+        if status.st_mode & S_IFMT == S_IFLNK { throw .untrusted("\(path) is a symbolic link, and isn't followed") }
+        guard status.st_mode & S_IFMT == kind else { throw kind == S_IFREG ? .notAFile : .untrusted("\(path) is not a socket") }
+        guard [0, geteuid(), owner].contains(status.st_uid) else {
+            throw .untrusted("\(path) belongs to user \(status.st_uid)")
+        }
+        // Who may connect to a socket is for its permissions to say.
+        guard kind != S_IFREG || status.st_mode & (S_IWGRP | S_IWOTH) == 0 else {
+            throw .untrusted("\(path) can be written by others (mode \(String(status.st_mode & 0o7777, radix: 8)))")
+        }
+    }
+}
+
+/// A socket in the file system, to be connected to by ``path``.
+package struct HeldSocket: ~Copyable {
+    private let raw: CInt
+
+    init(raw: CInt) { self.raw = raw }
+
+    deinit { close(raw) }
+
+    /// As long as this lives.
+    package var path: String { "/proc/self/fd/\(raw)" }
+}

@@ -1,0 +1,186 @@
+import CShims
+import Glibc
+
+/// Opens a directory step by step from the root. No other user of the machine can redirect it.
+///
+/// Each name is opened within the directory before it (openat(2)) and examined before the next one is looked up. So what was
+/// examined is used, whatever is renamed meanwhile.
+///
+/// - A directory belongs to root or to this process's user, and others can't replace its files: nobody else may write in it,
+///   unless it has the sticky bit, as `/tmp` has.
+/// - A symbolic link is followed if root or this user has made it.
+/// - Past a directory of another user everything belongs to that same user, and no link is followed. A command may read there,
+///   but its user decides what; new files are given to that user.
+struct TrustedWalk {
+    private static let linkLimit = 40
+
+    private let user = geteuid()
+    /// The other user, once the path has reached a directory of theirs.
+    private var other: uid_t?
+    private var linkCount = 0
+    /// The path up to here, for messages.
+    private var shown = ""
+
+    /// - Parameters:
+    ///   - folders: below the path, where no link is followed at all.
+    ///   - creating: the permissions of directories that are missing, less the umask; nil: none is made.
+    static func open(_ path: String, folders: [Substring] = [], creating: mode_t? = nil) throws(FileProblem) -> OpenedDirectory {
+        var walk = TrustedWalk()
+        var place = try walk.enter(try absolute(path), creating: creating)
+        for folder in folders { place = try walk.step(to: String(folder), in: place.raw, creating: creating) }
+        return place
+    }
+
+    private static func absolute(_ path: String) throws(FileProblem) -> String {
+        if path.hasPrefix("/") { return path }
+        guard let current = getcwd(nil, 0) else { throw .system(errno) }
+        defer { free(current) }
+        return "\(String(cString: current))/\(path)"
+    }
+
+    private mutating func enter(_ path: String, creating: mode_t?) throws(FileProblem) -> OpenedDirectory {
+        var names = Array(path.split(separator: "/").map(String.init).reversed())
+        var place = try root()
+        while let name = names.popLast() {
+            if name == "." { continue }
+            guard let target = try target(ofLink: name, in: place.raw) else {
+                place = try step(to: name, in: place.raw, creating: creating)
+                continue
+            }
+            linkCount += 1
+            guard linkCount <= Self.linkLimit else { throw .system(ELOOP) }
+            if target.hasPrefix("/") { place = try root() }
+            names += target.split(separator: "/").map(String.init).reversed()
+        }
+        return place
+    }
+
+    private mutating func root() throws(FileProblem) -> OpenedDirectory {
+        shown = ""
+        other = nil
+        return try examine(Glibc.open("/", shim_O_PATH | O_DIRECTORY | O_CLOEXEC), "/")
+    }
+
+    /// Where a symbolic link leads; nil: the name is not one.
+    private func target(ofLink name: String, in directory: CInt) throws(FileProblem) -> String? {
+        var status = stat()
+        guard fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_mode & S_IFMT == S_IFLNK else { return nil }
+        let link = openat(directory, name, shim_O_PATH | O_NOFOLLOW | O_CLOEXEC)
+        guard link >= 0 else { throw .system(errno) }
+        defer { close(link) }
+        guard fstat(link, &status) == 0 else { throw .system(errno) }
+        // It may be another one by now.
+        guard status.st_mode & S_IFMT == S_IFLNK else { return nil }
+        guard other == nil, isTrusted(status.st_uid) else {
+            throw .untrusted("\(shown)/\(name) is a symbolic link that user \(status.st_uid) has made, and isn't followed")
+        }
+        var bytes = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+        let count = readlinkat(link, "", &bytes, bytes.count - 1)
+        guard count >= 0 else { throw .system(errno) }
+        return String(decoding: bytes[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    private mutating func step(to name: String, in directory: CInt, creating: mode_t?) throws(FileProblem) -> OpenedDirectory {
+        let flags = shim_O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC
+        var raw = openat(directory, name, flags)
+        if raw < 0, errno == ENOENT, let creating, other == nil || user == 0 {
+            guard mkdirat(directory, name, creating) == 0 || errno == EEXIST else { throw .system(errno) }
+            raw = openat(directory, name, flags)
+            if raw >= 0, let other, Self.owner(of: raw) == user { try give(raw, to: other) }
+        }
+        shown += "/\(name)"
+        let code = errno
+        // O_DIRECTORY takes a link for no directory.
+        if raw < 0, code == ENOTDIR, isLink(name, in: directory) {
+            throw .untrusted("\(shown) is a symbolic link, and isn't followed")
+        }
+        errno = code
+        return try examine(raw, shown)
+    }
+
+    private func isLink(_ name: String, in directory: CInt) -> Bool {
+        var status = stat()
+        return fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && status.st_mode & S_IFMT == S_IFLNK
+    }
+
+    private static func owner(of descriptor: CInt) -> uid_t? {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 ? status.st_uid : nil
+    }
+
+    /// A directory that root has made in another user's is that user's.
+    private func give(_ raw: CInt, to owner: uid_t) throws(FileProblem) {
+        guard fchownat(raw, "", owner, gid_t.max, shim_AT_EMPTY_PATH) == 0 else {
+            let code = errno
+            close(raw)
+            throw .system(code)
+        }
+    }
+
+    /// - Parameter raw: taken over; negative: `errno` says why it couldn't be opened.
+    private mutating func examine(_ raw: CInt, _ path: String) throws(FileProblem) -> OpenedDirectory {
+        guard raw >= 0 else { throw .system(errno) }
+        var status = stat()
+        guard fstat(raw, &status) == 0 else {
+            let code = errno
+            close(raw)
+            throw .system(code)
+        }
+        let directory = OpenedDirectory(raw: raw, path: path, owner: status.st_uid, group: status.st_gid)
+        if let openness = openness(status) {
+            throw .untrusted("\(path) can be written by \(openness) (mode \(String(status.st_mode & 0o7777, radix: 8)))")
+        }
+        if let other {
+            guard status.st_uid == other else {
+                throw .untrusted("\(path) belongs to user \(status.st_uid), in a directory of user \(other)")
+            }
+        } else if !isTrusted(status.st_uid) {
+            other = status.st_uid
+        }
+        return directory
+    }
+
+    private func isTrusted(_ owner: uid_t) -> Bool {
+        owner == 0 || owner == user || (owner == Self.overflow && !Self.knowsRoot)
+    }
+
+    /// Who besides its owner can replace what is in the directory; nil: nobody.
+    private func openness(_ status: stat) -> String? {
+        if status.st_mode & S_ISVTX != 0 { return nil }
+        if status.st_mode & S_IWOTH != 0 { return "everybody" }
+        return status.st_mode & S_IWGRP != 0 && !isTrusted(group: status) ? "group \(status.st_gid)" : nil
+    }
+
+    /// Root's own group; a user's own one, which has the same number; and, in a directory of root's, a group of this process.
+    private func isTrusted(group status: stat) -> Bool {
+        if status.st_gid == 0 || status.st_gid == status.st_uid { return true }
+        return user != 0 && status.st_uid == 0 && Self.groups.contains(status.st_gid)
+    }
+
+    private static var groups: Set<gid_t> {
+        var groups = [gid_t](repeating: 0, count: max(0, Int(getgroups(0, nil))))
+        let count = getgroups(CInt(groups.count), &groups)
+        return Set(groups.prefix(max(0, Int(count)))).union([getegid()])
+    }
+
+    /// What users are shown as who have no number in this user namespace.
+    private static let overflow: uid_t = 65534
+
+    /// In a user namespace without root everything of root's is shown as the overflow user's.
+    private static let knowsRoot: Bool = {
+        guard let map = try? SmallFile.read("/proc/self/uid_map") else { return true }
+        let lines = String(decoding: map.bytes, as: UTF8.self).split(separator: "\n")
+        return lines.contains { $0.split(separator: " ").first == "0" }
+    }()
+}
+
+/// A directory that a ``TrustedWalk`` has found.
+struct OpenedDirectory: ~Copyable {
+    /// Opened with O_PATH.
+    let raw: CInt
+    let path: String
+    let owner: uid_t
+    let group: gid_t
+
+    deinit { close(raw) }
+}

@@ -1,0 +1,79 @@
+internal import Glibc
+internal import Security
+
+/// The lock that keeps a second proxy out of a state directory. The system releases it when the
+/// process ends, however it ends, so that a stale file is never taken for a running proxy.
+///
+/// Two files are locked. `pinproxy.lock` is for this user and root alone, so that no other can keep the proxy from starting.
+/// `pinproxy.pid` is for everybody to read: it holds the process id as long as it is locked.
+///
+/// A disk that is full or can't be written is no reason to leave a machine without its proxy: then there is a lock without
+/// the process id, or none, and ``problem`` says why.
+final class ProcessLock {
+    private static let name = "pinproxy.lock"
+    /// For others who hold the lock of the process id for a moment, to see whether somebody has it.
+    private static let patience: Duration = .seconds(1)
+
+    private let lock: Int32
+    private let processID: Int32
+    /// Why other commands can't find this process by its file; nil: they can.
+    let problem: String?
+
+    /// - Parameter directory: the files are made if they aren't there.
+    /// - Throws: if another process has the lock.
+    init(_ directory: TrustedDirectory) throws {
+        let (lock, lockProblem) = Self.open(Self.name, in: directory, mode: 0o600)
+        if lock >= 0, flock(lock, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK {
+            let holder = Self.holder(in: directory).map { " (process \($0))" } ?? ""
+            close(lock)
+            throw CommandFailure(
+                "another pinproxy\(holder) is running with this state directory: \(directory.path)/\(Self.name) is locked")
+        }
+        let (processID, problem) = Self.open(StateFiles.processID, in: directory, mode: 0o644)
+        self.lock = lock
+        self.processID = processID
+        let marked = Self.mark(processID, isWritable: problem == nil)
+        self.problem = lockProblem ?? problem ?? marked
+    }
+
+    deinit {
+        for descriptor in [processID, lock] where descriptor >= 0 { close(descriptor) }
+    }
+
+    /// - Returns: -1 if it can't be opened at all, and why it can't be written.
+    private static func open(_ name: String, in directory: TrustedDirectory, mode: UInt32) -> (descriptor: CInt, problem: String?) {
+        do throws(FileProblem) {
+            return (try directory.openForWriting(name, O_RDWR, mode: mode), nil)
+        } catch {
+            return ((try? directory.openForReading(name)) ?? -1, "\(error)")
+        }
+    }
+
+    /// Locks the file and writes this process's number into it.
+    /// - Returns: why that failed; nil: it didn't.
+    private static func mark(_ descriptor: CInt, isWritable: Bool) -> String? {
+        guard descriptor >= 0 else { return nil }
+        let end = ContinuousClock.now + patience
+        while flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK || errno == EINTR {
+            guard ContinuousClock.now < end else { return "another process holds its lock" }
+            usleep(10_000)
+        }
+        guard isWritable else { return nil }
+        // Over the old number, and cut afterwards: on a full disk the old one's room is there.
+        let text = Array("\(getpid())\n".utf8)
+        let isWritten = pwrite(descriptor, text, text.count, 0) == text.count && ftruncate(descriptor, off_t(text.count)) == 0
+        return isWritten ? nil : systemReason()
+    }
+
+    /// The process that holds the lock; nil if none does.
+    static func holder(in directory: TrustedDirectory) -> pid_t? {
+        guard let descriptor = try? directory.openForReading(StateFiles.processID) else { return nil }
+        defer { close(descriptor) }
+        guard flock(descriptor, LOCK_SH | LOCK_NB) != 0, errno == EWOULDBLOCK else { return nil }
+        var text = [UInt8](repeating: 0, count: 32)
+        let count = read(descriptor, &text, text.count)
+        guard count > 0 else { return nil }
+        let digits = String(decoding: text[..<count], as: UTF8.self).prefix { $0.isNumber }
+        return pid_t(digits).flatMap { $0 > 0 ? $0 : nil }
+    }
+}
