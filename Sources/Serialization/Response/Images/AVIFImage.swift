@@ -3,6 +3,8 @@ internal import Glibc
 
 /// libavif: every frame, by one thread. It is loaded with the first image.
 enum AVIFImage {
+    static var isAvailable: Bool { library != nil }
+
     /// Nil if the library isn't there.
     private static let library: shim_avif? = {
         var functions = shim_avif()

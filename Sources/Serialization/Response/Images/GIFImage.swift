@@ -5,6 +5,8 @@ internal import Glibc
 enum GIFImage {
     private static let mostFrames = 10_000
 
+    static var isAvailable: Bool { library != nil }
+
     /// Nil if the library isn't there.
     private static let library: shim_gif? = {
         var functions = shim_gif()

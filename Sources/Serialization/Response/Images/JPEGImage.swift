@@ -8,6 +8,8 @@ enum JPEGImage {
     /// Pixels of all scans together, so many times those that an image may have.
     private static let mostPasses = 16
 
+    static var isAvailable: Bool { library != nil }
+
     /// Nil if the library isn't there.
     private static let library: shim_jpeg? = {
         var functions = shim_jpeg()

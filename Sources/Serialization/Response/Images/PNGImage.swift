@@ -8,6 +8,8 @@ enum PNGImage {
     /// Bytes that compressed texts and a colour profile may come to. libpng expands each, to 8 MB at most.
     private static let mostText = 256 << 20
 
+    static var isAvailable: Bool { library != nil }
+
     /// Nil if the library isn't there.
     private static let library: shim_png? = {
         var functions = shim_png()

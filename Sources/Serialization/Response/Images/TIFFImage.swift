@@ -8,6 +8,8 @@ struct TIFFImage {
     private let file: File
     private let limits: ImageLimits
 
+    static var isAvailable: Bool { library != nil }
+
     /// Nil if the library isn't there.
     private static let library: shim_tiff? = {
         var functions = shim_tiff()

@@ -3,6 +3,8 @@ internal import Glibc
 
 /// libwebp: a still image, or each frame of an animation. It is loaded with the first image.
 enum WebPImage {
+    static var isAvailable: Bool { library != nil }
+
     /// Nil if the library isn't there.
     private static let library: shim_webp? = {
         var functions = shim_webp()

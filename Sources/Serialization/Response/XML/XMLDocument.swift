@@ -31,6 +31,8 @@ enum XMLDocument {
     /// Bytes that parameter entities may be replaced by: they are read as declarations.
     static let longestParameters = 64 << 10
 
+    static var isAvailable: Bool { library != nil }
+
     /// Nil if the library isn't there. Initialised once for the process; libxml2 wants it before threads use it.
     private static let library: shim_xml? = {
         var functions = shim_xml()
