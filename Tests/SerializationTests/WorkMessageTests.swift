@@ -1,3 +1,4 @@
+import TestBodies
 import Testing
 
 @testable import Serialization
@@ -44,9 +45,8 @@ import Testing
     @Test func aJudgementIsTheSameByMessages() throws {
         for asked in judgements {
             let (answer, result) = try AskedBodyWork.perform(asked.work.message, on: asked.body)
-            let told = try BodyJudgement.outcome(answer, result)
+            let told = try asked.work.outcome(told: answer, result)
             #expect("\(told)" == "\(asked.work.outcome(on: asked.body))")
-            #expect(result.count <= asked.work.longestResult)
         }
     }
 
@@ -61,7 +61,7 @@ import Testing
             let work = BodyConversionWork(
                 BodyConversion(from: from, to: to), contentType: "a/b; charset=utf-8", limit: limit)
             let (answer, result) = try AskedBodyWork.perform(work.message, on: Array(text.utf8))
-            let told = try BodyConversionWork.outcome(answer, result)
+            let told = try work.outcome(told: answer, result)
             #expect(told == work.outcome(on: Array(text.utf8)))
         }
     }
@@ -108,14 +108,15 @@ import Testing
 
     @Test func everyErrorIsTold() throws {
         for (error, answer) in zip(Self.responseErrors, Self.answers) {
-            let verdict = try BodyJudgement.outcome(answer, [])
+            let verdict = try judgement([.json]).outcome(told: answer, [])
             let told = if case .refuse(let told) = verdict { told } else { ResponseSerializationError?.none }
             #expect(told == error)
         }
+        let conversion = BodyConversionWork(BodyConversion(from: .form, to: .json), contentType: "", limit: 10)
         for error in Self.requestErrors {
             var message = MessageWriter()
             _ = BodyConversionWork.write(.failure(error), to: &message)
-            #expect(try BodyConversionWork.outcome(message.bytes, []) == .failure(error))
+            #expect(try conversion.outcome(told: message.bytes, []) == .failure(error))
         }
     }
 
@@ -130,9 +131,9 @@ import Testing
         }
         for answer in Self.answers {
             for length in 0..<answer.count {
-                #expect(throws: MalformedMessage.self) { try BodyJudgement.outcome(Array(answer[..<length]), []) }
+                #expect(throws: MalformedMessage.self) { try judgement([.json]).outcome(told: Array(answer[..<length]), []) }
             }
-            #expect(throws: MalformedMessage.self) { try BodyJudgement.outcome(answer + [0], []) }
+            #expect(throws: MalformedMessage.self) { try judgement([.json]).outcome(told: answer + [0], []) }
         }
     }
 
@@ -142,7 +143,7 @@ import Testing
         var understood = 0
         for round in 0..<20_000 {
             let answer = Self.answers[round % Self.answers.count].mutated(by: &random)
-            guard let verdict = try? BodyJudgement.outcome(answer, []), case .refuse(let error) = verdict else {
+            guard let verdict = try? judgement([.json]).outcome(told: answer, []), case .refuse(let error) = verdict else {
                 continue
             }
             understood += 1
@@ -153,6 +154,17 @@ import Testing
             }
         }
         #expect(understood > 1_000)
+    }
+
+    /// Nobody asked for another body, or for one so long.
+    @Test func aBodyThatWasNotAskedForIsNoAnswer() throws {
+        var answer = MessageWriter()
+        let body = BodyJudgement.write(.rewrite(Array("[1]".utf8)), to: &answer)
+        #expect(throws: MalformedMessage.self) { try judgement([.json]).outcome(told: answer.bytes, body) }
+        let rewriting = judgement([.json], limit: 2) { $0.removeNullValues = true }
+        #expect(throws: MalformedMessage.self) { try rewriting.outcome(told: answer.bytes, body) }
+        let right = judgement([.json], limit: 3) { $0.removeNullValues = true }
+        #expect("\(try right.outcome(told: answer.bytes, body))" == "\(BodyVerdict.rewrite(body))")
     }
 
     @Test func lengthsAreBounded() {
@@ -174,6 +186,6 @@ import Testing
         for _ in 0..<5 { nested = ResponseSerializationError(.tooLong(limit: 1), expected: "", underlying: [nested]) }
         var writer = MessageWriter()
         _ = BodyJudgement.write(.refuse(nested), to: &writer)
-        #expect(throws: MalformedMessage.self) { try BodyJudgement.outcome(writer.bytes, []) }
+        #expect(throws: MalformedMessage.self) { try judgement([.json]).outcome(told: writer.bytes, []) }
     }
 }

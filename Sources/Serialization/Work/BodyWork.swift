@@ -8,8 +8,8 @@ package protocol BodyWork: Sendable {
     /// It runs decoders that are hard to trust, or takes memory out of proportion to the body. What doesn't takes
     /// time in proportion to the body and little memory, whatever the body is.
     var needsDecoder: Bool { get }
-    /// Bytes of a body that may come out of it.
-    var longestResult: Int { get }
+    /// Bytes of a body that it may have to hold: decoded, or coming out of it.
+    var longestBody: Int { get }
 
     func outcome(on body: [UInt8]) -> Outcome
 
@@ -19,7 +19,7 @@ package protocol BodyWork: Sendable {
     /// - Returns: the body that came out; it travels beside the message.
     static func write(_ outcome: Outcome, to message: inout MessageWriter) -> [UInt8]
     /// What another process says is cleaned and bounded, as what a peer says is.
-    static func readOutcome(from message: inout MessageReader, _ result: [UInt8]) throws(MalformedMessage) -> Outcome
+    func readOutcome(from message: inout MessageReader, _ result: [UInt8]) throws(MalformedMessage) -> Outcome
 }
 
 extension BodyWork {
@@ -32,7 +32,8 @@ extension BodyWork {
     }
 
     /// What another process answered.
-    package static func outcome(_ answer: [UInt8], _ result: [UInt8]) throws(MalformedMessage) -> Outcome {
+    package func outcome(told answer: [UInt8], _ result: [UInt8]) throws(MalformedMessage) -> Outcome {
+        guard result.count <= longestBody else { throw MalformedMessage() }
         var message = MessageReader(answer)
         let outcome = try readOutcome(from: &message, result)
         try message.finish()

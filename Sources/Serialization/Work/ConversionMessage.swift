@@ -17,7 +17,7 @@ package struct BodyConversionWork: BodyWork {
 
     /// A tree is made of the body, which takes up to a hundred times its memory.
     package var needsDecoder: Bool { true }
-    package var longestResult: Int { limit }
+    package var longestBody: Int { limit }
 
     package func outcome(on body: [UInt8]) -> Result<[UInt8], RequestSerializationError> {
         Result { () throws(RequestSerializationError) in
@@ -52,7 +52,7 @@ package struct BodyConversionWork: BodyWork {
         }
     }
 
-    package static func readOutcome(
+    package func readOutcome(
         from message: inout MessageReader, _ result: [UInt8]
     ) throws(MalformedMessage) -> Result<[UInt8], RequestSerializationError> {
         try message.flag() ? .success(result) : .failure(try message.requestError())

@@ -4,8 +4,7 @@ extension BodyJudgement: BodyWork {
     /// Not where ``JSONScanner`` alone looks at the body as it came: it keeps nothing of it.
     package var needsDecoder: Bool { !codings.isEmpty || serializers != [.json] }
 
-    /// A rewritten body is not longer than the decoded one.
-    package var longestResult: Int { rewrites ? inspectedBody : 0 }
+    package var longestBody: Int { inspectedBody }
 
     package func outcome(on body: [UInt8]) -> BodyVerdict { verdict(on: body) }
 
@@ -45,12 +44,12 @@ extension BodyJudgement: BodyWork {
         return []
     }
 
-    package static func readOutcome(
+    package func readOutcome(
         from message: inout MessageReader, _ result: [UInt8]
     ) throws(MalformedMessage) -> BodyVerdict {
         switch try message.byte() {
         case 0: return .pass
-        case 1: return .rewrite(result)
+        case 1 where rewrites: return .rewrite(result)
         case 2: return .refuse(try message.responseError())
         default: throw MalformedMessage()
         }

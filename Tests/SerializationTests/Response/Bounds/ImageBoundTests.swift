@@ -1,4 +1,5 @@
 import Foundation
+import TestBodies
 import Testing
 
 @testable import Serialization
@@ -6,19 +7,17 @@ import Testing
 /// Images that are small and would cost much are refused with the bound that they exceed, before a library decodes
 /// them.
 @Suite(.timeLimit(.minutes(1))) struct ImageBoundTests {
-    private func seed(_ name: String) throws -> [UInt8] { try #require(ImageSeeds.all.first { $0.name == name }).bytes }
-
     // MARK: JPEG
 
     private func segment(_ marker: UInt8, _ contents: [UInt8]) -> [UInt8] {
-        [0xFF, marker] + bytes(contents.count + 2, 2) + contents
+        [0xFF, marker] + ImageFiles.bytes(contents.count + 2, 2) + contents
     }
 
     private func layout(_ bytes: [UInt8]) -> JPEGLayout { bytes.withUnsafeBufferPointer { JPEGLayout($0) } }
 
     /// A segment whose length's low byte overlaps with what is added to the high one hid the frame after it.
     @Test func aProgressiveFrameIsFoundAfterASegmentOfAnyLength() throws {
-        let progressive = try seed("progressive")
+        let progressive = ImageFiles.seed("progressive")
         let tooLittle = ImageLimits(memory: 17 * 11 * 8)
         for length in 2...600 {
             let hidden =
@@ -31,7 +30,7 @@ import Testing
 
     /// Bytes that belong nowhere are passed over, as libjpeg does; a scan's data are.
     @Test func markersAreFoundAsLibjpegFindsThem() throws {
-        let (baseline, progressive) = (try seed("jpeg"), try seed("progressive"))
+        let (baseline, progressive) = (ImageFiles.seed("jpeg"), ImageFiles.seed("progressive"))
         #expect(!layout(baseline).isHeldWhole && layout(baseline).scans == 1)
         #expect(layout(progressive).isHeldWhole && layout(progressive).scans == 10)
         #expect(layout(Array(progressive[..<2] + [0x00, 0x12, 0xFF, 0xFF, 0xFF] + progressive[3...])).isHeldWhole)
@@ -42,104 +41,65 @@ import Testing
 
     /// Three components, of which the first scan has one, are held whole too.
     @Test func aBaselineImageOfSeveralScansIsHeldWhole() throws {
-        var several = try seed("jpeg")
+        var several = ImageFiles.seed("jpeg")
         let scan = try #require(several.indices.dropLast().last { several[$0] == 0xFF && several[$0 + 1] == 0xDA })
         several[scan + 4] = 1
         #expect(layout(several).isHeldWhole)
     }
 
     @Test func scansAreCounted() throws {
-        let progressive = try seed("progressive")
-        let last = try #require(
-            progressive.indices.dropLast().last { progressive[$0] == 0xFF && progressive[$0 + 1] == 0xDA })
-        let scan = progressive[last..<progressive.count - 2]
-        let many = progressive[..<last] + (0..<100).flatMap { _ in scan } + progressive.suffix(2)
-        #expect(explanation(Array(many)) == "JPEG: 109 scans: the limit is 100")
-        let passes = ImageLimits(pixels: 17 * 11)
-        let twice = progressive[..<last] + (0..<8).flatMap { _ in scan } + progressive.suffix(2)
+        #expect(explanation(ImageFiles.jpeg(moreScans: 99)) == "JPEG: 109 scans: the limit is 100")
         #expect(
-            explanation(Array(twice), passes)
+            explanation(ImageFiles.jpeg(moreScans: 7), ImageLimits(pixels: 17 * 11))
                 == "JPEG: 17 scans of 17 × 11 pixels are more than \(16 * 17 * 11) pixels in all")
     }
 
     // MARK: PNG
 
-    private func chunk(_ type: String, _ contents: [UInt8] = []) -> [UInt8] { PNGChunk.bytes(type, contents) }
-
-    /// With these chunks before the pixels.
-    private func png(_ chunks: [UInt8]) throws -> [UInt8] {
-        let png = try seed("png")
-        return Array(png[..<33] + chunks + png[33...])
-    }
-
     /// 1,150 compressed texts, each of which becomes 8 MB.
     @Test(arguments: ["zTXt", "iTXt", "iCCP"]) func compressedTextsOfAPNGAreBounded(type: String) throws {
-        let text = chunk(type, Array("k\0\0".utf8) + Array(repeating: 0x55, count: 8_000))
+        let text = ImageFiles.chunk(type, Array("k\0\0".utf8) + Array(repeating: 0x55, count: 8_000))
         #expect(
-            explanation(try png((0..<34).flatMap { _ in text }))
+            explanation(ImageFiles.png((0..<34).flatMap { _ in text }))
                 == "PNG: its texts may expand to more than \(256 << 20) bytes")
         // Many small ones are a camera's.
-        let small = chunk("tEXt", Array("k\0v".utf8))
-        #expect(explanation(try png((0..<500).flatMap { _ in small })) == nil)
+        let small = ImageFiles.chunk("tEXt", Array("k\0v".utf8))
+        #expect(explanation(ImageFiles.png((0..<500).flatMap { _ in small })) == nil)
     }
 
     @Test func chunksOfAPNGAreCounted() throws {
-        let empty = chunk("tEXt")
-        #expect(explanation(try png((0..<70_000).flatMap { _ in empty })) == "PNG: more than 65536 chunks")
+        let empty = ImageFiles.chunk("tEXt")
+        #expect(explanation(ImageFiles.png((0..<70_000).flatMap { _ in empty })) == "PNG: more than 65536 chunks")
     }
 
     // MARK: Frames
 
     @Test func framesOfAGIFAreCounted() {
-        let frame: [UInt8] = [0x2C, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, 0x44, 1, 0]
-        func gif(_ frames: Int) -> [UInt8] {
-            Array("GIF89a".utf8) + [1, 0, 1, 0, 0x80, 0, 0, 0, 0, 0, 255, 255, 255]
-                + (0..<frames).flatMap { _ in frame } + [0x3B]
-        }
-        #expect(explanation(gif(1_000)) == nil)
-        #expect(explanation(gif(10_001)) == "GIF: more than 10000 frames")
+        #expect(explanation(ImageFiles.gif(frames: 1_000)) == nil)
+        #expect(explanation(ImageFiles.gif(frames: 10_001)) == "GIF: more than 10000 frames")
     }
 
     /// libwebp went from the first frame to each of 182,000.
     @Test func framesOfAWebPAreCounted() throws {
-        func riff(_ name: String, _ contents: [UInt8]) -> [UInt8] {
-            Array(name.utf8) + littleEndian(contents.count, 4) + contents + (contents.count % 2 == 1 ? [0] : [])
-        }
-        let still = Array(try seed("webpLossless")[12...])
-        let frame = riff("ANMF", [0, 0, 0, 0, 0, 0, 16, 0, 0, 10, 0, 0, 1, 0, 0, 0] + still)
-        func webp(_ frames: Int) -> [UInt8] {
-            let extended = riff("VP8X", [2, 0, 0, 0, 16, 0, 0, 10, 0, 0]) + riff("ANIM", [0, 0, 0, 0, 0, 0])
-            return riff("RIFF", Array("WEBP".utf8) + extended + (0..<frames).flatMap { _ in frame })
-        }
-        #expect(explanation(webp(100)) == nil)
-        #expect(explanation(webp(10_001)) == "WebP: more than 10000 frames")
-        let unknown = riff("none", [])
+        #expect(explanation(ImageFiles.webp(frames: 100)) == nil)
+        #expect(explanation(ImageFiles.webp(frames: 10_001)) == "WebP: more than 10000 frames")
+        let unknown = ImageFiles.riff("none", [])
         #expect(
-            explanation(riff("RIFF", Array("WEBP".utf8) + (0..<70_000).flatMap { _ in unknown }))
+            explanation(ImageFiles.riff("RIFF", Array("WEBP".utf8) + (0..<70_000).flatMap { _ in unknown }))
                 == "WebP: more than 65536 chunks")
     }
 
     // MARK: AVIF
 
-    private func box(_ type: String, _ contents: [UInt8]) -> [UInt8] {
-        bytes(contents.count + 8, 4) + Array(type.utf8) + contents
-    }
-
-    private func avif(_ boxes: [UInt8]) -> [UInt8] { box("ftyp", Array("avif\0\0\0\0avifmif1".utf8)) + boxes }
-
     /// libavif looked each of 364,000 items up among all.
     @Test func itemsOfAnAVIFAreBounded() {
-        let entry = box("infe", [2, 0, 0, 0, 0, 1, 0, 0] + Array("av01\0".utf8))
-        let entries = (0..<5_000).flatMap { _ in entry }
-        let information = box("iinf", [1, 0, 0, 0] + bytes(5_000, 4) + entries)
         #expect(
-            explanation(avif(box("meta", [0, 0, 0, 0] + information)))
-                == "AVIF: the tables of its items are longer than 65536 bytes")
+            explanation(ImageFiles.avif(items: 5_000)) == "AVIF: the tables of its items are longer than 65536 bytes")
         // Several tables count together.
-        let associations = box("ipma", [UInt8](repeating: 0, count: 5_000))
-        let properties = box("iprp", (0..<14).flatMap { _ in associations })
+        let associations = ImageFiles.box("ipma", [UInt8](repeating: 0, count: 5_000))
+        let properties = ImageFiles.box("iprp", (0..<14).flatMap { _ in associations })
         #expect(
-            explanation(avif(box("meta", [0, 0, 0, 0] + properties)))
+            explanation(ImageFiles.avif(ImageFiles.box("meta", [0, 0, 0, 0] + properties)))
                 == "AVIF: the tables of its items are longer than 65536 bytes")
     }
 
@@ -147,28 +107,34 @@ import Testing
     @Test(arguments: [0, 1, 2]) func partsOfItemsCountEachTime(version: Int) {
         let parts = 5_000
         var location: [UInt8] = [UInt8(version), 0, 0, 0, 0x44, 0]
-        location += version < 2 ? bytes(1, 2) + bytes(1, 2) : bytes(1, 4) + bytes(1, 4)
+        location +=
+            version < 2
+            ? ImageFiles.bytes(1, 2) + ImageFiles.bytes(1, 2) : ImageFiles.bytes(1, 4) + ImageFiles.bytes(1, 4)
         if version > 0 { location += [0, 0] }
-        location += [0, 0] + bytes(parts, 2) + (0..<parts).flatMap { _ in bytes(0, 4) + bytes(30_000, 4) }
-        let file = avif(
-            box("meta", [0, 0, 0, 0] + box("iloc", location)) + box("mdat", Array(repeating: 0, count: 30_000)))
+        location +=
+            [0, 0] + ImageFiles.bytes(parts, 2)
+            + (0..<parts).flatMap { _ in ImageFiles.bytes(0, 4) + ImageFiles.bytes(30_000, 4) }
+        let file = ImageFiles.avif(
+            ImageFiles.box("meta", [0, 0, 0, 0] + ImageFiles.box("iloc", location))
+                + ImageFiles.box("mdat", Array(repeating: 0, count: 30_000)))
         #expect(explanation(file) == "AVIF: its items consist of more than \(4 * file.count + 1 << 20) bytes in all")
     }
 
     @Test(arguments: [("stco", 4), ("co64", 8), ("stsc", 12), ("stts", 8), ("stss", 4), ("stsz", 4)])
     func samplesOfAnAVIFAreBounded(name: String, size: Int) {
-        let table = box(name, [UInt8](repeating: 0, count: 12 + 10_001 * size))
-        let track = box("trak", box("mdia", box("minf", box("stbl", table))))
-        #expect(explanation(avif(box("moov", track))) == "AVIF: more than 10000 samples")
+        let table = ImageFiles.box(name, [UInt8](repeating: 0, count: 12 + 10_001 * size))
+        let track = ImageFiles.box(
+            "trak", ImageFiles.box("mdia", ImageFiles.box("minf", ImageFiles.box("stbl", table))))
+        #expect(explanation(ImageFiles.avif(ImageFiles.box("moov", track))) == "AVIF: more than 10000 samples")
     }
 
     @Test func boxesAndTracksAreCounted() {
-        let many = (0..<20_000).flatMap { _ in box("free", []) }
-        #expect(explanation(avif(many)) == "AVIF: more than 16384 boxes")
-        let tracks = (0..<17).flatMap { _ in box("trak", []) }
-        #expect(explanation(avif(box("moov", tracks))) == "AVIF: more than 16 tracks")
-        let nested = (0..<20).reduce([UInt8]()) { inner, _ in box("moov", inner) }
-        #expect(explanation(avif(nested)) == "AVIF: its boxes are nested more than 8 deep")
+        let many = (0..<20_000).flatMap { _ in ImageFiles.box("free", []) }
+        #expect(explanation(ImageFiles.avif(many)) == "AVIF: more than 16384 boxes")
+        let tracks = (0..<17).flatMap { _ in ImageFiles.box("trak", []) }
+        #expect(explanation(ImageFiles.avif(ImageFiles.box("moov", tracks))) == "AVIF: more than 16 tracks")
+        let nested = (0..<20).reduce([UInt8]()) { inner, _ in ImageFiles.box("moov", inner) }
+        #expect(explanation(ImageFiles.avif(nested)) == "AVIF: its boxes are nested more than 8 deep")
     }
 
     // MARK: XBM

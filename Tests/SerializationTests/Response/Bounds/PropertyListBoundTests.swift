@@ -1,4 +1,5 @@
 import Foundation
+import TestBodies
 import Testing
 
 @testable import Serialization
@@ -12,35 +13,15 @@ import Testing
 
     // MARK: Binary
 
-    /// A `bplist00` of objects as they are written, with offsets of four bytes.
-    private func binary(_ objects: [[UInt8]], referenceSize: Int = 1, offsets given: [Int]? = nil) -> [UInt8] {
-        var body = Array("bplist00".utf8)
-        var offsets: [Int] = []
-        for object in objects {
-            offsets.append(body.count)
-            body += object
-        }
-        if let given { offsets = given.map { offsets[$0] } }
-        let table = body.count
-        for offset in offsets { body += bytes(offset, 4) }
-        return body + [0, 0, 0, 0, 0, 0, 4, UInt8(referenceSize)] + bytes(offsets.count, 8) + bytes(0, 8)
-            + bytes(table, 8)
+    private func text(_ length: Int) -> [UInt8] {
+        PropertyListFiles.counted(5, length, Array(repeating: 0x41, count: length))
     }
 
-    private func counted(_ kind: UInt8, _ count: Int, _ contents: [UInt8]) -> [UInt8] {
-        [kind << 4 | 15, 0x12] + bytes(count, 4) + contents
-    }
-
-    private func text(_ length: Int) -> [UInt8] { counted(5, length, Array(repeating: 0x41, count: length)) }
-
-    private func list(_ references: [UInt8]) -> [UInt8] { counted(0xA, references.count, references) }
+    private func list(_ references: [UInt8]) -> [UInt8] { PropertyListFiles.counted(10, references.count, references) }
 
     /// 146 KB came to 5 GB.
     @Test(arguments: [0x4, 0x5] as [UInt8]) func sharedTextsAndDataCountForEachReference(kind: UInt8) throws {
-        let count = 73_000
-        let bomb = binary([
-            list(Array(repeating: 1, count: count)), counted(kind, count, Array(repeating: 0x41, count: count)),
-        ])
+        let bomb = PropertyListFiles.sharing(kind: kind, 73_000)
         #expect(
             defect(in: bomb)?.explanation
                 == "shared references expand its texts and data to more than \(32 * bomb.count) bytes")
@@ -55,11 +36,12 @@ import Testing
 
     @Test func sharedTextsCountThroughContainersAndAsKeys() {
         let many = Array(repeating: 1 as UInt8, count: 200)
-        let nested = binary([list(many), list(many.map { _ in 2 }), text(5_000)])
+        let nested = PropertyListFiles.binary([list(many), list(many.map { _ in 2 }), text(5_000)])
         #expect(defect(in: nested)?.explanation.contains("texts and data") == true)
         let pairs = [[0xD1, 2, 3], text(50_000), [0x09]] as [[UInt8]]
         #expect(
-            defect(in: binary([list(Array(repeating: 1, count: 100))] + pairs))?.explanation.contains("texts and data")
+            defect(in: PropertyListFiles.binary([list(Array(repeating: 1, count: 100))] + pairs))?.explanation.contains(
+                "texts and data")
                 == true)
     }
 
@@ -81,15 +63,15 @@ import Testing
     /// Each text is an object of its own, and all lie in the same bytes.
     @Test func objectsThatOverlapAreRefused() {
         let count = 200
-        let references = counted(0xA, count, (1...count).flatMap { bytes($0, 2) })
-        let overlapping = binary(
-            [references, text(50_000)], referenceSize: 2, offsets: [0] + Array(repeating: 1, count: count))
+        let references = PropertyListFiles.counted(10, count, (1...count).flatMap { ImageFiles.bytes($0, 2) })
+        let overlapping = PropertyListFiles.binary(
+            [references, text(50_000)], referenceSize: 2, places: [0] + Array(repeating: 1, count: count))
         #expect(defect(in: overlapping)?.explanation == "its objects overlap")
     }
 
     /// A converted body is bounded while it is written.
     @Test func aConversionWritesNoMoreThanItsLimit() {
-        let body = binary([list(Array(repeating: 1, count: 100)), text(10_000)])
+        let body = PropertyListFiles.binary([list(Array(repeating: 1, count: 100)), text(10_000)])
         #expect(defect(in: body) == nil)
         for form in [BodyConversion.Form.json, .propertyList] {
             let conversion = BodyConversion(from: .propertyList, to: form)

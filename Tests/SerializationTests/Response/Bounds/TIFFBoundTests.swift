@@ -1,33 +1,14 @@
+import TestBodies
 import Testing
 
 @testable import Serialization
 
 /// A TIFF whose directories, strips and tiles cost more than its length says is refused with the bound that it exceeds.
 @Suite(.timeLimit(.minutes(1))) struct TIFFBoundTests {
-    /// Type 3 is a number of two bytes, 4 one of four.
-    private typealias Tag = (tag: Int, type: Int, count: Int, value: Int)
-
-    /// A classic TIFF: data at byte 8, then a directory for each page.
-    private func tiff(_ data: [UInt8], pages: Int, _ tags: [Tag]) -> [UInt8] {
-        var file = Array("II*\0".utf8) + [0, 0, 0, 0] + data
-        if file.count % 2 == 1 { file.append(0) }
-        var link = 4
-        let tail = tags.flatMap {
-            littleEndian($0.tag, 2) + littleEndian($0.type, 2) + littleEndian($0.count, 4) + littleEndian($0.value, 4)
-        }
-        for _ in 0..<pages {
-            file.replaceSubrange(link..<link + 4, with: littleEndian(file.count, 4))
-            file += littleEndian(tags.count, 2) + tail
-            link = file.count
-            file += [0, 0, 0, 0]
-        }
-        return file
-    }
-
     /// A page of so many pixels, of a byte each unless it says otherwise, uncompressed in one strip.
     private func page(
         width: Int, height: Int, compression: Int = 1, stored: Int, samples: Int = 1, bits: Int = 8
-    ) -> [Tag] {
+    ) -> [ImageFiles.Tag] {
         [
             (256, 4, 1, width), (257, 4, 1, height), (258, 3, 1, bits), (259, 3, 1, compression), (262, 3, 1, 1),
             (273, 4, 1, 8),
@@ -37,30 +18,29 @@ import Testing
 
     @Test func pagesOfATIFFAreRead() {
         #expect(
-            explanation(tiff(Array(repeating: 7, count: 64), pages: 3, page(width: 8, height: 8, stored: 64))) == nil)
+            explanation(
+                ImageFiles.tiff(Array(repeating: 7, count: 64), pages: 3, page(width: 8, height: 8, stored: 64))) == nil
+        )
         #expect(
-            explanation(tiff([7], pages: 1_001, page(width: 1, height: 1, stored: 1))) == "TIFF: more than 1000 pages")
+            explanation(ImageFiles.tiff([7], pages: 1_001, page(width: 1, height: 1, stored: 1)))
+                == "TIFF: more than 1000 pages")
     }
 
     /// A tile of 512 MiB in a page of one pixel, decoded for each of a thousand pages.
     @Test func aTileIsNotMuchLargerThanItsPage() {
-        let tags: [Tag] = [
-            (256, 3, 1, 1), (257, 3, 1, 1), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 1), (277, 3, 1, 1),
-            (322, 4, 1, 32_768),
-            (323, 4, 1, 16_384), (324, 4, 1, 8), (325, 4, 1, 8),
-        ]
+        let tags = ImageFiles.tiled(side: (width: 32_768, height: 16_384))
         #expect(
-            explanation(tiff(Array(repeating: 0, count: 8), pages: 1_000, tags))
+            explanation(ImageFiles.tiff(Array(repeating: 0, count: 8), pages: 1_000, tags))
                 == "TIFF: a tile of 32768 × 16384 pixels in a page of 1 × 1")
     }
 
     /// What several pages share is read and decoded for each.
     @Test func sharedStripsCountForEachPage() {
         let data = [UInt8](repeating: 0, count: 600_000)
-        let shared = tiff(data, pages: 100, page(width: 1_000, height: 600, stored: data.count))
+        let shared = ImageFiles.tiff(data, pages: 100, page(width: 1_000, height: 600, stored: data.count))
         let most = 4 * shared.count + 1 << 20
         #expect(explanation(shared) == "TIFF: its strips or tiles refer to more than \(most) bytes in all")
-        let heavy = tiff(data, pages: 3, page(width: 1_000, height: 75, stored: data.count, bits: 64))
+        let heavy = ImageFiles.tiff(data, pages: 3, page(width: 1_000, height: 75, stored: data.count, bits: 64))
         #expect(explanation(heavy) == nil)
         #expect(
             explanation(heavy, ImageLimits(memory: 1_500_000))
@@ -69,31 +49,36 @@ import Testing
 
     @Test func stripsAreCounted() {
         let count = 262_145
-        let data = (0..<count).flatMap { _ in littleEndian(8, 4) } + (0..<count).flatMap { _ in littleEndian(1, 4) }
-        let tags: [Tag] = [
+        let data =
+            (0..<count).flatMap { _ in ImageFiles.littleEndian(8, 4) }
+            + (0..<count).flatMap { _ in ImageFiles.littleEndian(1, 4) }
+        let tags: [ImageFiles.Tag] = [
             (256, 4, 1, 1), (257, 4, 1, count), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 1), (273, 4, count, 8),
             (277, 3, 1, 1),
             (278, 4, 1, 1), (279, 4, count, 8 + 4 * count), (284, 3, 1, 1),
         ]
-        #expect(explanation(tiff(data, pages: 1, tags)) == "TIFF: more than 262144 strips or tiles")
+        #expect(explanation(ImageFiles.tiff(data, pages: 1, tags)) == "TIFF: more than 262144 strips or tiles")
     }
 
     /// Each page has the same description; each unknown tag sorts all tags that were met before.
     @Test func tagsAreBounded() {
         let text = [UInt8](repeating: 0x41, count: 100_000)
-        let described = tiff(text, pages: 100, page(width: 1, height: 1, stored: 1) + [(270, 2, text.count, 8)])
+        let described = ImageFiles.tiff(
+            text, pages: 100, page(width: 1, height: 1, stored: 1) + [(270, 2, text.count, 8)])
         #expect(explanation(described)?.contains("its tags refer to more than") == true)
-        func unknown(_ count: Int) -> [Tag] { (0..<count).map { (1_000 + $0, 1, 1, 0) } }
-        #expect(explanation(tiff([7], pages: 1, page(width: 1, height: 1, stored: 1) + unknown(100))) == nil)
+        func unknown(_ count: Int) -> [ImageFiles.Tag] { (0..<count).map { (1_000 + $0, 1, 1, 0) } }
+        #expect(explanation(ImageFiles.tiff([7], pages: 1, page(width: 1, height: 1, stored: 1) + unknown(100))) == nil)
         #expect(
-            explanation(tiff([7], pages: 1, page(width: 1, height: 1, stored: 1) + unknown(4_000)))
+            explanation(ImageFiles.tiff([7], pages: 1, page(width: 1, height: 1, stored: 1) + unknown(4_000)))
                 == "TIFF: a page has 4010 tags: the limit is 512")
         // The next directory begins within this one.
-        var overlapping = Array("II*\0".utf8) + littleEndian(8, 4) + littleEndian(500, 2)
+        var overlapping = Array("II*\0".utf8) + ImageFiles.littleEndian(8, 4) + ImageFiles.littleEndian(500, 2)
         for index in 0..<500 {
-            overlapping += littleEndian(index, 2) + littleEndian(1, 2) + littleEndian(1, 4) + littleEndian(0, 4)
+            overlapping +=
+                ImageFiles.littleEndian(index, 2) + ImageFiles.littleEndian(1, 2) + ImageFiles.littleEndian(1, 4)
+                + ImageFiles.littleEndian(0, 4)
         }
-        overlapping += littleEndian(8, 4)
+        overlapping += ImageFiles.littleEndian(8, 4)
         #expect(explanation(overlapping)?.contains("its tags refer to more than") == true)
     }
 
@@ -102,7 +87,7 @@ import Testing
         for (start, big) in [("II*\0", false), ("MM\0*", false), ("II+\0", true), ("MM\0+", true)] {
             let isLittle = start.hasPrefix("I")
             func number(_ value: Int, _ size: Int) -> [UInt8] {
-                isLittle ? littleEndian(value, size) : bytes(value, size)
+                isLittle ? ImageFiles.littleEndian(value, size) : ImageFiles.bytes(value, size)
             }
             var file = Array(start.utf8) + (big ? number(8, 2) + number(0, 2) + number(16, 8) : number(8, 4))
             file += number(513, big ? 8 : 2)
