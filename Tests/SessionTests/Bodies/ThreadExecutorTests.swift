@@ -64,7 +64,8 @@ import Testing
 
     @Test func hostsTakeTurns() {
         let executor = ThreadExecutor(threads: 1)
-        perform(Held("first", gate: gate), by: executor)
+        perform(Held("first", gate: gate, began: began), by: executor)
+        began.wait()
         for name in ["a1", "a2", "a3"] { perform(Held(name), of: "a", by: executor) }
         for name in ["b1", "b2"] { perform(Held(name), of: "b", by: executor) }
         gate.signal()
