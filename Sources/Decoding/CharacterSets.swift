@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// The character sets in which XML is found, besides those that libxml2 knows itself. glibc loads a file for each.
+/// Character sets of XML documents that libxml2 doesn't convert itself. glibc loads a file for each.
 enum CharacterSets {
     private static let names =
         (1...16).filter { $0 != 12 }.map { "ISO-8859-\($0)" } + (1250...1258).map { "WINDOWS-\($0)" } + [
@@ -9,9 +9,9 @@ enum CharacterSets {
             "MACINTOSH", "UTF-7", "UTF-16", "UTF-32",
         ]
 
-    /// Those that aren't installed are refused when they come.
+    /// A set that isn't installed makes the documents in it malformed.
     static func load() {
-        // They stay loaded as long as they are open.
+        // A set stays loaded while it is open.
         for name in names { _ = iconv_open("UTF-8", name) }
     }
 }
