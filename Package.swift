@@ -48,6 +48,7 @@ let package = Package(
         library("CIDN2", pkgConfig: "libidn2", package: "libidn2-dev"),
         library("CPSL", pkgConfig: "libpsl", package: "libpsl-dev"),
         library("CMNL", pkgConfig: "libmnl", package: "libmnl-dev"),
+        library("CSeccomp", pkgConfig: "libseccomp", package: "libseccomp-dev"),
         library("CYAML", pkgConfig: "yaml-0.1", package: "libyaml-dev"),
         // Those that decode documents and images are loaded at first use: of these lines only the headers count.
         library("CXML2", pkgConfig: "libxml-2.0", package: "libxml2-dev"),
@@ -78,13 +79,14 @@ let package = Package(
         room("Isolation", ["Transport", "HTTPWire", "EventLoop", "CMNL", "CShims"]),
         room(
             "Session", ["Transport", "Security", "Serialization", "HTTPWire", "Reachability", "EventLoop", "TLS"]),
+        room("Decoding", ["Session", "Serialization", "EventLoop", "CSeccomp", "CShims"]),
         room(
             "Configuration",
             ["Security", "Serialization", "Session", "HTTPWire", "EventLoop", "CYAML"]),
         room(
             "Proxy",
             [
-                "Configuration", "Session", "Security", "Transport", "HTTPWire", "TLS", "Reachability", "LocalPeers",
+                "Configuration", "Decoding", "Session", "Security", "Transport", "HTTPWire", "TLS", "Reachability", "LocalPeers",
                 "EventLoop", "CCrypt", .product(name: "Logging", package: "swift-log"),
             ],
             // The status page, within the program.
@@ -92,8 +94,8 @@ let package = Package(
         .executableTarget(
             name: "pinproxy",
             dependencies: [
-                "Proxy", "Isolation", "LocalPeers", "Configuration", "Session", "Serialization", "Security", "HTTPWire", "EventLoop", "TLS",
-                "CSystemd",
+                "Proxy", "Isolation", "LocalPeers", "Configuration", "Decoding", "Session", "Serialization", "Security", "HTTPWire",
+                "EventLoop", "TLS", "CSystemd",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -114,12 +116,21 @@ let package = Package(
         tests("TLS", ["TestAuthority"]),
         tests("HTTPWire"),
         tests("Security", ["TLS", "TestAuthority"]),
-        tests("Serialization"),
+        // Images, for the tests of who decodes them, and where.
+        .target(name: "TestBodies", dependencies: ["Serialization"], path: "Tests/TestBodies", swiftSettings: settings),
+        tests("Serialization", ["TestBodies"]),
         tests("Reachability", ["EventLoop"]),
         tests("LocalPeers", ["EventLoop"]),
         tests("Transport", ["EventLoop", "TLS", "TestAuthority"]),
         tests("Isolation", ["HTTPWire", "EventLoop"]),
         tests("Session", ["Transport", "Security", "Serialization", "HTTPWire", "Reachability", "EventLoop", "TLS", "TestAuthority"]),
+        // Tries what a confined process may not do.
+        .executableTarget(
+            name: "ConfinementProbe", dependencies: ["Decoding", "CSeccomp"], path: "Tests/ConfinementProbe", swiftSettings: settings),
+        .testTarget(
+            name: "DecodingTests",
+            dependencies: ["Decoding", "ConfinementProbe", "pinproxy", "Session", "Serialization", "EventLoop", "TestBodies", "CSeccomp"],
+            exclude: ["Peers"], swiftSettings: settings),
         tests("Configuration", ["Security", "Serialization", "Session", "HTTPWire", "TLS", "TestAuthority"]),
         tests(
             "Proxy",
@@ -129,7 +140,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "IntegrationTests",
-            dependencies: ["pinproxy", "Proxy", "Session", "Security", "Serialization", "TestAuthority"], exclude: ["Peers"],
+            dependencies: ["pinproxy", "Proxy", "Session", "Security", "Serialization", "TestAuthority", "TestBodies"], exclude: ["Peers"],
             swiftSettings: settings),
     ]
 )

@@ -31,6 +31,7 @@ struct shim_tiff {
     __typeof__(TIFFStripSize) *stripSize;
     __typeof__(TIFFNumberOfStrips) *numberOfStrips;
     __typeof__(TIFFReadEncodedStrip) *readEncodedStrip;
+    __typeof__(TIFFGetStrileByteCount) *getStrileByteCount;
 };
 
 #define SHIM_TIFF_LOAD(field, name) \
@@ -53,5 +54,6 @@ static inline bool shim_tiff_load(void *library, struct shim_tiff *functions) {
         && SHIM_TIFF_LOAD(readEncodedTile, "TIFFReadEncodedTile")
         && SHIM_TIFF_LOAD(stripSize, "TIFFStripSize")
         && SHIM_TIFF_LOAD(numberOfStrips, "TIFFNumberOfStrips")
-        && SHIM_TIFF_LOAD(readEncodedStrip, "TIFFReadEncodedStrip");
+        && SHIM_TIFF_LOAD(readEncodedStrip, "TIFFReadEncodedStrip")
+        && SHIM_TIFF_LOAD(getStrileByteCount, "TIFFGetStrileByteCount");
 }

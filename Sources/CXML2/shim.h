@@ -26,7 +26,7 @@
 // What is used of it, with the types that the headers say.
 struct shim_xml {
     __typeof__(xmlInitParser) *initParser;
-    __typeof__(xmlCreateMemoryParserCtxt) *createMemoryParserCtxt;
+    __typeof__(xmlCreateIOParserCtxt) *createIOParserCtxt;
     __typeof__(xmlFreeParserCtxt) *freeParserCtxt;
     __typeof__(xmlFreeDoc) *freeDoc;
     __typeof__(xmlCtxtUseOptions) *ctxtUseOptions;
@@ -45,7 +45,7 @@ struct shim_xml {
 // False if the library has not all of them.
 static inline bool shim_xml_load(void *library, struct shim_xml *functions) {
     return SHIM_XML_LOAD(initParser, "xmlInitParser")
-        && SHIM_XML_LOAD(createMemoryParserCtxt, "xmlCreateMemoryParserCtxt")
+        && SHIM_XML_LOAD(createIOParserCtxt, "xmlCreateIOParserCtxt")
         && SHIM_XML_LOAD(freeParserCtxt, "xmlFreeParserCtxt")
         && SHIM_XML_LOAD(freeDoc, "xmlFreeDoc")
         && SHIM_XML_LOAD(ctxtUseOptions, "xmlCtxtUseOptions")

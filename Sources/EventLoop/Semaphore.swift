@@ -33,8 +33,13 @@ package enum Crash {
 
     /// The signal that ends the process: `SIGSEGV`. Nil if none does.
     package static var signal: String? {
-        switch shim_crash_signal() {
-        case 0: nil
+        let number = shim_crash_signal()
+        return number == 0 ? nil : name(of: number)
+    }
+
+    /// Of such a signal.
+    package static func name(of number: CInt) -> String {
+        switch number {
         case SIGSEGV: "SIGSEGV"
         case SIGBUS: "SIGBUS"
         case SIGILL: "SIGILL"

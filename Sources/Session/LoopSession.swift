@@ -12,8 +12,8 @@ package final class LoopSession {
     package let connector: UpstreamConnector
     /// Who hears of tasks.
     package let hooks: TaskHooks
-    /// Where bodies are parsed.
-    package let parsing: ParsingQueue
+    /// Who judges and converts bodies.
+    package let bodies: any BodyExecutor
     /// How origins are told who asks.
     let challenges: ChallengeMemory
     /// Requests that others may share.
@@ -30,12 +30,12 @@ package final class LoopSession {
     private let numberStride: UInt64
 
     /// - Parameters:
-    ///   - parsing: shared by the workers.
+    ///   - bodies: shared by the workers.
     ///   - challenges, fetches, admissions: shared by the workers.
     ///   - index: of this session among `count`, from 0, so that numbers are unique without a lock.
     package init(
         loop: EventLoop, slabs: SlabPool, pool: UpstreamPool, connector: UpstreamConnector, hooks: TaskHooks = TaskHooks(),
-        parsing: ParsingQueue = ParsingQueue(), challenges: ChallengeMemory = ChallengeMemory(),
+        bodies: any BodyExecutor = ThreadExecutor(), challenges: ChallengeMemory = ChallengeMemory(),
         fetches: SharedFetches = SharedFetches(), admissions: Admissions = Admissions(), index: Int = 0, of count: Int = 1
     ) {
         self.loop = loop
@@ -43,7 +43,7 @@ package final class LoopSession {
         self.pool = pool
         self.connector = connector
         self.hooks = hooks
-        self.parsing = parsing
+        self.bodies = bodies
         self.challenges = challenges
         self.fetches = fetches
         self.admissions = admissions

@@ -1,6 +1,7 @@
 // pinproxy: the command line. Results go to standard output, problems to standard error.
 
 internal import ArgumentParser
+internal import Decoding
 internal import Proxy
 internal import Glibc
 
@@ -8,6 +9,9 @@ internal import Glibc
 enum Main {
     static func main() {
         StandardDescriptors.ensureOpen()
+        // Before anything else of this program is needed.
+        let arguments = CommandLine.arguments
+        if arguments.dropFirst().first == DecoderProgram.command { DecoderProgram.run(Array(arguments.dropFirst(2))) }
         do {
             var command = try command()
             try command.run()

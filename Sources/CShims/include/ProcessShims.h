@@ -1,5 +1,20 @@
-// What the LocalPeers room needs of prctl(2), which takes a variable number of arguments.
+// What rooms need of prctl(2) and pidfd_open(2), of which the first takes a variable number of arguments and Swift's Glibc
+// module lacks the second's header, and of <spawn.h> what it shows only under _GNU_SOURCE.
 #pragma once
+
+#include <spawn.h>
 
 // PR_SET_CHILD_SUBREAPER
 void shim_adopt_orphans(void);
+
+// PR_SET_PDEATHSIG: the process is ended (SIGKILL) with the thread that started it. PR_SET_NAME: as ps shows it.
+void shim_end_with_parent(const char *name);
+
+// PR_SET_DUMPABLE: no core file, and no other process of the same user may look into this one. 0, or -1 with errno.
+int shim_hide_memory(void);
+
+// A descriptor that is readable once the process has ended; -1 with errno.
+int shim_pidfd_open(pid_t process);
+
+int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *restrict actions, const char *restrict path);
+int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int from);

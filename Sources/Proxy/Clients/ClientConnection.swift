@@ -66,6 +66,8 @@ final class ClientConnection {
     private var isAwaited = false
     /// An upstream connection for the next request: made for CONNECT, or bound to this client.
     private var kept: UpstreamConnection?
+    /// Of the conversion of a request's body.
+    var conversionTicket: BodyWorkTicket?
     /// What every request inside is answered with: the origin was refused (`on_refusal: page`).
     var refusalInside: ProxyError?
     /// The client's SNI isn't the authority of CONNECT: its first request is answered 421.
@@ -90,6 +92,8 @@ final class ClientConnection {
         server = HTTP1Server(stream: stream, session: worker.session, settings: worker.serverSettings)
         server.owner = self
     }
+
+    deinit { conversionTicket?.cancel() }
 
     func start() {
         server.exchange.record.client = source

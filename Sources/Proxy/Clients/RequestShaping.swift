@@ -115,30 +115,29 @@ extension ClientConnection {
         limit: Int
     ) {
         server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
-        let isUnderWay = worker.session.parsing.perform(body.count, on: worker.loop) {
-            Result { () throws(RequestSerializationError) in
-                try conversion.convert(body, contentType: type, limit: limit)
-            }
-        } answer: { [weak self] result in
-            self?.converted(result, taken: taken, route, rules, conversion)
+        conversionTicket = worker.session.bodies.perform(
+            BodyConversionWork(conversion, contentType: type, limit: limit), on: body, of: route.authority.host,
+            loop: worker.loop
+        ) { [weak self] outcome in
+            self?.converted(outcome, taken: taken, route, rules, conversion)
         }
-        if !isUnderWay { server.refuseRequest(.notConverted(host: route.authority.host)) }
     }
 
     private func converted(
-        _ result: Result<[UInt8], RequestSerializationError>, taken: Int, _ route: Route, _ rules: ExchangeRules,
+        _ outcome: Result<BodyConversionWork.Outcome, BodyWorkFailure>, taken: Int, _ route: Route, _ rules: ExchangeRules,
         _ conversion: BodyConversion
     ) {
         guard server.isHeld else { return }
-        if holdsBack({ $0.converted(result, taken: taken, route, rules, conversion) }) { return }
+        if holdsBack({ $0.converted(outcome, taken: taken, route, rules, conversion) }) { return }
         server.clearDeadline()
-        switch result {
-        case .success(let body):
+        switch outcome {
+        case .success(.success(let body)):
             write(route, rules, body: body, inPlaceOf: taken) { (request: OwnedRequest) throws(WireError) in
                 try request.rewritten(contentType: conversion.to.contentType, bodyLength: body.count)
             }
-        case .failure(let error):
+        case .success(.failure(let error)):
             server.refuseRequest(.unconvertible(error, host: route.authority.host, entry: route.entry?.location))
+        case .failure(let failure): server.refuseRequest(.notConverted(failure, host: route.authority.host))
         }
     }
 

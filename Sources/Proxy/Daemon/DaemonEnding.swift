@@ -1,4 +1,5 @@
 import Configuration
+import Decoding
 import EventLoop
 import Logging
 import Session
@@ -73,6 +74,7 @@ extension ProxyDaemon {
         network?.stop()
         for worker in workers { worker.stop() }
         acceptor?.stop()
+        decoders?.stop()
         loop.stop()
     }
 }

@@ -1,4 +1,5 @@
 import Configuration
+import Decoding
 import EventLoop
 import FoundationEssentials
 import Glibc
@@ -73,6 +74,7 @@ extension ProxyDaemon {
             daemon.leavesIssued = leaves.issued
             daemon.leavesEvicted = leaves.evicted
             daemon.leavesHeld = leaves.entries
+            daemon.decoders = decoders?.counts
             daemon.reachability = network?.targets ?? []
             daemon.expiring = expiring
             daemon.entryNames = context.slots.names

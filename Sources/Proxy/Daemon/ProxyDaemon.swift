@@ -1,6 +1,7 @@
 // Proxy: the rooms put together into the daemon that every program on the machine talks to.
 
 package import Configuration
+import Decoding
 import EventLoop
 import Glibc
 package import Logging
@@ -30,6 +31,7 @@ package final class ProxyDaemon {
     var upkeep: PinUpkeep?
     var control: ControlSocket?
     private(set) var admin: AdminPort?
+    private(set) var decoders: ProcessExecutor?
     private var resources: ControlResources?
     var runs: RunSocket?
     var starter: StarterWatch?
@@ -106,11 +108,13 @@ package final class ProxyDaemon {
             loop: loop, configuration: configuration, listeners: listeners, logger: logger, unixTime: unixTime,
             listsChanged: { [weak self] in self?.reloadRevocationLists() })
         let workerCount = snapshot.proxy.workers ?? Processors.available
+        let decoders = try ProcessExecutor(events: .init(for: logger))
+        self.decoders = decoders
         let context = try ProxyContext(
             authority: authority, leafLifetime: snapshot.authority.leafLifetime, pins: upkeep.watch, rules: upkeep.rules,
             listeners: listeners, logger: logger, logOutput: output, freeMemory: freeMemory,
             idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount),
-            sessionCount: workerCount + 1, unixTime: unixTime)
+            sessionCount: workerCount + 1, bodies: decoders, unixTime: unixTime)
         try listening.open(as: snapshot)
         if snapshot.admin.takesInherited, ListeningSocket.named(for: .admin, among: inherited).isEmpty {
             throw MissingSocket(port: .admin, file: snapshot.files.first ?? "")
@@ -162,6 +166,7 @@ package final class ProxyDaemon {
             }
         }
         if let acceptor { threads.append { answer in acceptor.perform { _ in answer() } } }
+        if let decoders { threads.append { decoders.ask($0) } }
         let heartbeat = Heartbeat(loop: loop, intervalNanoseconds: notices.aliveNanoseconds, threads: threads) {
             [weak self] in
             guard let self else { return }

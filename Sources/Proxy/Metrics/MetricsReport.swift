@@ -1,4 +1,5 @@
 import Configuration
+import Decoding
 import EventLoop
 import Security
 import Session
@@ -22,6 +23,7 @@ struct MetricsReport {
         var leavesIssued = 0
         var leavesEvicted = 0
         var leavesHeld = 0
+        var decoders: DecoderCounts?
         var reachability: [TargetStatus] = []
         /// What ends within 30 days, the most urgent first.
         var expiring: [ExpiryWatch.Finding] = []
@@ -43,6 +45,7 @@ struct MetricsReport {
         pins(counters, &text)
         latencies(counters, &text)
         connections(counters, &text)
+        if let decoders = daemon.decoders { Self.decoders(decoders, &text) }
         workers(&text)
         configuration(&text)
         if let figures { Self.process(figures, &text) }
@@ -142,6 +145,23 @@ struct MetricsReport {
         text.sample([], daemon.leavesEvicted)
         text.family("pinproxy_leaves", .gauge, "Hosts whose certificates are kept.")
         text.sample([], daemon.leavesHeld)
+    }
+
+    private static func decoders(_ counts: DecoderCounts, _ text: inout MetricsText) {
+        text.family(
+            "pinproxy_decoded_bodies", .counter,
+            "Bodies given to processes that decode. failed: the process ended; refused: there was no room, or no process.")
+        let results = [
+            ("done", counts.done), ("timeout", counts.timedOut), ("failed", counts.failed), ("refused", counts.refused),
+        ]
+        for (result, count) in results { text.sample([("result", result)], count) }
+        text.family("pinproxy_decoder_starts", .counter, "Processes that decode, by whether they got ready.")
+        text.sample([("result", "failed")], counts.failedStarts)
+        text.sample([("result", "ready")], counts.starts - counts.failedStarts)
+        text.family("pinproxy_decoders", .gauge, "Processes that decode.")
+        text.sample([], counts.processes.count)
+        text.family("pinproxy_decoder_queue", .gauge, "Bodies that wait to be decoded.")
+        text.sample([], counts.waiting)
     }
 
     private func workers(_ text: inout MetricsText) {

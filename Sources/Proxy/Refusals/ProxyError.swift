@@ -55,14 +55,15 @@ enum ProxyError {
     // The rules'.
     /// - Parameter source: the rule, and where it is written.
     indirect case unacceptable(ResponseSerializationError, source: String?, host: String, PolicySource?)
-    case notJudged(host: String)
+    /// Whether the response is right couldn't be found out.
+    case notJudged(BodyWorkFailure, host: String)
     case notAdmitted(String, host: String)
     /// The rules can't write the request as they should.
     indirect case unserializable(RequestSerializationError, host: String, entry: String?)
     /// The client's body can't be written in the format that the rules want.
     indirect case unconvertible(RequestSerializationError, host: String, entry: String?)
-    /// Too many bodies wait to be converted or judged.
-    case notConverted(host: String)
+    /// The client's body couldn't be converted, whatever it is.
+    case notConverted(BodyWorkFailure, host: String)
     case codedBody(host: String)
     case bodyTooLong(limit: Int, host: String)
     /// Readings of the path lead to different rules.
@@ -98,7 +99,7 @@ enum ProxyError {
         case .bodyBroke(let cause): .bodyBroke(cause, host: host)
         case .redirect(let defect): .redirect(defect, host: host, destination.source)
         case .unacceptable(let error, let source): .unacceptable(error, source: source, host: host, destination.source)
-        case .notJudged: .notJudged(host: host)
+        case .notJudged(let failure): .notJudged(failure, host: host)
         case .notAdmitted(let cause): .notAdmitted(cause, host: host)
         case .cancelled(let by): .cancelled(by: by, host: host)
         }
@@ -228,11 +229,11 @@ enum ProxyError {
         case .redirect(let defect, let host, let source): defect.report(of: host, source)
         case .unacceptable(let error, let source, let host, let policy):
             error.report(of: host, by: source, policy)
-        case .notJudged(let host): Self.notJudged(host)
+        case .notJudged(let failure, let host): failure.report(ofResponseFrom: host)
         case .notAdmitted(let cause, let host): Self.notAdmitted(cause, host)
         case .unserializable(let error, let host, let entry): error.report(of: host, entry: entry, isClients: false)
         case .unconvertible(let error, let host, let entry): error.report(of: host, entry: entry, isClients: true)
-        case .notConverted(let host): Self.notConverted(host)
+        case .notConverted(let failure, let host): failure.report(ofRequestFor: host)
         case .codedBody(let host):
             Self.clientError(
                 415, "Request body for \(host) can't be converted", "http_request_error",
@@ -259,7 +260,7 @@ enum ProxyError {
         }
     }
 
-    private static func clientError(_ status: Int, _ title: String, _ error: String, _ details: String) -> RefusalReport {
+    static func clientError(_ status: Int, _ title: String, _ error: String, _ details: String) -> RefusalReport {
         RefusalReport(status: status, reasonPhrase: title, proxyStatusError: error, details: details, title: title, body: [details])
     }
 
@@ -277,28 +278,14 @@ enum ProxyError {
                 "\(what) are waiting to be compared, and no more can wait; ask again in a moment"))
     }
 
-    private static func notConverted(_ host: String) -> RefusalReport {
-        later(
-            clientError(
-                503, "Request body for \(host) not converted", noRoom,
-                "too many bodies wait to be converted or judged by the rules; ask again in a moment"))
-    }
-
-    private static func notJudged(_ host: String) -> RefusalReport {
-        later(
-            .origin(
-                503, "Response from \(host) not judged", noRoom,
-                "too many responses wait to be judged by the response rules; ask again in a moment", host))
-    }
-
     private static func notAdmitted(_ cause: String, _ host: String) -> RefusalReport {
         later(.origin(503, "Too many requests to \(host)", noRoom, cause, host))
     }
 
-    private static let noRoom = "proxy_internal_response"
+    static let noRoom = "proxy_internal_response"
 
     /// Of one who found no room: it may ask again.
-    private static func later(_ report: RefusalReport) -> RefusalReport {
+    static func later(_ report: RefusalReport) -> RefusalReport {
         var report = report
         report.extraFields = [("Retry-After", "\(retrySeconds)")]
         return report

@@ -34,6 +34,11 @@ extension Rehearsal {
             self.init(ProxyError.unacceptable(error, source: source, host: host.name, entry?.source).report)
         }
 
+        /// The answer in the place of a response that couldn't be judged.
+        package init(_ failure: BodyWorkFailure, for host: Host) {
+            self.init(ProxyError.notJudged(failure, host: host.name).report)
+        }
+
         /// The answer to a request that the rules can't write.
         package init(_ error: RequestSerializationError, for host: Host, entry: HostEntry?) {
             self.init(ProxyError.unserializable(error, host: host.name, entry: entry?.location).report)

@@ -15,7 +15,8 @@ final class ProxyContext: Sendable {
     let listeners: OwnListeners
     let loops = LoopDetection()
     let slots = EntrySlots()
-    let parsing = ParsingQueue()
+    /// Judges and converts bodies.
+    let bodies: any BodyExecutor
     let challenges = ChallengeMemory()
     let fetches = SharedFetches()
     let admissions = Admissions()
@@ -39,8 +40,9 @@ final class ProxyContext: Sendable {
     init(
         authority: LocalAuthority, leafLifetime: Duration, pins: PinWatch, rules: RuleLedger, listeners: OwnListeners, logger: Logger,
         logOutput: LogOutput, freeMemory: FreeMemory, idleUpstreams: Int, sessionCount: Int,
-        unixTime: @escaping @Sendable () -> Int64
+        bodies: any BodyExecutor = ThreadExecutor(), unixTime: @escaping @Sendable () -> Int64
     ) throws {
+        self.bodies = bodies
         self.authority = authority
         self.freeMemory = freeMemory
         self.idleUpstreams = idleUpstreams

@@ -78,7 +78,7 @@ final class WorkerContext {
             shared.rules.count(finding, error, at: shared.unixTime())
         }
         session = LoopSession(
-            loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: hooks, parsing: shared.parsing,
+            loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: hooks, bodies: shared.bodies,
             challenges: shared.challenges, fetches: shared.fetches, admissions: shared.admissions, index: number,
             of: shared.sessionCount)
         settle(configuration)

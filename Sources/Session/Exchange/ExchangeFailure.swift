@@ -25,8 +25,8 @@ package enum ExchangeFailure: Error {
     indirect case unacceptable(ResponseSerializationError, source: String?)
     /// Its turn (`session.max_active`) did not come in time, or too late; why, for people.
     case notAdmitted(String)
-    /// Too many bodies wait to be judged.
-    case notJudged
+    /// Whether its body is right couldn't be found out.
+    case notJudged(BodyWorkFailure)
     /// Somebody who may do so has ended it; who, for people.
     case cancelled(String)
 
@@ -46,7 +46,7 @@ package enum ExchangeFailure: Error {
         case .unacceptable(let error, _): error.description
         case .notAdmitted(let cause): cause
         case .redirect(let defect): defect.description
-        case .notJudged: "too many responses wait to be judged"
+        case .notJudged(let failure): "the body couldn't be judged: \(failure.cause)"
         case .noResponse(let time): "no response within \(time) (timeouts.first_byte)"
         case .cancelled(let cause): cause
         }

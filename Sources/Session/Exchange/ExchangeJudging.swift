@@ -115,14 +115,26 @@ extension Exchange {
     func judgeBody() {
         guard let inspection, case .judgement(let judgement) = inspection.question, let body = inspection.body
         else { return accept() }
-        let isUnderWay = session.parsing.perform(body.count, on: session.loop) {
-            judgement.verdict(on: body)
-        } answer: { [weak self, weak inspection] in
+        inspection.ticket = session.bodies.perform(
+            judgement, on: body, of: hostOfBody, loop: session.loop
+        ) { [weak self, weak inspection] outcome in
             guard let self, let inspection, self.inspection === inspection, state.phase == .judging else { return }
-            let verdict = $0
-            whileHeld { self.judged(verdict) }
+            whileHeld {
+                switch outcome {
+                case .success(let verdict): self.judged(verdict)
+                case .failure(let failure): self.notJudged(failure)
+                }
+            }
         }
-        if !isUnderWay { happened(.judged(isAccepted: false), because: .notJudged) }
+    }
+
+    /// Who shares the room for bodies fairly with others.
+    private var hostOfBody: String { destination?.authority.host ?? "" }
+
+    /// A rule that only reports holds nothing back for what isn't known.
+    private func notJudged(_ failure: BodyWorkFailure) {
+        guard rules?.judge?.isEnforced != false else { return accept() }
+        happened(.judged(isAccepted: false), because: .notJudged(failure))
     }
 
     private func judged(_ verdict: BodyVerdict) {
@@ -160,10 +172,8 @@ extension Exchange {
             let rules, let told = session.hooks.judged
         else { return }
         let finding = ResponseFinding(record, by: rules)
-        _ = session.parsing.perform(body.count, on: session.loop) {
-            judgement.verdict(on: body)
-        } answer: { verdict in
-            if case .refuse(let error) = verdict { told(finding, error) }
+        _ = session.bodies.perform(judgement, on: body, of: hostOfBody, loop: session.loop) { outcome in
+            if case .success(.refuse(let error)) = outcome { told(finding, error) }
         }
     }
 }

@@ -62,6 +62,8 @@ final class ResponseInspection: ByteSink {
     private let headLength: Int
     /// What the client has not taken of what was kept.
     private var backlog: ByteBuffer
+    /// Of the judgement that is waited for.
+    var ticket: BodyWorkTicket?
 
     /// - Parameters:
     ///   - limit: bytes of the body; nil: any number.
@@ -85,6 +87,8 @@ final class ResponseInspection: ByteSink {
         if case .judgement = question { keepsCopy = isForwarded } else { keepsCopy = false }
         backlog = ByteBuffer(slabs: slabs)
     }
+
+    deinit { ticket?.cancel() }
 
     /// Tells a finding once.
     func takeFinding() -> Finding? {

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Configuration
+internal import Decoding
 internal import Proxy
 internal import Security
 internal import Serialization
@@ -144,7 +145,11 @@ struct ExplainCommand: ParsableCommand {
         }
         let account = Account(
             decision, ending, others: snapshot.hosts.others(matching: host, than: decision.entry),
-            rules: RuleAccount(decision, in: snapshot, request: try request(), response: stored), anchors: rehearsal.upstream.anchors,
+            rules: RuleAccount(
+                decision, in: snapshot, request: try request(), response: stored,
+                // What a peer sent is decoded where the proxy does it.
+                bodies: stored == nil ? ThreadExecutor() : try ProcessExecutor()),
+            anchors: rehearsal.upstream.anchors,
             at: now, isClockSet: instant != nil)
         Standard.output(json ? account.json : account.text(Palette.standardOutput))
         if !account.isLetThrough || account.rules.isRefused { throw CommandFailure(code: 1) }

@@ -1,9 +1,11 @@
 internal import Configuration
+internal import EventLoop
 internal import HTTPWire
 internal import Proxy
 internal import Security
 internal import Serialization
 internal import Session
+internal import Synchronization
 
 /// What the proxy would make of a stored response.
 struct ResponseJudgement {
@@ -35,9 +37,12 @@ struct ResponseJudgement {
     /// Of a response that is not judged, for that reason.
     init(_ response: StoredResponse, unjudged reason: String) { self.init(response, .unjudged(reason)) }
 
-    /// - Parameter inspectedBody: `limits.inspected_body`.
+    /// - Parameters:
+    ///   - inspectedBody: `limits.inspected_body`.
+    ///   - bodies: judges the body.
     init(
-        _ response: StoredResponse, by rules: ExchangeRules?, method: String, for decision: Rehearsal.Decision, inspectedBody: Int
+        _ response: StoredResponse, by rules: ExchangeRules?, method: String, for decision: Rehearsal.Decision, inspectedBody: Int,
+        bodies: any BodyExecutor
     ) {
         guard let rules, let judge = rules.judge else {
             self.init(response, unjudged: "no rule says what it must be")
@@ -46,7 +51,18 @@ struct ResponseJudgement {
         let method: HTTPWire.Method = method == "HEAD" ? .head : .other
         let head = response.head(answering: method)
         let remark = response.remark(answering: method)
-        switch Self.verdict(judge.verdict(on: head, inspectedBody: inspectedBody), on: response.body) {
+        let verdict: BodyVerdict
+        do throws(BodyWorkFailure) {
+            let judged = judge.verdict(on: head, inspectedBody: inspectedBody)
+            verdict = try Self.verdict(judged, on: response.body, of: decision.host.name, by: bodies)
+        } catch {
+            // A rule that only reports refuses nothing for what isn't known.
+            self.init(
+                response, judge.isEnforced ? .refused(Rehearsal.Answer(error, for: decision.host)) : .unjudged(error.cause),
+                remark: remark)
+            return
+        }
+        switch verdict {
         case .pass: self.init(response, .passed, remark: remark)
         case .rewrite(let body): self.init(response, .rewritten(body.count), remark: remark)
         case .refuse(let error):
@@ -62,13 +78,15 @@ struct ResponseJudgement {
         "curl --compressed stores a decoded body with the head of a coded one; store it without that option"
 
     /// As an exchange goes on after the head's verdict.
-    private static func verdict(_ head: HeadVerdict, on body: [UInt8]) -> BodyVerdict {
+    private static func verdict(
+        _ head: HeadVerdict, on body: [UInt8], of host: String, by bodies: any BodyExecutor
+    ) throws(BodyWorkFailure) -> BodyVerdict {
         switch head {
         case .refuse(let error): .refuse(error)
         case .refuseUnlessEmpty(let error): body.isEmpty ? .pass : .refuse(error)
         case .pass(let limit):
             limit.flatMap { body.count > $0 ? .refuse(.tooLong(limit: $0)) : nil } ?? .pass
-        case .hold(let judgement, _): judgement.verdict(on: body)
+        case .hold(let judgement, _): try bodies.wait(for: judgement, on: body, of: host)
         }
     }
 
@@ -136,5 +154,34 @@ struct ResponseJudgement {
         return Report(
             file: response.file, status: response.status, outcome: name, reason: reason, finding: error.map(Report.Finding.init),
             refusal: refusal, remark: remark)
+    }
+}
+
+extension BodyExecutor {
+    /// For a command, which has nothing else to do meanwhile.
+    fileprivate func wait<Work: BodyWork>(
+        for work: Work, on body: [UInt8], of host: String
+    ) throws(BodyWorkFailure) -> Work.Outcome {
+        let awaited = Awaited<Result<Work.Outcome, BodyWorkFailure>>()
+        _ = perform(work, on: body, of: host) { awaited.came($0) }
+        return try awaited.wait().get()
+    }
+}
+
+/// What another thread says once.
+private final class Awaited<Value: Sendable>: Sendable {
+    private let value = Mutex<Value?>(nil)
+    private let isThere = Semaphore()
+
+    func came(_ value: Value) {
+        self.value.withLock { $0 = value }
+        isThere.signal()
+    }
+
+    func wait() -> Value {
+        while true {
+            isThere.wait()
+            if let value = value.withLock(\.self) { return value }
+        }
     }
 }

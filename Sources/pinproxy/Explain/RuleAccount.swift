@@ -26,8 +26,13 @@ struct RuleAccount {
     /// The proxy refuses the request, whatever the host presents.
     let refusal: Rehearsal.Answer?
 
-    /// - Parameter response: an answer to the request.
-    init(_ decision: Rehearsal.Decision, in snapshot: Snapshot, request: Request?, response: StoredResponse? = nil) {
+    /// - Parameters:
+    ///   - response: an answer to the request.
+    ///   - bodies: judges its body.
+    init(
+        _ decision: Rehearsal.Decision, in snapshot: Snapshot, request: Request?, response: StoredResponse? = nil,
+        bodies: any BodyExecutor
+    ) {
         action = decision.action
         let layers: RuleLayers? =
             switch action {
@@ -69,7 +74,8 @@ struct RuleAccount {
         judgement = response.map { response in
             refusal == nil
                 ? ResponseJudgement(
-                    response, by: rules, method: request?.method ?? "GET", for: decision, inspectedBody: inspectedBody)
+                    response, by: rules, method: request?.method ?? "GET", for: decision, inspectedBody: inspectedBody,
+                    bodies: bodies)
                 : ResponseJudgement(response, unjudged: Self.noRequest)
         }
     }

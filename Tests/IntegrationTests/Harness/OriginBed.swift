@@ -11,7 +11,7 @@ enum OriginBed {
     static func prepare(
         _ bed: TestBed, pins: String = "hosts: []\n", sections: ProxyProcess.Sections = [:],
         hosts: [String: String] = [:], files: [String: String] = [:], roots: TestRoots? = nil,
-        log: StalledPipe? = nil
+        log: StalledPipe? = nil, launcher: [String] = []
     ) async throws -> SharedBed {
         for (name, text) in files { try bed.file(name, text) }
         let roots = try roots ?? TestRoots()
@@ -21,7 +21,7 @@ enum OriginBed {
         let plain = try await PythonPeer.origin(in: bed, chain: nil)
         let proxy = try await ProxyProcess(
             in: bed, pins: pins, trust: roots.write(to: bed), hosts: hosts.merging([name: "127.0.0.1"]) { $1 },
-            sections: sections, log: log)
+            sections: sections, launcher: launcher, log: log)
         return SharedBed(
             bed: bed, proxy: proxy, originPort: origin.port, secondOriginPort: plain.port, origin: origin,
             plainOrigin: plain)

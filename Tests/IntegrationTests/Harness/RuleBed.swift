@@ -9,11 +9,12 @@ enum RuleBed {
     ///   - files: beside pins.yaml.
     static func prepare(
         _ bed: TestBed, rules: [String], extra: [String] = [], files: [String: String] = [:], hosts: String = "",
-        names: [String: String] = [:], sections: ProxyProcess.Sections = ["limits": ["inspected_body: 256KiB"]]
+        names: [String: String] = [:], sections: ProxyProcess.Sections = ["limits": ["inspected_body: 256KiB"]],
+        launcher: [String] = []
     ) async throws -> SharedBed {
         try await OriginBed.prepare(
             bed, pins: pins(rules: rules, extra: extra) + hosts, sections: sections, hosts: names,
-            files: Dictionary(uniqueKeysWithValues: files.map { ("proxy/" + $0.key, $0.value) }))
+            files: Dictionary(uniqueKeysWithValues: files.map { ("proxy/" + $0.key, $0.value) }), launcher: launcher)
     }
 
     static func pins(rules: [String], extra: [String] = []) -> String {

@@ -1,4 +1,5 @@
 import Foundation
+import TestBodies
 import Testing
 
 @testable import Serialization
@@ -156,7 +157,7 @@ import Testing
     @Test func pythonReadsTheJSON() throws {
         var random = SeededGenerator(seed: 1)
         let samples = (0..<500).map { _ in ParameterValue.dictionary(random.pairs(depth: 3)) }
-        let lines = try samples.map(JSONWriter.write).joined(separator: [UInt8(ascii: "\n")])
+        let lines = try samples.map { try JSONWriter.write($0) }.joined(separator: [UInt8(ascii: "\n")])
         let script = """
             import json, sys
             lines = sys.stdin.buffer.read().decode("utf-8").split("\\n")

@@ -1,4 +1,5 @@
 import Foundation
+import TestBodies
 import Testing
 
 @testable import Serialization

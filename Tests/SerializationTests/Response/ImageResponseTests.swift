@@ -1,3 +1,4 @@
+import TestBodies
 import Testing
 
 @testable import Serialization
@@ -42,15 +43,9 @@ import Testing
     @Test func refusesPNGBombs() throws {
         var bomb = try #require(ImageSeeds.all.first { $0.name == "png" }).bytes
         bomb.replaceSubrange(16..<24, with: [0, 0, 0x75, 0x30, 0, 0, 0x75, 0x30])
-        let crc = crc32(bomb[12..<29])
+        let crc = ImageFiles.crc32(bomb[12..<29])
         bomb.replaceSubrange(29..<33, with: (0..<4).map { UInt8(truncatingIfNeeded: crc >> (24 - 8 * $0)) })
         #expect(defect(in: bomb)?.explanation == "PNG: 30000 × 30000 pixels are too many: the limit is 67108864 in all")
-    }
-
-    private func crc32(_ bytes: some Sequence<UInt8>) -> UInt32 {
-        ~bytes.reduce(~0) { sum, byte in
-            (0..<8).reduce(sum ^ UInt32(byte)) { sum, _ in sum & 1 == 1 ? sum >> 1 ^ 0xEDB8_8320 : sum >> 1 }
-        }
     }
 
     @Test func saysWhatIsWrong() throws {

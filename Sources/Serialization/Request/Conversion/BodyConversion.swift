@@ -52,7 +52,7 @@ public struct BodyConversion: Sendable, Hashable {
         let value = try read(body, contentType: contentType)
         let converted =
             switch to {
-            case .json: try JSONWriter.write(value)
+            case .json: try JSONWriter.write(value, limit: limit)
             case .propertyList: try PropertyListWriter.write(value, limit: limit)
             case .form: try form(of: value, limit: limit)
             }

@@ -15,7 +15,9 @@ final class FormTree {
     private var kind: Kind
     private var leaves: [ParameterValue] = []
     private var children: [(key: [UInt8], tree: FormTree)] = []
+    /// Of the children, once there are more than a few: most have one, and there may be millions.
     private var places: [[UInt8]: Int] = [:]
+    private static let few = 8
 
     init(_ kind: Kind = .undecided) { self.kind = kind }
 
@@ -49,11 +51,20 @@ final class FormTree {
     }
 
     private func child(_ key: [UInt8]) -> FormTree {
-        if let place = places[key] { return children[place].tree }
+        if let child = find(key) { return child }
         let child = FormTree()
-        places[key] = children.count
         children.append((key, child))
+        if children.count == Self.few + 1 {
+            for (place, child) in children.enumerated() { places[child.key] = place }
+        } else if children.count > Self.few {
+            places[key] = children.count - 1
+        }
         return child
+    }
+
+    private func find(_ key: [UInt8]) -> FormTree? {
+        if children.count <= Self.few { return children.first { $0.key == key }?.tree }
+        return places[key].map { children[$0].tree }
     }
 
     /// The last element, if it is a dictionary in which the rest of the name is still free; else a new one.
@@ -67,8 +78,8 @@ final class FormTree {
     private func contains(_ steps: ArraySlice<Step>) -> Bool {
         var tree = self
         for step in steps {
-            guard case .key(let key) = step, let place = tree.places[key] else { return false }
-            tree = tree.children[place].tree
+            guard case .key(let key) = step, let child = tree.find(key) else { return false }
+            tree = child
         }
         return true
     }

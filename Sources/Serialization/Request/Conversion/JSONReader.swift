@@ -48,22 +48,23 @@ struct JSONReader: ~Escapable {
     }
 
     private mutating func pairs() throws(BodyDefect) -> [ParameterValue.Pair] {
-        var pairs: [ParameterValue.Pair] = []
-        var keys = KeySet()
+        var pairs: [ParameterValue.Pair?] = []
+        var places: [[UInt8]: Int] = [:]
         while next(ends: UInt8(ascii: "}")) {
             let start = at
             let key = string()
-            let isNew = keys.insert(key)
-            guard isNew || repetition == .lastCounts else {
+            // By its bytes, as in a KeySet.
+            let before = places.updateValue(pairs.count, forKey: Array(key.utf8))
+            guard before == nil || repetition == .lastCounts else {
                 let name = ShownBytes.text(Array(key.utf8).span)
                 throw BodyDefect("the key \"\(name)\" is written twice", at: TextPlace(ofByte: start, in: bytes))
             }
             skipSpace()
             at += 1  // :
-            if !isNew { pairs.removeAll { $0.key == key } }
+            if let before { pairs[before] = nil }
             pairs.append(ParameterValue.Pair(key: key, value: try value()))
         }
-        return pairs
+        return pairs.compactMap(\.self)
     }
 
     private mutating func elements() throws(BodyDefect) -> [ParameterValue] {

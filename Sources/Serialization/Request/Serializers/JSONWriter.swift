@@ -3,14 +3,19 @@
 struct JSONWriter {
     private var out: [UInt8] = []
     private var path = ValuePath()
+    private let limit: Int
 
-    static func write(_ value: ParameterValue) throws(RequestSerializationError) -> [UInt8] {
-        var writer = JSONWriter()
+    private init(limit: Int) { self.limit = limit }
+
+    /// - Parameter limit: the most bytes; a property list refers to one long text as often as it likes.
+    static func write(_ value: ParameterValue, limit: Int = .max) throws(RequestSerializationError) -> [UInt8] {
+        var writer = JSONWriter(limit: limit)
         try writer.append(value)
         return writer.out
     }
 
     private mutating func append(_ value: ParameterValue) throws(RequestSerializationError) {
+        guard out.count <= limit else { throw RequestSerializationError(.tooLong(limit: limit)) }
         switch value {
         case .dictionary(let pairs): try append(pairs)
         case .array(let values):

@@ -3,7 +3,7 @@ internal import Glibc
 
 /// libavif: every frame, by one thread. It is loaded with the first image.
 enum AVIFImage {
-    private static let mostFrames: UInt32 = 10_000
+    static var isAvailable: Bool { library != nil }
 
     /// Nil if the library isn't there.
     private static let library: shim_avif? = {
@@ -21,13 +21,14 @@ enum AVIFImage {
 
     private static func decode(_ bytes: UnsafeBufferPointer<UInt8>, _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
         guard let library else { throw ImageDefect("can't be judged: \(SHIM_AVIF_FILE) is not installed (Debian package libavif15)") }
+        try AVIFLayout.check(bytes)
         guard let decoder = library.decoderCreate() else { throw ImageDefect("no memory for a decoder") }
         defer { library.decoderDestroy(decoder) }
         decoder.pointee.maxThreads = 1
         // Planes of two bytes and of full size, each twice: in the codec and here.
         let most = min(limits.pixels, limits.memory / 16)
         decoder.pointee.imageSizeLimit = UInt32(clamping: min(most, Int(AVIF_DEFAULT_IMAGE_SIZE_LIMIT)))
-        decoder.pointee.imageCountLimit = mostFrames
+        decoder.pointee.imageCountLimit = UInt32(AVIFLayout.mostSamples)
         decoder.pointee.ignoreExif = AVIF_TRUE
         decoder.pointee.ignoreXMP = AVIF_TRUE
         try check(library.decoderSetIOMemory(decoder, bytes.baseAddress, bytes.count), decoder, library)

@@ -3,6 +3,10 @@ internal import Glibc
 
 /// giflib, line by line: no frame is held. It is loaded with the first image.
 enum GIFImage {
+    private static let mostFrames = 10_000
+
+    static var isAvailable: Bool { library != nil }
+
     /// Nil if the library isn't there.
     private static let library: shim_gif? = {
         var functions = shim_gif()
@@ -55,6 +59,7 @@ enum GIFImage {
             try check(library.getRecordType(file, &kind), file, reader)
             switch kind {
             case IMAGE_DESC_RECORD_TYPE:
+                guard frames < mostFrames else { throw ImageDefect("more than \(mostFrames) frames") }
                 try frame(file, reader, &budget)
                 frames += 1
             case EXTENSION_RECORD_TYPE:

@@ -3,6 +3,13 @@ internal import Glibc
 
 /// libjpeg-turbo. It is loaded with the first image.
 enum JPEGImage {
+    /// Encoders make ten of a progressive image, and those that look for the best order some more.
+    private static let mostScans = 100
+    /// Pixels of all scans together, so many times those that an image may have.
+    private static let mostPasses = 16
+
+    static var isAvailable: Bool { library != nil }
+
     /// Nil if the library isn't there.
     private static let library: shim_jpeg? = {
         var functions = shim_jpeg()
@@ -26,25 +33,23 @@ enum JPEGImage {
         var (width, height, subsampling, colours): (Int32, Int32, Int32, Int32) = (0, 0, 0, 0)
         guard library.decompressHeader3(decoder, bytes.baseAddress, UInt(bytes.count), &width, &height, &subsampling, &colours) == 0
         else { throw defect(decoder, library) }
+        let layout = JPEGLayout(bytes)
+        guard layout.scans <= mostScans else { throw ImageDefect("\(layout.scans) scans: the limit is \(mostScans)") }
+        let isFourColours = colours == TJCS_CMYK.rawValue || colours == TJCS_YCCK.rawValue
+        let pixelSize = isFourColours ? 4 : 1
         var budget = ImageBudget(limits)
-        // A progressive image is held whole, as coefficients of two bytes for each of at most four components.
-        try budget.take(width: Int(width), height: Int(height), bytesPerPixel: isProgressive(bytes) ? 9 : 1)
-        let pixels = UnsafeMutablePointer<UInt8>.allocate(capacity: Int(width) * Int(height))
-        defer { pixels.deallocate() }
-        // Scans without end would cost time without end.
-        let flags = TJFLAG_LIMITSCANS | TJFLAG_FASTDCT
-        let pixelFormat = colours == TJCS_CMYK.rawValue || colours == TJCS_YCCK.rawValue ? TJPF_CMYK : TJPF_GRAY
-        if pixelFormat == TJPF_CMYK {
-            let four = UnsafeMutablePointer<UInt8>.allocate(capacity: 4 * Int(width) * Int(height))
-            defer { four.deallocate() }
-            let result = library.decompress2(
-                decoder, bytes.baseAddress, UInt(bytes.count), four, width, 0, height, pixelFormat.rawValue, flags)
-            try check(result, decoder, library)
-        } else {
-            let result = library.decompress2(
-                decoder, bytes.baseAddress, UInt(bytes.count), pixels, width, 0, height, pixelFormat.rawValue, flags)
-            try check(result, decoder, library)
+        // Where it is held whole, coefficients of two bytes for each of at most four components.
+        try budget.take(width: Int(width), height: Int(height), bytesPerPixel: pixelSize + (layout.isHeldWhole ? 8 : 0))
+        let area = Int(width) * Int(height)
+        guard area * layout.scans <= mostPasses * limits.pixels else {
+            throw ImageDefect("\(layout.scans) scans of \(width) × \(height) pixels are more than \(mostPasses * limits.pixels) pixels in all")
         }
+        let pixels = UnsafeMutablePointer<UInt8>.allocate(capacity: pixelSize * area)
+        defer { pixels.deallocate() }
+        let result = library.decompress2(
+            decoder, bytes.baseAddress, UInt(bytes.count), pixels, width, 0, height,
+            (isFourColours ? TJPF_CMYK : TJPF_GRAY).rawValue, TJFLAG_LIMITSCANS | TJFLAG_FASTDCT)
+        try check(result, decoder, library)
         return ImageSummary(format: .jpeg, width: Int(width), height: Int(height), frames: 1)
     }
 
@@ -58,22 +63,5 @@ enum JPEGImage {
 
     private static func defect(_ decoder: tjhandle, _ library: shim_jpeg) -> ImageDefect {
         ImageDefect(library.getErrorStr2(decoder).map { ShownBytes.line(String(cString: $0)) } ?? "damaged")
-    }
-
-    /// By the marker of the frame: SOF2, SOF6, SOF10 or SOF14 (ITU-T T.81, table B.1).
-    private static func isProgressive(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
-        var at = 2
-        while at + 4 <= bytes.count, bytes[at] == 0xFF {
-            let marker = bytes[at + 1]
-            switch marker {
-            case 0xFF: at += 1
-            case 0x01, 0xD0...0xD8: at += 2
-            case 0xC2, 0xC6, 0xCA, 0xCE: return true
-            case 0xC0...0xC3, 0xC5...0xC7, 0xC9...0xCB, 0xCD...0xCF, 0xDA: return false
-            default: at += 2 + Int(bytes[at + 2]) << 8 | Int(bytes[at + 3])
-            }
-        }
-        // It isn't clear: the dearer.
-        return true
     }
 }

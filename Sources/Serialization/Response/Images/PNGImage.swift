@@ -3,6 +3,13 @@ internal import Glibc
 
 /// libpng's simplified interface, which reports errors without longjmp. It is loaded with the first image.
 enum PNGImage {
+    /// Encoders make those of pixels 8 KiB long or longer.
+    private static let mostChunks = 1 << 16
+    /// Bytes that compressed texts and a colour profile may come to. libpng expands each, to 8 MB at most.
+    private static let mostText = 256 << 20
+
+    static var isAvailable: Bool { library != nil }
+
     /// Nil if the library isn't there.
     private static let library: shim_png? = {
         var functions = shim_png()
@@ -40,9 +47,18 @@ enum PNGImage {
     /// libpng stops at the last pixel: whether the file ends as it should is seen here.
     private static func checkChunks(_ body: [UInt8]) throws(ImageDefect) {
         var at = 8
+        var (chunks, text) = (0, 0)
         while at + 12 <= body.count {
             let length = body[at..<at + 4].reduce(0) { $0 << 8 | Int($1) }
-            let isEnd = body[at + 4..<at + 8].elementsEqual("IEND".utf8)
+            let type = body[at + 4..<at + 8]
+            chunks += 1
+            guard chunks <= mostChunks else { throw ImageDefect("more than \(mostChunks) chunks") }
+            if ["zTXt", "iTXt", "iCCP"].contains(where: { type.elementsEqual($0.utf8) }) {
+                // DEFLATE expands 1032 times at most.
+                text += min(1032 * length, 8_000_000)
+                guard text <= mostText else { throw ImageDefect("its texts may expand to more than \(mostText) bytes") }
+            }
+            let isEnd = type.elementsEqual("IEND".utf8)
             at += 12 + length
             if isEnd, at <= body.count { return }
         }

@@ -3,12 +3,12 @@ internal import Glibc
 
 /// libtiff: every page, strip by strip or tile by tile. It is loaded with the first image.
 struct TIFFImage {
-    private static let mostPages = 1_000
-
     private let library: shim_tiff
     private let tiff: OpaquePointer
     private let file: File
     private let limits: ImageLimits
+
+    static var isAvailable: Bool { library != nil }
 
     /// Nil if the library isn't there.
     private static let library: shim_tiff? = {
@@ -40,6 +40,7 @@ struct TIFFImage {
 
     static func decode(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
         guard let library else { throw ImageDefect("can't be judged: \(SHIM_TIFF_FILE) is not installed (Debian package libtiff6)") }
+        try TIFFLayout.check(body)
         let file = File(body)
         let handle = Unmanaged.passRetained(file)
         defer { handle.release() }
@@ -87,15 +88,15 @@ struct TIFFImage {
 
     private func pages() throws(ImageDefect) -> ImageSummary {
         var budget = ImageBudget(limits)
+        var strips = TIFFStripBudget(limits, length: file.bytes.count)
         var first: (width: Int, height: Int)?
         var count = 0
         repeat {
-            guard count < Self.mostPages else { throw ImageDefect("more than \(Self.mostPages) pages") }
             let page = (width: Int(field(TIFFTAG_IMAGEWIDTH) as UInt32), height: Int(field(TIFFTAG_IMAGELENGTH) as UInt32))
             let samples = Int(max(field(TIFFTAG_SAMPLESPERPIXEL) as UInt16, 1))
             let bits = Int(max(field(TIFFTAG_BITSPERSAMPLE) as UInt16, 1))
             try budget.take(width: page.width, height: page.height, bytesPerPixel: (samples * bits + 7) / 8)
-            try decodePage()
+            try decode(page, &strips)
             first = first ?? page
             count += 1
         } while library.readDirectory(tiff) != 0
@@ -103,14 +104,20 @@ struct TIFFImage {
         return ImageSummary(format: .tiff, width: first.width, height: first.height, frames: count)
     }
 
-    private func decodePage() throws(ImageDefect) {
+    private func decode(_ page: (width: Int, height: Int), _ budget: inout TIFFStripBudget) throws(ImageDefect) {
         let isTiled = library.isTiled(tiff) != 0
+        if isTiled {
+            let tile = (width: Int(field(TIFFTAG_TILEWIDTH) as UInt32), height: Int(field(TIFFTAG_TILELENGTH) as UInt32))
+            try budget.check(tile: tile, of: page)
+        }
         let size = Int(isTiled ? library.tileSize(tiff) : library.stripSize(tiff))
         let count = isTiled ? library.numberOfTiles(tiff) : library.numberOfStrips(tiff)
-        guard size > 0, size <= limits.memory, Int(count) <= file.bytes.count, count > 0 else { throw file.defect }
+        guard size > 0, count > 0 else { throw file.defect }
+        try budget.take(Int(count), ofSize: size)
         let target = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: 16)
         defer { target.deallocate() }
         for index in 0..<count {
+            try budget.take(stored: library.getStrileByteCount(tiff, index))
             let read =
                 isTiled
                 ? library.readEncodedTile(tiff, index, target, tmsize_t(size))

@@ -3,6 +3,8 @@ internal import Glibc
 
 /// libwebp: a still image, or each frame of an animation. It is loaded with the first image.
 enum WebPImage {
+    static var isAvailable: Bool { library != nil }
+
     /// Nil if the library isn't there.
     private static let library: shim_webp? = {
         var functions = shim_webp()
@@ -19,6 +21,7 @@ enum WebPImage {
 
     private static func decode(_ bytes: UnsafeBufferPointer<UInt8>, _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
         guard var library else { throw ImageDefect("can't be judged: \(SHIM_WEBP_FILE) is not installed (Debian package libwebpdemux2)") }
+        try WebPLayout.check(bytes)
         var data = WebPData(bytes: bytes.baseAddress, size: bytes.count)
         guard let container = shim_webp_demux(&library, &data) else { throw ImageDefect("its parts are damaged or cut off") }
         defer { library.demuxDelete(container) }

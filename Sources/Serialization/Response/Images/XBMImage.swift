@@ -1,29 +1,85 @@
 /// X bitmaps, which are C: two definitions, and as many bytes as they ask for.
 enum XBMImage {
     static func check(_ body: [UInt8], _ limits: ImageLimits) throws(ImageDefect) -> ImageSummary {
-        let text = String(decoding: body, as: UTF8.self)
-        guard let width = text.firstMatch(of: /#define\s+\S*width\s+(\d{1,9})\s/).flatMap({ Int($0.1) }),
-            let height = text.firstMatch(of: /#define\s+\S*height\s+(\d{1,9})\s/).flatMap({ Int($0.1) })
-        else { throw ImageDefect("width or height is not defined") }
+        guard let width = definition("width", in: body), let height = definition("height", in: body) else {
+            throw ImageDefect("width or height is not defined")
+        }
         var budget = ImageBudget(limits)
         try budget.take(width: width, height: height, bytesPerPixel: 1)
         guard let start = body.firstIndex(of: UInt8(ascii: "{")) else { throw ImageDefect("it has no bits") }
         guard let end = body[start...].firstIndex(of: UInt8(ascii: "}")) else { throw .truncated }
-        let numbers = body[start + 1..<end].split(separator: UInt8(ascii: ",")).map { number in
-            number.filter { !($0 == 0x20 || (0x09...0x0D).contains($0)) }
-        }
-        let bytes = numbers.last?.isEmpty == true ? numbers.dropLast() : numbers[...]
-        guard bytes.allSatisfy(isNumber) else { throw ImageDefect("its bits contain something else than numbers") }
+        let count = try countNumbers(body[start + 1..<end])
         // X10 has 16 bits in a number.
         let perRow = (width + 7) / 8
-        guard bytes.count >= perRow * height || bytes.count >= (width + 15) / 16 * height else { throw .truncated }
+        guard count >= perRow * height || count >= (width + 15) / 16 * height else { throw .truncated }
         return ImageSummary(format: .xbm, width: width, height: height, frames: 1)
     }
 
-    private static func isNumber(_ text: [UInt8]) -> Bool {
-        if text.starts(with: "0x".utf8) || text.starts(with: "0X".utf8) {
-            return (3...6).contains(text.count) && UInt16(String(decoding: text.dropFirst(2), as: UTF8.self), radix: 16) != nil
+    /// The number in the first line `#define NAME_width 10`.
+    private static func definition(_ name: String, in body: [UInt8]) -> Int? {
+        // How many words of the line were there.
+        var found = 0
+        for word in Words(body) {
+            switch found {
+            case 1 where word.ends(with: name): found = 2
+            case 2
+            where word.count <= 9 && word.allSatisfy { (0x30...0x39).contains($0) } && word.endIndex < body.count:
+                return word.reduce(0) { 10 * $0 + Int($1 - 0x30) }
+            default: found = word.ends(with: "#define") ? 1 : 0
+            }
         }
-        return UInt16(String(decoding: text, as: UTF8.self)) != nil
+        return nil
+    }
+
+    /// What is between white space.
+    private struct Words: Sequence, IteratorProtocol {
+        private let body: [UInt8]
+        private var at = 0
+
+        init(_ body: [UInt8]) { self.body = body }
+
+        mutating func next() -> ArraySlice<UInt8>? {
+            while at < body.count, body[at].isCSpace { at += 1 }
+            guard at < body.count else { return nil }
+            let start = at
+            while at < body.count, !body[at].isCSpace { at += 1 }
+            return body[start..<at]
+        }
+    }
+
+    /// Of numbers between commas, of which the last may have one after it.
+    private static func countNumbers(_ bits: ArraySlice<UInt8>) throws(ImageDefect) -> Int {
+        var count = 0
+        var number: [UInt8] = []
+        for byte in bits {
+            if byte == UInt8(ascii: ",") {
+                try check(number)
+                count += 1
+                number.removeAll(keepingCapacity: true)
+            } else if !byte.isCSpace {
+                number.append(byte)
+            }
+        }
+        guard !number.isEmpty else { return count }
+        try check(number)
+        return count + 1
+    }
+
+    private static func check(_ number: [UInt8]) throws(ImageDefect) {
+        let isHexadecimal = number.starts(with: "0x".utf8) || number.starts(with: "0X".utf8)
+        let digits = isHexadecimal ? number.dropFirst(2) : number[...]
+        guard (1...(isHexadecimal ? 4 : 5)).contains(digits.count), Hexadecimal.digit(digits[digits.startIndex]) != nil,
+            UInt16(String(decoding: digits, as: UTF8.self), radix: isHexadecimal ? 16 : 10) != nil
+        else { throw ImageDefect("its bits contain something else than numbers") }
+    }
+}
+
+extension UInt8 {
+    fileprivate var isCSpace: Bool { self == 0x20 || (0x09...0x0D).contains(self) }
+}
+
+extension ArraySlice<UInt8> {
+    fileprivate func ends(with text: String) -> Bool {
+        count >= text.utf8.count && suffix(text.utf8.count).elementsEqual(text.utf8)
     }
 }

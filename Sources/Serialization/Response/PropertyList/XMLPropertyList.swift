@@ -1,61 +1,164 @@
-internal import FoundationEssentials
-
-/// Property lists in XML, as Foundation reads them.
-enum XMLPropertyList {
-    /// - Parameter body: well-formed XML of bounded depth.
-    static func value(of body: [UInt8]) throws(BodyDefect) -> PropertyListValue {
-        do {
-            return try PropertyListDecoder().decode(Element.self, from: Data(body)).value
-        } catch DecodingError.dataCorrupted(let context) {
-            throw defect((context.underlyingError as? CocoaError)?.userInfo["NSDebugDescription"] as? String ?? context.debugDescription)
-        } catch {
-            throw BodyDefect("a number, a date or data that can't be read")
-        }
+/// Reads a property list in XML, in one pass over what libxml2 finds in it, and so in time that grows with its length
+/// alone.
+///
+/// It accepts what Foundation's reader accepts, with its peculiarities: a real number without a fraction is an
+/// integer, data ignores characters that aren't base64, a date may have a thirteenth month. Unlike that reader it
+/// takes every encoding that XML has, a list without `plist` around it, and an empty `<string/>` at its end.
+final class XMLPropertyList: XMLEvents {
+    /// - Parameter keepsValue: false: it is only checked.
+    /// - Returns: a value that has no meaning if it is only checked.
+    static func read(_ body: [UInt8], keepsValue: Bool) throws(BodyDefect) -> PropertyListValue {
+        let list = XMLPropertyList(keepsValue: keepsValue)
+        try XMLDocument.read(body, list)
+        guard let value = list.value else { throw BodyDefect("it has no value") }
+        return value
     }
 
-    /// Foundation says the line in words only.
-    private static func defect(_ message: String) -> BodyDefect {
-        let line = message.firstMatch(of: /(?:on|at) line (\d+)/).flatMap { Int($0.1) }
-        return BodyDefect(ShownBytes.line(message), at: line.map { TextPlace(line: $0, column: nil) })
+    private enum Kind { case wrapper, array, dictionary }
+
+    private struct Container {
+        let kind: Kind
+        var hasValue = false
+        var list: [PropertyListValue] = []
+        var dictionary: [String: PropertyListValue] = [:]
+        /// The one whose value comes next.
+        var key: String?
     }
 
-    /// Any value. Decoders tell of what kind one is only by refusing all others; the frequent ones are tried first.
-    private struct Element: Decodable {
-        let value: PropertyListValue
+    private enum Leaf: String {
+        case string, key, integer, real, date, data
+        case yes = "true"
+        case no = "false"
+    }
 
-        init(from decoder: any Decoder) throws {
-            let single = try decoder.singleValueContainer()
-            if let text = try? single.decode(String.self) {
-                value = .string(text)
-            } else if let number = try? single.decode(Int64.self) {
-                value = .integer(Int128(number))
-            } else if let fields = try? decoder.container(keyedBy: Key.self) {
-                var dictionary: [String: PropertyListValue] = [:]
-                for key in fields.allKeys { dictionary[key.stringValue] = try fields.decode(Element.self, forKey: key).value }
-                value = .dictionary(dictionary)
-            } else if var elements = try? decoder.unkeyedContainer() {
-                var list: [PropertyListValue] = []
-                while !elements.isAtEnd { list.append(try elements.decode(Element.self).value) }
-                value = .array(list)
-            } else if let truth = try? single.decode(Bool.self) {
-                value = .bool(truth)
-            } else if let number = try? single.decode(UInt64.self) {
-                value = .integer(Int128(number))
-            } else if let number = try? single.decode(Double.self) {
-                value = .real(number)
-            } else if let date = try? single.decode(Date.self) {
-                value = .date(date.timeIntervalSince1970)
-            } else {
-                value = .data([UInt8](try single.decode(Data.self)))
+    private let keepsValue: Bool
+    private var value: PropertyListValue?
+    private var containers: [Container] = []
+    private var leaf: Leaf?
+    private var text: [UInt8] = []
+
+    private(set) var objection: String?
+    var allowsEntities: Bool { false }
+
+    private init(keepsValue: Bool) { self.keepsValue = keepsValue }
+
+    // MARK: Events
+
+    func began(_ element: String) {
+        if let leaf { return object("it has an element <\(Self.shown(element))> inside <\(leaf.rawValue)>") }
+        switch element {
+        case "plist": open(.wrapper)
+        case "array": open(.array)
+        case "dict": open(.dictionary)
+        default:
+            guard let leaf = Leaf(rawValue: element) else {
+                return object("it has an unknown tag \(Self.shown(element))")
             }
-        }
-
-        private struct Key: CodingKey {
-            let stringValue: String
-            var intValue: Int? { nil }
-
-            init?(stringValue: String) { self.stringValue = stringValue }
-            init?(intValue: Int) { nil }
+            begin(leaf)
         }
     }
+
+    func ended(_ element: String) {
+        if leaf != nil { return endLeaf() }
+        guard let container = containers.popLast() else { return }
+        switch container.kind {
+        case .wrapper: if !container.hasValue { object("<plist> is empty") }
+        case .array: take(.array(container.list))
+        case .dictionary:
+            guard container.key == nil else { return object("Value missing for a key inside <dict>") }
+            take(Self.reference(container.dictionary) ?? .dictionary(container.dictionary))
+        }
+    }
+
+    func found(text piece: UnsafeBufferPointer<UInt8>) {
+        switch leaf {
+        case nil:
+            guard piece.allSatisfy(\.isXMLSpace) else { return object("it has text outside of a value") }
+        case .yes, .no: object("<true/> or <false/> has contents")
+        default: text += piece
+        }
+    }
+
+    func foundAside() {
+        if let leaf { object("it has a comment or processing instruction inside <\(leaf.rawValue)>") }
+    }
+
+    // MARK: Structure
+
+    private func object(_ explanation: String) {
+        if objection == nil { objection = explanation }
+    }
+
+    private func open(_ kind: Kind) {
+        guard isValueExpected() else { return }
+        containers.append(Container(kind: kind))
+    }
+
+    private func begin(_ leaf: Leaf) {
+        if let last = containers.last, last.kind == .dictionary, last.key == nil {
+            guard leaf == .key else { return object("a value inside <dict> has no key") }
+        } else if !isValueExpected() {
+            return
+        }
+        self.leaf = leaf
+        text.removeAll(keepingCapacity: text.capacity <= 4096)
+    }
+
+    private func isValueExpected() -> Bool {
+        guard let last = containers.last else { return true }
+        switch last.kind {
+        case .wrapper: if last.hasValue { object("<plist> has more than one value") }
+        case .array: break
+        case .dictionary: if last.key == nil { object("a value inside <dict> has no key") }
+        }
+        return objection == nil
+    }
+
+    private func take(_ value: PropertyListValue) {
+        guard let last = containers.indices.last else { return self.value = value }
+        containers[last].hasValue = true
+        switch containers[last].kind {
+        case .wrapper:
+            // It adds nothing: its value belongs to what is around it.
+            let wrapper = containers.removeLast()
+            take(value)
+            containers.append(wrapper)
+        case .array: if keepsValue { containers[last].list.append(value) }
+        case .dictionary:
+            if keepsValue, let key = containers[last].key { containers[last].dictionary[key] = value }
+            containers[last].key = nil
+        }
+    }
+
+    private func endLeaf() {
+        guard let leaf else { return }
+        self.leaf = nil
+        if leaf == .key, let last = containers.indices.last, containers[last].kind == .dictionary,
+            containers[last].key == nil
+        {
+            return containers[last].key = keepsValue ? String(decoding: text, as: UTF8.self) : ""
+        }
+        guard let value = read(leaf) else { return object("a number, a date or data that can't be read") }
+        take(value)
+    }
+
+    private func read(_ leaf: Leaf) -> PropertyListValue? {
+        switch leaf {
+        case .string, .key: .string(keepsValue ? String(decoding: text, as: UTF8.self) : "")
+        case .yes: .bool(true)
+        case .no: .bool(false)
+        case .integer: PropertyListText.integer(text)
+        case .real: PropertyListText.real(text)
+        case .date: PropertyListText.date(text)
+        case .data: .data(keepsValue ? PropertyListText.data(text) : [])
+        }
+    }
+
+    /// How XML has a reference of a keyed archive.
+    private static func reference(_ dictionary: [String: PropertyListValue]) -> PropertyListValue? {
+        guard dictionary.count == 1, case .integer(let number)? = dictionary["CF$UID"] else { return nil }
+        return UInt64(exactly: number).map { .reference($0) }
+    }
+
+    private static func shown(_ name: String) -> String { ShownBytes.text(Array(name.utf8).span, most: 40) }
 }

@@ -18,7 +18,7 @@ public struct XMLResponseSerializer: ResponseSerializer {
     /// - Returns: nil if the body is empty.
     public func value(ofBody body: [UInt8]) throws(BodyDefect) -> [UInt8]? {
         guard !body.isEmpty else { return nil }
-        try XMLWellFormedness.check(body)
+        try XMLDocument.read(body)
         return body
     }
 }

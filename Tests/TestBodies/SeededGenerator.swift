@@ -1,8 +1,21 @@
-@testable import Serialization
+/// Random values that are the same in every run (SplitMix64).
+package struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    package init(seed: UInt64) { state = seed }
+
+    package mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var word = state
+        word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
+        word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
+        return word ^ word >> 31
+    }
+}
 
 extension [UInt8] {
     /// Some bytes flipped, replaced, inserted, removed, repeated, or the rest cut off.
-    func mutated(by random: inout SeededGenerator) -> [UInt8] {
+    package func mutated(by random: inout SeededGenerator) -> [UInt8] {
         var copy = self
         for _ in 0..<Int.random(in: 1...4, using: &random) {
             guard !copy.isEmpty else { return copy }
@@ -20,15 +33,5 @@ extension [UInt8] {
             }
         }
         return copy
-    }
-}
-
-/// What a judge throws.
-func caught(_ judge: () throws(BodyDefect) -> Void) -> BodyDefect? {
-    do throws(BodyDefect) {
-        try judge()
-        return nil
-    } catch {
-        return error
     }
 }

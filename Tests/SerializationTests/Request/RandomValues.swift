@@ -1,19 +1,8 @@
 @testable import Serialization
+import TestBodies
 
-/// Random values that are the same in every run (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var word = state
-        word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
-        word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
-        return word ^ word >> 31
-    }
-
+/// Values for requests.
+extension SeededGenerator {
     private static let pieces = [
         "a", "Z", "9", " ", "+", "%", "%41", "&", "=", "[", "]", "[]", "#", "?", "/", "\"", "'", "\\", "<", ">", "\u{0}", "\n", "\r",
         "\u{7F}", "é", "e\u{301}", "ß", "日", "\u{FEFF}", "\u{10FFFF}", "👩‍👩‍👧‍👦", "🇦🇹", "\u{1F3FD}", "\u{200D}", ";", ",", ":", "@", "!", "$", "(", ")", "*",

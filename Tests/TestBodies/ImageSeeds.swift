@@ -1,14 +1,13 @@
 import Foundation
-import Testing
 
-@testable import Serialization
+@testable package import Serialization
 
 /// A small image of each kind, made by the encoders of Debian's libraries (BMP, ICO, GIF and TIFF: by hand).
-enum ImageSeeds {
-    struct Seed: Sendable, CustomTestStringConvertible {
-        let name: String
-        let summary: ImageSummary
-        let bytes: [UInt8]
+package enum ImageSeeds {
+    package struct Seed: Sendable, CustomStringConvertible {
+        package let name: String
+        package let summary: ImageSummary
+        package let bytes: [UInt8]
 
         init(_ name: String, _ format: ImageFormat, _ width: Int, _ height: Int, _ frames: Int, _ base64: String) {
             self.name = name
@@ -16,10 +15,10 @@ enum ImageSeeds {
             bytes = Array(Data(base64Encoded: base64)!)
         }
 
-        var testDescription: String { name }
+        package var description: String { name }
     }
 
-    static let all = [
+    package static let all = [
         Seed(
             "png", .png, 17, 11, 1,
             """

@@ -1,0 +1,77 @@
+/// What goes over the socket between the proxy and a process that decodes: two lengths, a message, and a body.
+///
+///     message length    8 bytes, the low one first
+///     body length       8 bytes
+///     message, body
+///
+/// Each request is answered by one frame. Before the first comes one that says the process is ready.
+enum Frame {
+    static let headLength = 16
+    /// Bytes of the message of an answer: an error has a few texts of at most a thousand.
+    static let longestAnswer = 64 << 10
+    /// What a process says first.
+    static let ready = Array("ready".utf8)
+
+    struct Lengths: Hashable {
+        let message: Int
+        let body: Int
+
+        var total: Int { message + body }
+    }
+
+    struct Defect: Error {}
+
+    static func head(message: Int, body: Int) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for number in [message, body] {
+            for shift in stride(from: 0, to: 64, by: 8) { bytes.append(UInt8(truncatingIfNeeded: number >> shift)) }
+        }
+        return bytes
+    }
+
+    /// Reads the lengths; nil if bytes are missing yet.
+    /// - Parameters:
+    ///   - longestMessage: more is a defect.
+    ///   - longestBody: more is a defect.
+    static func lengths(
+        _ bytes: [UInt8], longestMessage: Int, longestBody: Int
+    ) throws(Defect) -> Lengths? {
+        guard bytes.count >= headLength else { return nil }
+        let message = try number(bytes[..<8], most: longestMessage)
+        return Lengths(message: message, body: try number(bytes[8..<16], most: longestBody))
+    }
+
+    private static func number(_ bytes: ArraySlice<UInt8>, most: Int) throws(Defect) -> Int {
+        let number = bytes.reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        guard let number = Int(exactly: number), number <= most else { throw Defect() }
+        return number
+    }
+}
+
+/// Gathers a frame as its bytes arrive. What it holds grows with what has arrived, and not with what is announced.
+struct FrameReader {
+    private let longestMessage: Int
+    private let longestBody: Int
+    private var bytes: [UInt8] = []
+
+    init(longestMessage: Int, longestBody: Int) {
+        self.longestMessage = longestMessage
+        self.longestBody = longestBody
+    }
+
+    var isEmpty: Bool { bytes.isEmpty }
+
+    /// - Returns: the message and the body once both are whole.
+    /// - Throws: if lengths are beyond their bounds, or more than the frame has arrived.
+    mutating func take(_ more: UnsafeRawBufferPointer) throws(Frame.Defect) -> (message: [UInt8], body: [UInt8])? {
+        bytes.append(contentsOf: more)
+        guard let lengths = try Frame.lengths(bytes, longestMessage: longestMessage, longestBody: longestBody) else {
+            return nil
+        }
+        let end = Frame.headLength + lengths.total
+        guard bytes.count >= end else { return nil }
+        guard bytes.count == end else { throw Frame.Defect() }
+        let body = Frame.headLength + lengths.message
+        return (Array(bytes[Frame.headLength..<body]), Array(bytes[body...]))
+    }
+}

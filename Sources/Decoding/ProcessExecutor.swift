@@ -1,0 +1,60 @@
+import EventLoop
+package import Serialization
+package import Session
+import Synchronization
+
+/// Does work on bodies in processes that can do nothing else: all that needs a decoder. What needs none is done on
+/// threads.
+package final class ProcessExecutor: BodyExecutor {
+    private let threads = ThreadExecutor()
+    private let pool: LoopThread<DecoderPool>
+    private let tally: DecoderTally
+    private let last = Atomic<UInt64>(0)
+
+    /// - Parameter executable: of this program.
+    package init(
+        limits: DecoderLimits = DecoderLimits(), executable: String = "/proc/self/exe",
+        events: DecoderEvents = DecoderEvents()
+    ) throws {
+        let tally = DecoderTally()
+        self.tally = tally
+        pool = try LoopThread.start("decoders", stackSize: 256 << 10) { loop in
+            DecoderPool(loop: loop, limits: limits, executable: executable, events: events, tally: tally)
+        }
+    }
+
+    package var counts: DecoderCounts { tally.now }
+
+    package func perform<Work: BodyWork>(
+        _ work: Work, on body: [UInt8], of host: String,
+        answer: @escaping @Sendable (Result<Work.Outcome, BodyWorkFailure>) -> Void
+    ) -> BodyWorkTicket {
+        guard work.needsDecoder else { return threads.perform(work, on: body, of: host, answer: answer) }
+        let number = last.add(1, ordering: .relaxed).newValue
+        let job = DecoderJob(
+            number: number, message: work.message, body: body, longestBody: max(work.longestBody, body.count),
+            host: host,
+            arrived: .now()
+        ) { message, body in
+            guard let outcome = try? work.outcome(told: message, body) else { return false }
+            answer(.success(outcome))
+            return true
+        } fail: {
+            answer(.failure($0))
+        }
+        guard pool.perform({ $0.add(job) }) else {
+            answer(.failure(.unavailable("the proxy stops")))
+            return BodyWorkTicket {}
+        }
+        return BodyWorkTicket { [pool] in pool.perform { $0.cancel(number) } }
+    }
+
+    /// Answers on the thread that looks after the processes, between two turns.
+    package func ask(_ answer: @escaping @Sendable () -> Void) { pool.perform { _ in answer() } }
+
+    /// Ends the processes, and the thread that looks after them. What waits is answered as not done.
+    package func stop() {
+        pool.perform { $0.stop() }
+        pool.stop()
+    }
+}

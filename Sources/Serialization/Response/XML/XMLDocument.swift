@@ -1,0 +1,142 @@
+internal import CXML2
+internal import Glibc
+
+/// Hears what a document consists of, in its order.
+protocol XMLEvents: AnyObject {
+    func began(_ element: String)
+    func ended(_ element: String)
+    /// A piece of the text: what follows may belong to it.
+    func found(text: UnsafeBufferPointer<UInt8>)
+    /// A comment or a processing instruction.
+    func foundAside()
+    /// What is wrong with what came last; nil: nothing.
+    var objection: String? { get }
+    /// Entities that the document declares may be referred to.
+    var allowsEntities: Bool { get }
+}
+
+/// Reads a document to its end by libxml2, which builds no tree, and judges whether it is well-formed.
+///
+/// The interface without namespaces (SAX1) is used: with them, libxml2 looks each prefix up among all that are declared
+/// around it, and adds the defaults of attributes to every element, which both cost time without proportion.
+///
+/// libxml2 gets the document in pieces, and no further piece once it has gone beyond a bound.
+enum XMLDocument {
+    /// Attributes of one element. The duplicates are looked for among all pairs. Generated tables have as many
+    /// attributes as columns, and databases up to 1,024 of these.
+    static let mostAttributes = 1_400
+    /// Bytes of the declaration of the document's type. Lists in it are compared pair by pair. Documents that declare
+    /// entities of their own need a few kilobytes.
+    static let longestSubset = 64 << 10
+    /// Bytes that parameter entities may be replaced by: they are read as declarations.
+    static let longestParameters = 64 << 10
+
+    static var isAvailable: Bool { library != nil }
+
+    /// Nil if the library isn't there. Initialised once for the process; libxml2 wants it before threads use it.
+    private static let library: shim_xml? = {
+        var functions = shim_xml()
+        guard let handle = dlopen(SHIM_XML_FILE, RTLD_NOW | RTLD_LOCAL), shim_xml_load(handle, &functions) else {
+            return nil
+        }
+        functions.initParser()
+        return functions
+    }()
+
+    /// - Parameter events: nil: only the form counts.
+    static func read(_ body: [UInt8], _ events: (any XMLEvents)? = nil) throws(BodyDefect) {
+        guard let library else {
+            throw BodyDefect("can't be judged: \(SHIM_XML_FILE) is not installed (Debian package libxml2)")
+        }
+        let defect = body.withUnsafeBytes { bytes in
+            let reading = XMLReading(bytes, events, library)
+            return withExtendedLifetime(reading) { withErrors(to: reading) { parse(reading) } }
+        }
+        if let defect { throw defect }
+    }
+
+    private static func parse(_ reading: XMLReading) -> BodyDefect? {
+        let library = reading.library
+        let own = Unmanaged.passUnretained(reading).toOpaque()
+        let context = library.createIOParserCtxt(
+            nil, nil,
+            { pointer, target, count in
+                guard let pointer, let target else { return -1 }
+                let room = UnsafeMutableRawBufferPointer(start: target, count: Int(max(count, 0)))
+                return CInt(Unmanaged<XMLReading>.fromOpaque(pointer).takeUnretainedValue().read(into: room))
+            }, { _ in 0 }, own, XML_CHAR_ENCODING_NONE)
+        guard let context else { return BodyDefect("no memory to read it") }
+        reading.context = context
+        defer {
+            reading.context = nil
+            if let document = context.pointee.myDoc { library.freeDoc(document) }
+            library.freeParserCtxt(context)
+        }
+        // No option that loads a DTD or an entity, none that lifts a limit (XML_PARSE_HUGE).
+        _ = library.ctxtUseOptions(
+            context, Int32(XML_PARSE_NONET.rawValue | XML_PARSE_COMPACT.rawValue | XML_PARSE_SAX1.rawValue))
+        context.pointee._private = own
+        hear(context.pointee.sax, events: reading.events != nil)
+        _ = library.parseDocument(context)
+        return context.pointee.wellFormed == 1 ? reading.defect : reading.defect ?? BodyDefect("not well-formed")
+    }
+
+    /// Declarations of entities stay: references are checked against them.
+    private static func hear(_ handler: UnsafeMutablePointer<xmlSAXHandler>, events: Bool) {
+        handler.pointee.startElement = nil
+        handler.pointee.endElement = nil
+        handler.pointee.characters = nil
+        handler.pointee.cdataBlock = nil
+        handler.pointee.ignorableWhitespace = nil
+        handler.pointee.comment = nil
+        handler.pointee.processingInstruction = nil
+        handler.pointee.reference = nil
+        handler.pointee.attributeDecl = nil
+        handler.pointee.elementDecl = nil
+        handler.pointee.notationDecl = nil
+        handler.pointee.externalSubset = nil
+        handler.pointee.resolveEntity = nil
+        handler.pointee.warning = nil
+        handler.pointee.error = nil
+        handler.pointee.fatalError = nil
+        handler.pointee.getEntity = { pointer, name in
+            guard let context = XMLReading.context(pointer), let reading = XMLReading.of(context) else { return nil }
+            return reading.allow(reading.library.sax2GetEntity(context, name), isParameter: false, in: context)
+        }
+        handler.pointee.getParameterEntity = { pointer, name in
+            guard let context = XMLReading.context(pointer), let reading = XMLReading.of(context) else { return nil }
+            return reading.allow(reading.library.sax2GetParameterEntity(context, name), isParameter: true, in: context)
+        }
+        guard events else { return }
+        handler.pointee.startElement = { pointer, name, _ in
+            guard let name else { return }
+            XMLReading.tell(pointer) { $0.began(String(cString: name)) }
+        }
+        handler.pointee.endElement = { pointer, name in
+            guard let name else { return }
+            XMLReading.tell(pointer) { $0.ended(String(cString: name)) }
+        }
+        let text: charactersSAXFunc = { pointer, text, count in
+            XMLReading.tell(pointer) { $0.found(text: UnsafeBufferPointer(start: text, count: Int(max(count, 0)))) }
+        }
+        handler.pointee.characters = text
+        handler.pointee.ignorableWhitespace = text
+        handler.pointee.cdataBlock = text
+        handler.pointee.comment = { pointer, _ in XMLReading.tell(pointer) { $0.foundAside() } }
+        handler.pointee.processingInstruction = { pointer, _, _ in XMLReading.tell(pointer) { $0.foundAside() } }
+    }
+
+    /// Errors go through the thread's handler; without one, some would go to standard error. That of the program,
+    /// if it has one, is put back.
+    private static func withErrors(to reading: XMLReading, _ body: () -> BodyDefect?) -> BodyDefect? {
+        let library = reading.library
+        let handler = library.structuredError()?.pointee
+        let context = library.structuredErrorContext()?.pointee
+        defer { library.setStructuredErrorFunc(context, handler) }
+        library.setStructuredErrorFunc(Unmanaged.passUnretained(reading).toOpaque()) { context, error in
+            guard let context, let error, error.pointee.level == XML_ERR_FATAL else { return }
+            Unmanaged<XMLReading>.fromOpaque(context).takeUnretainedValue().keep(error.pointee)
+        }
+        return body()
+    }
+}

@@ -1,0 +1,116 @@
+internal import CXML2
+
+/// What is noted while a document is read.
+///
+/// Its pointers hold for the call of ``XMLDocument/read(_:_:)`` that made it.
+final class XMLReading {
+    let library: shim_xml
+    let events: (any XMLEvents)?
+    /// The first fatal error.
+    private(set) var defect: BodyDefect?
+    /// While the document is read.
+    var context: xmlParserCtxtPtr?
+    private let body: UnsafeRawBufferPointer
+    private var at = 0
+    /// Bytes that libxml2 got while it was in the declaration of the document's type.
+    private var subset = 0
+    /// Bytes of replacement text that references may still amount to. libxml2 has a bound of its own, which
+    /// parameter entities get round.
+    private var allowance: Int
+    private var parameterAllowance = XMLDocument.longestParameters
+
+    init(_ body: UnsafeRawBufferPointer, _ events: (any XMLEvents)?, _ library: shim_xml) {
+        self.body = body
+        self.events = events
+        self.library = library
+        allowance = max(1 << 20, 10 * body.count)
+    }
+
+    // MARK: The document
+
+    /// The next piece; none once something is wrong, so that libxml2 finds an end there: it would go on, and note
+    /// each fault.
+    ///
+    /// (Stopped in the middle of a token or of a read, it would go on with memory that it has freed.)
+    func read(into room: UnsafeMutableRawBufferPointer) -> Int {
+        guard let context, defect == nil, isWithinBounds(context) else { return 0 }
+        let count = min(room.count, body.count - at)
+        guard count > 0 else { return 0 }
+        room.copyMemory(from: UnsafeRawBufferPointer(rebasing: body[at..<at + count]))
+        at += count
+        if context.pointee.inSubset != 0 { subset += count }
+        return count
+    }
+
+    /// What has been read of an element's attributes shows in the room that libxml2 has made for them: two pointers
+    /// for each.
+    private func isWithinBounds(_ context: xmlParserCtxtPtr) -> Bool {
+        if context.pointee.maxatts / 2 > XMLDocument.mostAttributes + 8 {
+            keep("an element has more than \(XMLDocument.mostAttributes) attributes", at: context)
+        } else if subset > XMLDocument.longestSubset {
+            keep("its document type declaration is longer than \(XMLDocument.longestSubset) bytes", at: context)
+        } else {
+            return true
+        }
+        return false
+    }
+
+    // MARK: What is wrong
+
+    func keep(_ error: xmlError) {
+        let message = error.message.map { String(cString: $0) } ?? "error \(error.code)"
+        keep(ShownBytes.line(message), line: error.line, column: error.int2)
+    }
+
+    private func keep(_ explanation: String, at context: xmlParserCtxtPtr) {
+        let input = context.pointee.input
+        keep(explanation, line: input?.pointee.line ?? 0, column: input?.pointee.col ?? 0)
+    }
+
+    private func keep(_ explanation: String, line: Int32, column: Int32) {
+        guard defect == nil else { return }
+        let place = line > 0 ? TextPlace(line: Int(line), column: column > 0 ? Int(column) : nil) : nil
+        defect = BodyDefect(explanation, at: place)
+    }
+
+    // MARK: Entities
+
+    /// - Parameter context: of the document, or of an entity within it.
+    /// - Returns: the entity, nil if the document has used up what it may expand to.
+    func allow(_ entity: xmlEntityPtr?, isParameter: Bool, in context: xmlParserCtxtPtr) -> xmlEntityPtr? {
+        guard let entity else { return nil }
+        guard events?.allowsEntities != false else {
+            stop("it refers to an entity", context)
+            return nil
+        }
+        let length = Int(max(entity.pointee.length, 0)) + 32
+        allowance -= length
+        if isParameter { parameterAllowance -= length }
+        guard allowance < 0 || parameterAllowance < 0 else { return entity }
+        stop("its entities expand too much, as in a bomb", context)
+        return nil
+    }
+
+    private func stop(_ explanation: String, _ context: xmlParserCtxtPtr) {
+        keep(explanation, at: context)
+        library.stopParser(context)
+    }
+
+    // MARK: From C
+
+    static func context(_ pointer: UnsafeMutableRawPointer?) -> xmlParserCtxtPtr? {
+        pointer?.assumingMemoryBound(to: xmlParserCtxt.self)
+    }
+
+    static func of(_ context: xmlParserCtxtPtr) -> XMLReading? {
+        context.pointee._private.map { Unmanaged<XMLReading>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    static func tell(_ pointer: UnsafeMutableRawPointer?, _ event: (any XMLEvents) -> Void) {
+        guard let context = context(pointer), let reading = of(context), reading.defect == nil,
+            let events = reading.events
+        else { return }
+        event(events)
+        if let objection = events.objection { reading.stop(objection, context) }
+    }
+}

@@ -1,0 +1,142 @@
+// What is wrong with a body, in messages. Limits and places are numbers that another process says: they are only shown.
+
+extension MessageWriter {
+    mutating func write(_ error: ResponseSerializationError) {
+        switch error.reason {
+        case .unacceptableStatus(let status):
+            write(0 as UInt8)
+            write(status)
+        case .unacceptableContentType(let type):
+            write(1 as UInt8)
+            write(type != nil)
+            if let type { write(type.description) }
+        case .malformedBody(let defect):
+            write(2 as UInt8)
+            write(defect)
+        case .undecodable(let error):
+            write(3 as UInt8)
+            write(error)
+        case .tooLong(let limit):
+            write(4 as UInt8)
+            write(limit)
+        case .tooLongToJudge(let limit):
+            write(5 as UInt8)
+            write(limit)
+        }
+        write(error.expected)
+        write(error.underlying) { $1.write($0) }
+    }
+
+    mutating func write(_ error: RequestSerializationError) {
+        switch error.reason {
+        case .inexpressible(let value):
+            write(0 as UInt8)
+            for text in [value.name, value.format, value.kind] { write(text) }
+        case .malformedBody(let format, let defect):
+            write(1 as UInt8)
+            write(format)
+            write(defect)
+        case .tooLong(let limit):
+            write(2 as UInt8)
+            write(limit)
+        case .unusableFile(let path, let explanation), .changedFile(let path, let explanation):
+            write(error.code == .badURL ? 3 as UInt8 : 4)
+            write(path)
+            write(explanation)
+        }
+    }
+
+    private mutating func write(_ defect: BodyDefect) {
+        write(defect.explanation)
+        write(defect.place?.line)
+        write(defect.place?.column)
+    }
+
+    private mutating func write(_ error: ContentDecodingError) {
+        switch error {
+        case .unknownCoding(let name):
+            write(0 as UInt8)
+            write(name)
+        case .tooManyCodings(let limit):
+            write(1 as UInt8)
+            write(limit)
+        case .malformed(let coding, let offset, let explanation):
+            write(2 as UInt8)
+            write(coding)
+            write(offset)
+            write(explanation)
+        case .truncated(let coding):
+            write(3 as UInt8)
+            write(coding)
+        case .trailingBytes(let coding, let offset):
+            write(4 as UInt8)
+            write(coding)
+            write(offset)
+        case .secondMember(let offset):
+            write(5 as UInt8)
+            write(offset)
+        case .tooLong(let limit):
+            write(6 as UInt8)
+            write(limit)
+        case .tooDense(let coding, let limit):
+            write(7 as UInt8)
+            write(coding)
+            write(limit)
+        }
+    }
+}
+
+extension MessageReader {
+    /// - Parameter depth: of errors that others contain; a serializer's own contains one at most.
+    mutating func responseError(depth: Int = 2) throws(MalformedMessage) -> ResponseSerializationError {
+        let reason: ResponseSerializationError.Reason =
+            switch try byte() {
+            case 0: .unacceptableStatus(try number())
+            case 1: .unacceptableContentType(try flag() ? ContentType(try shownText()) : nil)
+            case 2: .malformedBody(try defect())
+            case 3: .undecodable(try decodingError())
+            case 4: .tooLong(limit: try number())
+            case 5: .tooLongToJudge(limit: try number())
+            default: throw MalformedMessage()
+            }
+        let expected = try shownText()
+        let most = depth > 0 ? ResponseRules.Serializer.allCases.count : 0
+        let underlying = try list(most: most) { message throws(MalformedMessage) in
+            try message.responseError(depth: depth - 1)
+        }
+        return ResponseSerializationError(reason, expected: expected, underlying: underlying)
+    }
+
+    mutating func requestError() throws(MalformedMessage) -> RequestSerializationError {
+        switch try byte() {
+        case 0:
+            let value = InexpressibleValue(name: try shownText(), format: try shownText(), kind: try shownText())
+            return RequestSerializationError(.inexpressible(value))
+        case 1: return RequestSerializationError(.malformedBody(format: try shownText(), try defect()))
+        case 2: return RequestSerializationError(.tooLong(limit: try number()))
+        case 3: return RequestSerializationError(.unusableFile(path: try shownText(), explanation: try shownText()))
+        case 4: return RequestSerializationError(.changedFile(path: try shownText(), explanation: try shownText()))
+        default: throw MalformedMessage()
+        }
+    }
+
+    private mutating func defect() throws(MalformedMessage) -> BodyDefect {
+        let explanation = try shownText()
+        let (line, column) = (try optionalNumber(), try optionalNumber())
+        return BodyDefect(explanation, at: line.map { TextPlace(line: $0, column: column) })
+    }
+
+    private mutating func decodingError() throws(MalformedMessage) -> ContentDecodingError {
+        switch try byte() {
+        case 0: .unknownCoding(try shownText())
+        case 1: .tooManyCodings(limit: try number())
+        case 2: .malformed(coding: try shownText(), offset: try number(), explanation: try shownText())
+        case 3: .truncated(coding: try shownText())
+        case 4: .trailingBytes(coding: try shownText(), offset: try number())
+        case 5: .secondMember(offset: try number())
+        case 6: .tooLong(limit: try number())
+        case 7: .tooDense(coding: try shownText(), limit: try number())
+        default: throw MalformedMessage()
+        }
+    }
+}

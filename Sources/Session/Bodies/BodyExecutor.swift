@@ -1,0 +1,74 @@
+package import EventLoop
+package import Serialization
+
+/// Does work on whole bodies away from the loops, which have other clients to serve meanwhile.
+///
+/// Every piece of work is answered once, unless it is cancelled before.
+package protocol BodyExecutor: Sendable {
+    /// - Parameters:
+    ///   - host: who is served fairly: the origin, by its name.
+    ///   - answer: called once on another thread, perhaps before this returns.
+    func perform<Work: BodyWork>(
+        _ work: Work, on body: [UInt8], of host: String,
+        answer: @escaping @Sendable (Result<Work.Outcome, BodyWorkFailure>) -> Void
+    ) -> BodyWorkTicket
+}
+
+extension BodyExecutor {
+    /// - Parameter answer: called once on the loop, in a later turn; never if the loop ends before. It should hold its
+    ///   objects weakly, since it may be released on another thread.
+    package func perform<Work: BodyWork>(
+        _ work: Work, on body: [UInt8], of host: String, loop: EventLoop,
+        answer: @escaping (Result<Work.Outcome, BodyWorkFailure>) -> Void
+    ) -> BodyWorkTicket {
+        let answer = LoopBound(answer, on: loop)
+        let handle = loop.handle
+        return perform(work, on: body, of: host) { outcome in
+            handle.post { loop in answer.value(on: loop)(outcome) }
+        }
+    }
+}
+
+/// A piece of work that somebody waits for.
+package struct BodyWorkTicket: Sendable {
+    private let cancelled: @Sendable () -> Void
+
+    package init(cancelled: @escaping @Sendable () -> Void) { self.cancelled = cancelled }
+
+    /// Nobody waits any more: work that hasn't begun is dropped, and never answered. May be called on any thread, and
+    /// repeated.
+    package func cancel() { cancelled() }
+}
+
+/// Why work on a body wasn't done. Whether the body is right isn't known.
+package enum BodyWorkFailure: Error, Sendable, Hashable {
+    /// Too much waits already.
+    case noRoom
+    /// The process that does such work can't be started; why, for people.
+    case unavailable(String)
+    /// It took longer than that, and was ended.
+    case timedOut(after: Duration)
+    /// The process that did it ended; how, for people.
+    case ended(String)
+    /// The process that did it answered what makes no sense.
+    case malformedAnswer
+
+    /// The body has made it fail, and would again.
+    package var isOfBody: Bool {
+        switch self {
+        case .noRoom, .unavailable: false
+        case .timedOut, .ended, .malformedAnswer: true
+        }
+    }
+
+    /// For people; "it" is the body.
+    package var cause: String {
+        switch self {
+        case .noRoom: "too many bodies wait to be judged or converted"
+        case .unavailable(let why): "no process can be started to decode it: \(why)"
+        case .timedOut(let time): "decoding it took longer than \(time)"
+        case .ended(let how): "the process that decoded it ended (\(how))"
+        case .malformedAnswer: "the process that decoded it gave an answer that makes no sense"
+        }
+    }
+}

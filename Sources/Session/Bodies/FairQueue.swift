@@ -1,0 +1,138 @@
+/// Jobs that wait for their turn. Hosts take turns, so that none waits for all that another has brought.
+///
+/// What waits and what is in progress has a bound. Where there is no room, the host with the most that waits gives up
+/// its last jobs: one that brings much keeps nobody out, and one that is alone may have all of it.
+package struct FairQueue<Job> {
+    /// A job, as long as it is here.
+    package typealias Number = UInt64
+
+    package enum Admission {
+        /// - displaced: the jobs that gave up their place.
+        case waits(Number, displaced: [Job])
+        /// There is no room.
+        case refused
+    }
+
+    private struct Entry {
+        let number: Number
+        let job: Job
+        let weight: Int
+    }
+
+    private struct Line {
+        /// The first is the oldest.
+        var waiting: [Entry] = []
+        var weight = 0
+        var running = 0
+    }
+
+    private let capacity: Int
+    private let leastWeight: Int
+    private var weight = 0
+    private var lines: [String: Line] = [:]
+    /// Hosts with jobs that wait, in the order of their turns.
+    private var turns: [String] = []
+    private var running: [Number: (host: String, weight: Int)] = [:]
+    private var next: Number = 1
+    /// Jobs that wait.
+    package private(set) var count = 0
+
+    /// - Parameters:
+    ///   - capacity: bytes of what waits and what is in progress.
+    ///   - jobs: as many of them at most.
+    package init(capacity: Int = 256 << 20, jobs: Int = 1024) {
+        self.capacity = capacity
+        leastWeight = max(capacity / max(jobs, 1), 1)
+    }
+
+    package var isEmpty: Bool { count == 0 && running.isEmpty }
+
+    // MARK: Coming
+
+    /// - Parameter size: bytes that it holds while it is here.
+    package mutating func add(_ job: Job, of host: String, size: Int) -> Admission {
+        let weight = max(size, leastWeight)
+        guard let victims = victims(of: host, weight) else { return .refused }
+        let displaced = victims.compactMap { remove($0) }
+        let number = next
+        next += 1
+        if lines[host, default: Line()].waiting.isEmpty { turns.append(host) }
+        lines[host, default: Line()].waiting.append(Entry(number: number, job: job, weight: weight))
+        lines[host]?.weight += weight
+        self.weight += weight
+        count += 1
+        return .waits(number, displaced: displaced)
+    }
+
+    /// Who has to go for it; nil: there is no room. One that is larger than the bound has its turn when nothing else
+    /// is here.
+    private func victims(of host: String, _ weight: Int) -> [Number]? {
+        var total = self.weight
+        guard total > 0, total + weight > capacity else { return [] }
+        let own = (lines[host]?.weight ?? 0) + weight
+        var rest = lines.mapValues { (weight: $0.weight, waiting: $0.waiting[...]) }
+        var victims: [Number] = []
+        while total > 0, total + weight > capacity {
+            guard let most = rest.max(by: { $0.value.weight < $1.value.weight }), most.value.weight > own,
+                let last = rest[most.key]?.waiting.popLast()
+            else { return nil }
+            rest[most.key]?.weight -= last.weight
+            total -= last.weight
+            victims.append(last.number)
+        }
+        return victims
+    }
+
+    // MARK: Going
+
+    /// Takes the next job out of those that wait.
+    /// - Parameter share: jobs of one host that may be in progress at one time.
+    package mutating func take(share: Int) -> (number: Number, job: Job)? {
+        guard let turn = turns.firstIndex(where: { lines[$0]?.running ?? 0 < share }) else { return nil }
+        let host = turns.remove(at: turn)
+        guard var line = lines.removeValue(forKey: host), !line.waiting.isEmpty else { return nil }
+        let entry = line.waiting.removeFirst()
+        line.weight -= entry.weight
+        line.running += 1
+        if !line.waiting.isEmpty { turns.append(host) }
+        lines[host] = line
+        running[entry.number] = (host, entry.weight)
+        count -= 1
+        return (entry.number, entry.job)
+    }
+
+    /// A job that was taken is done.
+    package mutating func finish(_ number: Number) {
+        guard let (host, weight) = running.removeValue(forKey: number) else { return }
+        self.weight -= weight
+        lines[host]?.running -= 1
+        forget(host)
+    }
+
+    /// Takes a job out that waits; nil if it doesn't.
+    package mutating func remove(_ number: Number) -> Job? {
+        for (host, line) in lines {
+            guard let index = line.waiting.firstIndex(where: { $0.number == number }) else { continue }
+            let entry = line.waiting[index]
+            lines[host]?.waiting.remove(at: index)
+            lines[host]?.weight -= entry.weight
+            weight -= entry.weight
+            count -= 1
+            forget(host)
+            return entry.job
+        }
+        return nil
+    }
+
+    /// A host without jobs takes no place.
+    private mutating func forget(_ host: String) {
+        guard let line = lines[host], line.waiting.isEmpty else { return }
+        turns.removeAll { $0 == host }
+        if line.running == 0 { lines[host] = nil }
+    }
+
+    /// All that wait, as far as they are so chosen, the oldest of each host first.
+    package func numbers(where isChosen: (Job) -> Bool) -> [Number] {
+        lines.values.flatMap { $0.waiting.filter { isChosen($0.job) }.map(\.number) }
+    }
+}

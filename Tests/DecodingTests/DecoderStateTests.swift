@@ -1,0 +1,86 @@
+import Testing
+
+@testable import Decoding
+
+@Suite struct DecoderStateTests {
+    /// What a body that it has is owed, and what was done to the process, as a walk goes on.
+    private struct Walk: Hashable {
+        var state = DecoderState()
+        /// It was started for one.
+        var hasBody = true
+        var kills = 0
+        var isBuried = false
+
+        /// - Returns: false if the event can't happen now: a body is given only to one that is idle.
+        mutating func take(_ event: DecoderState.Event) -> Bool {
+            if event == .given, state.phase != .idle { return false }
+            let before = state
+            switch state.received(event) {
+            case .none: break
+            case .send: if event == .given { hasBody = true }
+            case .finish:
+                #expect(hasBody && before.phase == .working && event == .answered)
+                hasBody = false
+            case .kill:
+                #expect(before.phase != .gone && kills == 0)
+                kills += 1
+                hasBody = false
+            case .await:
+                #expect(event == .closed && kills == 0)
+                kills += 1
+            case .bury(let saysHow):
+                #expect(event == .ended && !isBuried)
+                // One that was killed for a reason has said it.
+                #expect(saysHow == (before.phase != .dying))
+                if saysHow { hasBody = false }
+                isBuried = true
+            }
+            return true
+        }
+    }
+
+    /// Through every state that any sequence of events leads to.
+    @Test func inAnyOrderABodyIsAnsweredOnceAndAProcessIsBuriedOnce() {
+        var seen: Set<Walk> = []
+        var open = [Walk()]
+        while let walk = open.popLast() {
+            guard seen.insert(walk).inserted else { continue }
+            #expect(
+                walk.hasBody == [.starting, .working, .fallen].contains(walk.state.phase) || walk.state.phase == .fallen
+            )
+            #expect(walk.isBuried == (walk.state.phase == .gone))
+            if walk.state.phase == .gone { #expect(!walk.hasBody) }
+            for event in DecoderState.Event.allCases {
+                var next = walk
+                if next.take(event) { open.append(next) }
+            }
+            // Whatever happens, the kernel's word ends it.
+            var last = walk
+            _ = last.take(.ended)
+            #expect(last.state.phase == .gone && !last.hasBody)
+        }
+        #expect(Set(seen.map(\.state.phase)) == Set(DecoderState.Phase.allCases))
+    }
+
+    @Test func aBodyIsSentOnceTheProcessIsReady() {
+        var state = DecoderState()
+        #expect(state.isNew && state.received(.ready) == .send && !state.isNew)
+        #expect(state.received(.answered) == .finish)
+        #expect(state.received(.given) == .send && state.received(.late) == .kill(.late))
+        #expect(state.received(.answered) == .none && state.received(.ended) == .bury(saysHow: false))
+    }
+
+    @Test func whatNobodyAskedForEndsIt() {
+        for event in [DecoderState.Event.answered, .nonsense] {
+            var starting = DecoderState()
+            #expect(starting.received(event) == .kill(.nonsense))
+            var idle = DecoderState()
+            _ = idle.received(.ready)
+            _ = idle.received(.answered)
+            #expect(idle.received(event) == .kill(.nonsense))
+        }
+        var working = DecoderState()
+        _ = working.received(.ready)
+        #expect(working.received(.ready) == .kill(.nonsense))
+    }
+}
