@@ -21,7 +21,7 @@ final class DecoderPool: DecoderProcessOwner {
     /// The dying ones too.
     private var processes: [ObjectIdentifier: DecoderProcess] = [:]
     private var running: [ObjectIdentifier: FairQueue<DecoderJob>.Number] = [:]
-    private lazy var patience = Deadline(loop: loop) { [weak self] in self?.losePatience() }
+    private lazy var patience = Deadline(loop: loop, owner: self) { $0.losePatience() }
     /// Starts that failed, one after the other, why the last did, and when the next may be tried.
     private var failures = (count: 0, cause: "", notBefore: MonotonicTime(nanoseconds: 0))
     private var isStopped = false

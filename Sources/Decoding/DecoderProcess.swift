@@ -29,7 +29,7 @@ final class DecoderProcess: SocketHandler {
     private weak var owner: (any DecoderProcessOwner)?
     private var state = DecoderState()
     private var job: DecoderJob?
-    private lazy var deadline = Deadline(loop: loop) { [weak self] in self?.happened(.late) }
+    private lazy var deadline = Deadline(loop: loop, owner: self) { $0.happened(.late) }
     private var bodies = 0
     private var began = MonotonicTime(nanoseconds: 0)
     private var worked: UInt64 = 0

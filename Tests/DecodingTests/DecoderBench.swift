@@ -67,7 +67,7 @@ final class DecoderBench: Sendable {
         var rules = ResponseRules()
         rules.serializers = [serializer]
         let head = ResponseHead(
-            status: 200, contentType: ContentType("a/b"), contentEncoding: codings, contentLength: nil)
+            status: 200, contentType: ContentType("a/b"), contentEncoding: codings, body: .unknownLength)
         rules.contentTypes = [try MediaRange("*/*")]
         let verdict = try #require(ResponseJudge(rules)).verdict(on: head, inspectedBody: 8 << 20)
         guard case .hold(let judgement, _) = verdict else { throw BenchError.notHeld }
