@@ -26,8 +26,12 @@ extension ClientConnection {
 
     /// Sends the request to a base, as if the client had asked for that URL.
     private func rebased(on base: BaseURL) -> (Authority, Purpose)? {
+        guard let target = server.readRequest({ base.url(of: $0) }) else {
+            server.refuseRequest(.pathAboveBase(host: base.authority.host))
+            return nil
+        }
         do {
-            let request = try server.readRequest { OwnedRequest($0) }.rewritten(target: server.readRequest { base.url(of: $0) })
+            let request = try server.readRequest { OwnedRequest($0) }.rewritten(target: target)
             server.replaceRequest(with: request)
             record.moved(to: request.view)
         } catch {
@@ -159,7 +163,7 @@ extension ClientConnection {
 
 extension BaseURL {
     /// The whole URL of a request that is relative to it.
-    fileprivate func url(of request: borrowing RequestView) -> [UInt8] {
+    fileprivate func url(of request: borrowing RequestView) -> [UInt8]? {
         var path = request.head.target
         if case .absolute(let parts) = request.head.targetForm { path = parts.pathAndQuery }
         return url(of: request.bytes.extracting(path.offsets).array[...])

@@ -68,6 +68,8 @@ enum ProxyError {
     case bodyTooLong(limit: Int, host: String)
     /// Readings of the path lead to different rules.
     case ambiguousPath(host: String, entry: String?)
+    /// Some servers would read the path as one that isn't below `session.base_url`.
+    case pathAboveBase(host: String)
     /// The rules would send a password or token in the clear.
     case secretInTheClear(host: String, entry: String?)
     /// - Parameter by: whoever ended the task, and by what means.
@@ -247,6 +249,10 @@ enum ProxyError {
                 400, "Ambiguous path for \(host)", "http_request_error",
                 "servers read this path in different ways, which lead to different rules of \(entry ?? "the defaults"): "
                     + "ask for it without //, ., .., ;, a backslash, %2f or %5c")
+        case .pathAboveBase(let host):
+            Self.clientError(
+                400, "Path above the base URL at \(host)", "http_request_error",
+                "the path leads above session.base_url, as some servers read it: ask for it without more .. than segments before them")
         case .secretInTheClear(let host, let entry):
             Self.policy(
                 "Secret for \(host) not sent in the clear", "the rules would send a password or token over http://", host: host,
