@@ -26,7 +26,7 @@ import Testing
         #expect(rules.session.baseURL?.url(of: Array(target.utf8)[...]) == Array(expected.utf8))
     }
 
-    /// Whoever reads the path, it doesn't lead above the base.
+    /// No server reads the path as one above the base.
     @Test(arguments: [
         "/../x", "/..", "/../", "/a/../../x", "/%2e%2e/x", "/%2E./x", "/.%2e%2fx", "/..\\x", "/..%5cx", "/a/..%2f..%2fx", "//../x",
         "/..;a=b/x", "/a/%2e%2e/%2e%2e", "/./../x", "../x", "/a/..;/../x?a=b", "/a%2f..%2f..%2fx", "/;/../../x",

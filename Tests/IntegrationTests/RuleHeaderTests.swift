@@ -93,14 +93,12 @@ struct RuleHeaderTests {
 
                 """
             try ProxyProcess.write(to: bed, folder: "proxy", pins: pins, trust: nil)
-            for command in ["check", "run"] {
-                let run = try await bed.run(
-                    [ProxyProcess.executable, command, "--config", bed.path("proxy/pinproxy.yaml")],
-                    environment: ProxyProcess.environment(in: bed))
-                #expect(!run.succeeded, "\(run)")
-                let words = "pins.yaml:5:19: error: parameters: a[b] is null, which a property list can't express (serializer: property-list)"
-                #expect(run.errors.contains(words) || run.output.contains(words), "\(run)")
-            }
+            let run = try await bed.run(
+                [ProxyProcess.executable, "check", "--config", bed.path("proxy/pinproxy.yaml")],
+                environment: ProxyProcess.environment(in: bed))
+            #expect(!run.succeeded, "\(run)")
+            let words = "pins.yaml:5:19: error: parameters: a[b] is null, which a property list can't express (serializer: property-list)"
+            #expect(run.errors.contains(words) || run.output.contains(words), "\(run)")
         }
     }
 

@@ -137,6 +137,18 @@ struct SharedFetchTests {
         }
     }
 
+    /// Unicode's two spellings of one character are two keys.
+    @Test func valuesThatLookAlikeAreOthers() async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{coalesce: true}")
+            let clients = try await shared.begin(3, "/wait/l", [["-H", "X-Key: \u{E9}"], ["-H", "X-Key: e\u{301}"], ["-H", "X-Key: \u{E9}"]])
+            try await eventually("two requests") { shared.requests("/wait/l") == 2 }
+            try await shared.go("l")
+            _ = try await Self.outputs(of: clients)
+            #expect(try await shared.allRequests("/wait/l") == 2)
+        }
+    }
+
     /// The order of fields of one name counts, that of others doesn't.
     @Test func fieldsAreComparedByTheirNames() async throws {
         try await withTestBed { bed in

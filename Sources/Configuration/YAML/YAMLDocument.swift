@@ -157,7 +157,7 @@ struct YAMLDocument: ~Copyable {
         }
     }
 
-    /// The keys of a set, whose values are null (YAML 1.1's type `set`).
+    /// The members of a set: keys with null values (the type `set` of YAML 1.1).
     private mutating func members(at start: YAMLEvents.Mark, depth: Int) throws(YAMLSyntaxError) -> [YAMLValue]? {
         guard isWithinDepth(depth, start) else { return nil }
         var members: [YAMLValue] = []
@@ -185,9 +185,8 @@ struct YAMLDocument: ~Copyable {
         }
     }
 
-    private func noSet(_ mark: YAMLEvents.Mark) {
-        findings.error(place(mark), "a set is written as !!set {a, b}")
-    }
+    /// Reports `!!set` in front of a value that isn't a mapping.
+    private func noSet(_ mark: YAMLEvents.Mark) { findings.error(place(mark), "a set is written as !!set {a, b}") }
 
     private func place(_ mark: YAMLEvents.Mark) -> Place { Place(file: file, line: mark.line, column: mark.column) }
 }

@@ -19,7 +19,7 @@ package final class SharedFetches: Sendable {
         struct Field: Hashable {
             /// In lower case.
             let name: String
-            /// As it came: as texts, values that aren't UTF-8 would be equal.
+            /// In bytes: as texts, values that aren't UTF-8 would be equal.
             let value: [UInt8]
         }
     }
