@@ -5,8 +5,8 @@ import EventLoop
 ///
 /// A network that goes on changing, and doesn't return to the status told last, is told of after 2 s as it then is.
 ///
-/// A more precise reason passes at once. Isolation has to settle all the same: requests are refused for it, also on a machine
-/// that never had a route to the internet.
+/// A more precise reason passes at once. Isolation has to settle all the same: requests are refused for it, also on a
+/// machine that never had a route to the internet.
 struct StatusFilter {
     enum Outcome: Equatable {
         /// Nothing to tell.
@@ -52,7 +52,9 @@ struct StatusFilter {
 
 extension ReachabilityStatus {
     /// Whether `next` passes at once after this one.
-    fileprivate func mayTurn(into next: ReachabilityStatus) -> Bool { covers(next) && (isIsolation || !next.isIsolation) }
+    fileprivate func mayTurn(into next: ReachabilityStatus) -> Bool {
+        covers(next) && (isIsolation || !next.isIsolation)
+    }
 
     private var isIsolation: Bool { if case .notReachable(let reason) = self { reason.isIsolation } else { false } }
 }

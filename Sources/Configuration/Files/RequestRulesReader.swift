@@ -158,7 +158,9 @@ private struct RequestValues {
     }
 
     private func dataContent(_ fields: Section, _ written: YAMLValue) -> MultipartPart.Content? {
-        guard let (fileName, type) = fileTraits(fields), let text = fields.scalar(written, "value", .text) else { return nil }
+        guard let (fileName, type) = fileTraits(fields), let text = fields.scalar(written, "value", .text) else {
+            return nil
+        }
         return fileName == nil && type == nil ? .value(text) : .data(Array(text.utf8), fileName: fileName, type: type)
     }
 
@@ -166,8 +168,8 @@ private struct RequestValues {
     private func fileTraits(_ fields: Section) -> (fileName: String?, type: MediaType?)? {
         let fileName = fields.read("file_name", .text)
         let type = fields.read("type", Form.checked(MediaType.init))
-        let isRight = (fields.value("type") == nil) == (type == nil) && (fields.value("file_name") == nil) == (fileName == nil)
-        return isRight ? (fileName, type) : nil
+        let isWrong = fileName == nil && fields.value("file_name") != nil || type == nil && fields.value("type") != nil
+        return isWrong ? nil : (fileName, type)
     }
 
     private func fileContent(_ fields: Section, _ written: YAMLValue) -> MultipartPart.Content? {

@@ -125,9 +125,9 @@ package final class RuleLayers: Sendable {
     /// What doesn't go together once it is laid over one another, and where the key to blame is written.
     func contradictions() -> [(place: Place, message: String)] {
         Self.choices(defaults, entry).flatMap { choice in
-            let laid = laid(choice)
+            let (laid, methods) = (laid(choice), methods(choice))
             return [
-                laid.request.rules.contradiction(for: methods(choice)).flatMap { laid.request.blame($0.key, $0.reason) },
+                laid.request.rules.contradiction(for: methods).flatMap { laid.request.blame($0.key, $0.reason) },
                 laid.response.rules.contradiction.flatMap { laid.response.blame($0.key, $0.reason) },
                 laid.unaskedCredentials,
             ].compactMap(\.self)

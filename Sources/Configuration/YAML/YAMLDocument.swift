@@ -174,11 +174,13 @@ struct YAMLDocument: ~Copyable {
             }
             guard value.isNull else {
                 findings.error(
-                    self.place(place), "the members of a set have no values; leave out \(value.kind), or write a mapping without !!set")
+                    self.place(place),
+                    "the members of a set have no values; leave out \(value.kind), or write a mapping without !!set")
                 continue
             }
             if let first = lines.updateValue(mark.line, forKey: scalar.text) {
-                findings.error(self.place(mark), "\"\(ShownText(scalar.text))\" is already in the set, in line \(first)")
+                let name = ShownText(scalar.text)
+                findings.error(self.place(mark), "\"\(name)\" is already in the set, in line \(first)")
                 continue
             }
             members.append(member)

@@ -252,7 +252,8 @@ enum ProxyError {
         case .pathAboveBase(let host):
             Self.clientError(
                 400, "Path above the base URL at \(host)", "http_request_error",
-                "the path leads above session.base_url, as some servers read it: ask for it without more .. than segments before them")
+                "the path leads above session.base_url, as some servers read it: "
+                    + "ask for it without more .. than segments before them")
         case .secretInTheClear(let host, let entry):
             Self.policy(
                 "Secret for \(host) not sent in the clear", "the rules would send a password or token over http://", host: host,

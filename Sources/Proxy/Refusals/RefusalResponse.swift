@@ -49,7 +49,8 @@ struct ResponseText {
 
 /// Texts from anywhere, made fit for a response's head: printable ASCII on one line.
 enum FieldText {
-    /// Line breaks and tabs become spaces, the typography of our own texts its ASCII form, other characters question marks.
+    /// Line breaks and tabs become spaces, the typography of our own texts its ASCII form, other characters question
+    /// marks.
     /// - Parameter longest: bytes; what is longer is cut.
     static func plain(_ text: String, longest: Int) -> String {
         var plain = ""

@@ -161,8 +161,8 @@ package struct BaseURL: Sendable, Hashable, CustomStringConvertible {
     package var origin: RequestURL.Origin { RequestURL.Origin(isSecure: isSecure, authority: authority) }
     package var description: String { "\(origin)\(path)" }
 
-    /// The whole URL of a request that is relative to it; nil: some servers would read its path as one above the base, as
-    /// that of `/../x` or `/a/%2e%2e/..\x`.
+    /// The whole URL of a request that is relative to it; nil: some servers would read its path as one above the base,
+    /// as that of `/../x` or `/a/%2e%2e/..\x`.
     /// - Parameter target: the request's path and query. That it begins with a slash doesn't make it begin at the host's
     ///   root: every request's does.
     package func url(of target: ArraySlice<UInt8>) -> [UInt8]? {

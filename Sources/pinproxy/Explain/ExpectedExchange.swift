@@ -41,7 +41,8 @@ struct ExpectedExchange {
         switch rules.followTo {
         case .anywhere: "anywhere"
         case .named([]): "within one origin"
-        case .named(let patterns): "within one origin and to \(patterns.map(\.description).joined(separator: ", ").printable)"
+        case .named(let patterns):
+            "within one origin and to \(patterns.map(\.description).joined(separator: ", ").printable)"
         }
     }
 

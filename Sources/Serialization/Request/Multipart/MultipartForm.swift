@@ -71,7 +71,9 @@ public struct MultipartForm: Sendable, Hashable {
             append(escaped: Array(fileName.utf8), to: &out)
         }
         out += "\"\r\n".utf8
-        if let type = type?.description ?? fileName.map(FileExtension.mediaType) { out += "Content-Type: \(type)\r\n".utf8 }
+        if let type = type?.description ?? fileName.map(FileExtension.mediaType) {
+            out += "Content-Type: \(type)\r\n".utf8
+        }
         out += "\r\n".utf8
     }
 

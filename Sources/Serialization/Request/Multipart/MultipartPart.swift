@@ -7,7 +7,7 @@ public struct MultipartPart: Sendable, Hashable {
         /// Bytes (`appendPartWithFileData:name:fileName:mimeType:`).
         /// - Parameters:
         ///   - fileName: `filename` of the part; nil: it has none.
-        ///   - type: nil: by the ending of the file's name, else `application/octet-stream`; without that name too, none.
+        ///   - type: nil: by the ending of the file's name, else `application/octet-stream`; without a name, none.
         case data([UInt8], fileName: String?, type: MediaType?)
         /// - Parameters:
         ///   - path: read when the body is sent.
