@@ -288,6 +288,17 @@ import Transport
         close(end)
     }
 
+    @Test func `a closed pool retires no origin`() throws {
+        let (connection, end) = try connection(to: key())
+        bench.pool.close()
+        // What is in flight goes on by the policy that it was begun by, and nobody begins it again.
+        #expect(!connection.origin.isRetired && !connection.origin.hasRetired(connection))
+        #expect(!bench.pool.origin(for: key()).isRetired)
+        bench.pool.giveBack(connection, idleNanoseconds: minute)
+        #expect(isClosed(end))
+        close(end)
+    }
+
     private final class EndWatcher: SocketHandler {
         private let stop: Workbench.Stop
         init(_ stop: Workbench.Stop) { self.stop = stop }
