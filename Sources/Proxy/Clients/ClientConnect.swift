@@ -149,15 +149,18 @@ extension ClientConnection {
             if let name = server.stream.withTLS({ $0.clientServerName }) ?? nil, !(asked ?? route.authority).isNamedWithPort(name) {
                 handshakeNamed(name)
             }
-            worker.counters.countClientHandshake(isResumed: server.stream.withTLS { $0.isResumed } ?? false)
+            worker.counters.countClientHandshake(isResumed: server.stream.withTLS { $0.isResumed } ?? false, at: route.slot)
             handshakeEnded()
             record.status = 200
-            if let refusalInside { record.failed(refusalInside.cause, errorType: refusalInside.proxyStatusError) }
+            if let refusalInside {
+                record.failed(
+                    refusalInside.cause, errorType: refusalInside.proxyStatusError, isPinFailure: refusalInside.report.isPinFailure)
+            }
             worker.session.complete(&record)
             state = .inside(route)
             server.serve()
         case .failure(let error):
-            worker.counters.countClientHandshake(isResumed: nil)
+            worker.counters.countClientHandshake(isResumed: nil, at: route.slot)
             let cause = "the client's TLS handshake failed: \(error)\(advice(on: error))"
             run?.refused(cause, asking: record.authority)
             fail(cause)
@@ -199,11 +202,11 @@ extension ClientConnection {
         case .refused(let bytes, let refusal):
             server.stream.owner = server
             run?.refused(refusal.cause, asking: record.authority)
-            record.failed(refusal.cause, errorType: refusal.errorType)
+            record.failed(refusal.cause, errorType: refusal.errorType, isPinFailure: refusal.isPinFailure)
             worker.session.complete(&record)
             server.answer(bytes, then: .linger)
         case .failed(let refusal):
-            record.failed(refusal.cause, errorType: refusal.errorType)
+            record.failed(refusal.cause, errorType: refusal.errorType, isPinFailure: refusal.isPinFailure)
             worker.session.complete(&record)
             server.close()
         }

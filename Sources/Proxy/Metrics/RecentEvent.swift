@@ -33,30 +33,54 @@ package struct RecentEvent: Codable, Sendable, Equatable {
     package let cause: String
     /// What the client was told, as far as that is more; for people.
     package let story: String?
+    /// The chain met none of the pins: true, or nil. (A proxy of an earlier version says nothing of it.)
+    package var pinFailure: Bool?
+
+    package var isPinFailure: Bool { pinFailure == true }
+}
+
+extension [RecentEvent] {
+    /// Leaves out the earliest of a list that begins with the latest. Half of the rest is for failures of pins, if there are
+    /// as many.
+    func latest(_ limit: Int) -> [RecentEvent] {
+        let failures = lazy.filter(\.isPinFailure).count
+        let pins = Swift.min(failures, Swift.max(limit / 2, limit - (count - failures)))
+        var room = (pins: pins, others: limit - pins)
+        return filter { event in
+            let isPinFailure = event.isPinFailure
+            let hasRoom = (isPinFailure ? room.pins : room.others) > 0
+            if hasRoom { if isPinFailure { room.pins -= 1 } else { room.others -= 1 } }
+            return hasRoom
+        }
+    }
 }
 
 /// The last of one worker's events: a bounded number, which nobody pays for but who is refused. Belongs to the worker's
 /// thread.
+///
+/// Failures of pins have room of their own: three hundred clients that are denied a host don't push one of them out.
 struct RecentEvents: Sendable {
+    /// Of each of the two kinds.
     static let capacity = 64
     private static let longestStory = 4096
     private static let longestText = 512
 
     private let worker: Int
-    private var ring: [RecentEvent] = []
+    private var pinFailures: [RecentEvent] = []
+    private var others: [RecentEvent] = []
     private var next: UInt64 = 1
 
     init(worker: Int) { self.worker = worker }
 
-    /// The oldest first.
-    var all: [RecentEvent] { ring }
+    var all: [RecentEvent] { pinFailures + others }
 
     mutating func note(_ record: borrowing TaskRecord, at time: Int64) {
-        guard let failure = record.failure else { return }
+        guard let failure = record.failure, record.entrySlot != EntrySlots.uncounted else { return }
         add(
             record.errorType == nil ? .broken : .refused, at: time, client: Self.client(record),
             method: record.methodName, host: record.authority?.host ?? "", port: record.authority?.port, entry: record.entry,
-            status: record.status, error: record.errorType, cause: failure, story: record.story)
+            status: record.status, error: record.errorType, cause: failure, story: record.story,
+            isPinFailure: record.isPinFailure)
     }
 
     private static func client(_ record: borrowing TaskRecord) -> String? {
@@ -68,21 +92,25 @@ struct RecentEvents: Sendable {
     mutating func note(_ refusal: Refusal, host: String, port: UInt16, entry: String?, at time: Int64) {
         add(
             .reported, at: time, client: nil, method: "", host: host, port: port, entry: entry, status: 0, error: nil,
-            cause: refusal.title, story: refusal.details)
+            cause: refusal.title, story: refusal.details, isPinFailure: true)
     }
 
     private mutating func add(
         _ kind: RecentEvent.Kind, at time: Int64, client: String?, method: String, host: String, port: UInt16?, entry: String?,
-        status: Int, error: String?, cause: String, story: String?
+        status: Int, error: String?, cause: String, story: String?, isPinFailure: Bool
     ) {
-        if ring.count >= Self.capacity { ring.removeFirst(ring.count - Self.capacity + 1) }
         let story = story.map { Self.cut($0, Self.longestStory) }
-        ring.append(
-            RecentEvent(
-                number: next, worker: worker, time: time, kind: kind, client: client, method: Self.cut(method, 32),
-                host: Self.cut(host, Self.longestText), port: port, entry: entry, status: status, error: error,
-                cause: Self.cut(cause, Self.longestText), story: story == cause ? nil : story))
+        let event = RecentEvent(
+            number: next, worker: worker, time: time, kind: kind, client: client, method: Self.cut(method, 32),
+            host: Self.cut(host, Self.longestText), port: port, entry: entry, status: status, error: error,
+            cause: Self.cut(cause, Self.longestText), story: story == cause ? nil : story, pinFailure: isPinFailure ? true : nil)
+        if isPinFailure { Self.append(event, to: &pinFailures) } else { Self.append(event, to: &others) }
         next += 1
+    }
+
+    private static func append(_ event: RecentEvent, to ring: inout [RecentEvent]) {
+        if ring.count >= capacity { ring.removeFirst(ring.count - capacity + 1) }
+        ring.append(event)
     }
 
     private static func cut(_ text: String, _ longest: Int) -> String {

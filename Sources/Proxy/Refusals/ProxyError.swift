@@ -113,7 +113,9 @@ enum ProxyError {
     /// What the log tells of it.
     var refusal: TaskRecord.Refusal {
         let report = report
-        return TaskRecord.Refusal(status: report.status, cause: report.details, errorType: report.proxyStatusError, story: report.text)
+        return TaskRecord.Refusal(
+            status: report.status, cause: report.details, errorType: report.proxyStatusError, story: report.text,
+            isPinFailure: report.isPinFailure)
     }
     /// One line for the log.
     var cause: String { report.details }
