@@ -9,9 +9,10 @@ import Testing
 /// What is kept and counted of failures of pins.
 @Suite struct PinAlarmTests {
     /// A refusal.
-    private func record(isPinFailure: Bool, slot: Int = 2) -> TaskRecord {
+    private func record(isPinFailure: Bool, host: String = "a.test", slot: Int = 2) -> TaskRecord {
         var record = TaskRecord()
         record.began(number: 1, at: MonotonicTime(nanoseconds: 0))
+        record.authority = try? Authority.parse(host, defaultPort: 443).get()
         record.entrySlot = slot
         record.refused(
             TaskRecord.Refusal(
@@ -31,6 +32,24 @@ import Testing
         #expect(recent.all.count == 2 * RecentEvents.capacity)
         #expect(recent.all.filter { !$0.isPinFailure }.map(\.number).max() == 301)
         #expect(recent.all.map(\.number).max() == 601)
+    }
+
+    @Test func `hosts that fail all the time push no other host out`() {
+        var recent = RecentEvents(worker: 0)
+        recent.note(record(isPinFailure: true, host: "once.test"), at: 1)
+        for time in 2...301 as ClosedRange<Int64> {
+            recent.note(record(isPinFailure: true, host: "often\(time % 3).test"), at: time)
+        }
+        #expect(recent.all.count == RecentEvents.capacity)
+        #expect(recent.all.contains { $0.host == "once.test" })
+        #expect(recent.all.map(\.number).max() == 301)
+        // Nor from a list.
+        let shown = recent.all.sorted { $0.number > $1.number }.latest(10)
+        #expect(shown.count == 10 && shown.last?.host == "once.test")
+        // As many hosts as there is room for: the oldest goes.
+        for time in 400..<500 as Range<Int64> { recent.note(record(isPinFailure: true, host: "h\(time).test"), at: time) }
+        #expect(recent.all.count == RecentEvents.capacity)
+        #expect(Set(recent.all.map(\.host)).count == RecentEvents.capacity)
     }
 
     @Test func `trials are neither kept nor counted`() {

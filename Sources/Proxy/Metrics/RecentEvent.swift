@@ -37,28 +37,32 @@ package struct RecentEvent: Codable, Sendable, Equatable {
     package var pinFailure: Bool?
 
     package var isPinFailure: Bool { pinFailure == true }
+    /// By which failures of pins share their room.
+    fileprivate var subject: String { "\(kind.rawValue) \(host)" }
 }
 
 extension [RecentEvent] {
     /// Leaves out the earliest of a list that begins with the latest. Half of the rest is for failures of pins, if there are
-    /// as many.
+    /// as many: of each host one, before any has a second.
     func latest(_ limit: Int) -> [RecentEvent] {
-        let failures = lazy.filter(\.isPinFailure).count
-        let pins = Swift.min(failures, Swift.max(limit / 2, limit - (count - failures)))
-        var room = (pins: pins, others: limit - pins)
-        return filter { event in
-            let isPinFailure = event.isPinFailure
-            let hasRoom = (isPinFailure ? room.pins : room.others) > 0
-            if hasRoom { if isPinFailure { room.pins -= 1 } else { room.others -= 1 } }
-            return hasRoom
+        let failures = indices.filter { self[$0].isPinFailure }
+        let room = Swift.min(failures.count, Swift.max(limit / 2, limit - (count - failures.count)))
+        var subjects: Set<String> = []
+        var (first, further): ([Int], [Int]) = ([], [])
+        for place in failures {
+            if subjects.insert(self[place].subject).inserted { first.append(place) } else { further.append(place) }
         }
+        var chosen = Set((first + further).prefix(room))
+        chosen.formUnion(indices.lazy.filter { !self[$0].isPinFailure }.prefix(limit - room))
+        return indices.filter(chosen.contains).map { self[$0] }
     }
 }
 
 /// The last of one worker's events: a bounded number, which nobody pays for but who is refused. Belongs to the worker's
 /// thread.
 ///
-/// Failures of pins have room of their own: three hundred clients that are denied a host don't push one of them out.
+/// Failures of pins have room of their own: three hundred clients that are denied a host don't push one of them out, and
+/// neither does another host whose pins fail all the time.
 struct RecentEvents: Sendable {
     /// Of each of the two kinds.
     static let capacity = 64
@@ -104,13 +108,20 @@ struct RecentEvents: Sendable {
             number: next, worker: worker, time: time, kind: kind, client: client, method: Self.cut(method, 32),
             host: Self.cut(host, Self.longestText), port: port, entry: entry, status: status, error: error,
             cause: Self.cut(cause, Self.longestText), story: story == cause ? nil : story, pinFailure: isPinFailure ? true : nil)
-        if isPinFailure { Self.append(event, to: &pinFailures) } else { Self.append(event, to: &others) }
         next += 1
+        if isPinFailure { return keep(event) }
+        if others.count >= Self.capacity { others.removeFirst(others.count - Self.capacity + 1) }
+        others.append(event)
     }
 
-    private static func append(_ event: RecentEvent, to ring: inout [RecentEvent]) {
-        if ring.count >= capacity { ring.removeFirst(ring.count - capacity + 1) }
-        ring.append(event)
+    /// Keeps a failure of pins. The host with the most of them gives up its oldest.
+    private mutating func keep(_ failure: RecentEvent) {
+        if pinFailures.count >= Self.capacity {
+            let counts = pinFailures.reduce(into: [String: Int]()) { $0[$1.subject, default: 0] += 1 }
+            let most = counts.values.max()
+            pinFailures.remove(at: pinFailures.firstIndex { counts[$0.subject] == most } ?? 0)
+        }
+        pinFailures.append(failure)
     }
 
     private static func cut(_ text: String, _ longest: Int) -> String {
