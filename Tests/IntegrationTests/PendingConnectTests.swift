@@ -35,7 +35,7 @@ struct PendingConnectTests {
         var authority: String { "\(name):\(origin.port)" }
         var hellos: Int { origin.events.all("hello").count }
 
-        /// A CONNECT whose connection waits for the origin.
+        /// A CONNECT that waits for the origin's handshake.
         func pending() async throws -> RawConnection {
             let client = try RawConnection(to: proxy)
             try await client.send("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
@@ -43,7 +43,7 @@ struct PendingConnectTests {
             return client
         }
 
-        /// curl's request, whose CONNECT waits for the origin.
+        /// A request of curl's that waits for the origin's handshake.
         func pendingCurl() async throws -> ChildProcess {
             let trust = action == "intercept" ? proxy.authority : bed.bed.path("roots.pem")
             let client = try await bed.bed.start([
@@ -90,7 +90,7 @@ struct PendingConnectTests {
         }
     }
 
-    /// Its origin takes longer than the stop: the client is told, and may ask again.
+    /// Its origin takes longer than the stop: the client gets an answer, and may ask again.
     @Test(arguments: ["intercept", "verify-tunnel"], [["drain: 10m", "drain_tunnels: 50ms"], ["drain: 50ms", "drain_tunnels: 10m"]])
     func aStopDoesNotWaitForItsOrigin(action: String, timeouts: [String]) async throws {
         try await withTestBed { bed in
@@ -167,7 +167,7 @@ struct PendingConnectTests {
             #expect(answer.status == 503 && answer["Retry-After"] == "5", "\(answer)")
             #expect(answer["Proxy-Status"]?.contains("the configuration changed twice while") == true, "\(answer)")
             #expect(held.hellos == 2)
-            // It may go on with another request, by the configuration in force.
+            // The same connection may ask again, by the configuration in force.
             try await client.send("CONNECT \(held.authority) HTTP/1.1\r\nHost: \(held.authority)\r\n\r\n")
             #expect(try await client.response().status == 200)
             #expect(held.hellos == 3)

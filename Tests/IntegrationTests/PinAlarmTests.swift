@@ -87,7 +87,7 @@ struct PinAlarmTests {
         }
     }
 
-    /// More entries than have series of their own: the others share one, which is there from the start too.
+    /// More entries than may have a series each: the others share one, which is there from the start too.
     @Test func entriesWithPinsHaveTheirSeriesFirst() async throws {
         try await withTestBed { bed in
             let denied = (0..<1000).map { "  - {match: d\($0).test, action: deny}\n" }.joined()
@@ -223,7 +223,7 @@ struct PinAlarmTests {
 
     // MARK: Trials
 
-    /// `pinproxy doctor`, and whoever asks for the test hosts, raises no alarm.
+    /// `pinproxy doctor`, and any other request for the test hosts, raises no alarm.
     @Test func theTestHostsAreNotCounted() async throws {
         try await withTestBed { bed in
             let alarm = try await Bed(bed)
@@ -253,7 +253,7 @@ struct PinAlarmTests {
         }
     }
 
-    /// A trial whose client has to show a password first.
+    /// A trial by a client that has to show a password first.
     @Test func aTrialWithoutItsPasswordIsNotCountedEither() async throws {
         try await withTestBed { bed in
             try await AuthenticationBed.usersFile(in: bed, folder: "proxy")

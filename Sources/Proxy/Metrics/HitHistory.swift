@@ -31,13 +31,13 @@ struct HitHistory {
     }
 
     private var entries: [Series] = []
-    /// Of entries whose pins have failed, by their places.
+    /// Of entries with failures, by their places.
     private var pinFailures: [Int: PinFailures] = [:]
     private var refusals = Series()
     private var exchanges = Series()
     private var minute = 0
 
-    /// Takes note of what was counted so far; to be told once a minute.
+    /// Takes note of what was counted so far. Called once a minute.
     mutating func note(_ counters: WorkerCounters) {
         minute += 1
         for (slot, entry) in counters.entries.enumerated() {

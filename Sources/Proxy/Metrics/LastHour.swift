@@ -1,6 +1,6 @@
 /// What the last 60 minutes brought, by counters: nothing that happens often pushes out what happens once.
 package struct LastHour: Codable, Sendable, Equatable {
-    /// Connections whose chain met none of an entry's pins.
+    /// Connections that met none of an entry's pins.
     package struct Entry: Codable, Sendable, Equatable {
         /// Its pattern; `(others)` for entries that are counted together.
         package let entry: String

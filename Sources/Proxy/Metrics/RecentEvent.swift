@@ -37,13 +37,13 @@ package struct RecentEvent: Codable, Sendable, Equatable {
     package var pinFailure: Bool?
 
     package var isPinFailure: Bool { pinFailure == true }
-    /// By which failures of pins share their room.
+    /// Failures of pins share their room by this.
     fileprivate var subject: String { "\(kind.rawValue) \(host)" }
 }
 
 extension [RecentEvent] {
-    /// Leaves out the earliest of a list that begins with the latest. Half of the rest is for failures of pins, if there are
-    /// as many: of each host one, before any has a second.
+    /// Shortens a list that begins with the latest. Up to half of it is kept for failures of pins: one of each host, before
+    /// any host has a second.
     func latest(_ limit: Int) -> [RecentEvent] {
         let failures = indices.filter { self[$0].isPinFailure }
         let room = Swift.min(failures.count, Swift.max(limit / 2, limit - (count - failures.count)))
@@ -61,8 +61,8 @@ extension [RecentEvent] {
 /// The last of one worker's events: a bounded number, which nobody pays for but who is refused. Belongs to the worker's
 /// thread.
 ///
-/// Failures of pins have room of their own: three hundred clients that are denied a host don't push one of them out, and
-/// neither does another host whose pins fail all the time.
+/// Failures of pins have separate room. Neither three hundred denied clients nor another host that fails all the time push
+/// one out.
 struct RecentEvents: Sendable {
     /// Of each of the two kinds.
     static let capacity = 64
