@@ -114,6 +114,51 @@ struct ShutdownTests {
         }
     }
 
+    /// The stop changes no policy: whoever waits for a turn (`session.max_active`) gets it.
+    @Test func whoWaitsForATurnIsServed() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(
+                bed, pins: "hosts:\n  - {match: \(OriginBed.name), session: {max_active: 1}}\n", sections: ["timeouts": ["drain: 10m"]])
+            let first = try await startHolding(shared)
+            let second = try await bed.start(
+                ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "\(shared.url)/echo"],
+                environment: shared.proxy.clientEnvironment)
+            try await eventually("the second to wait for its turn") {
+                try await shared.tasks.list().contains { $0.phase == "waiting for its turn" }
+            }
+            shared.proxy.process.send(signal: SIGTERM)
+            try await eventually("the port to be closed") { refusesClients(shared.proxy) }
+            let release = try await bed.run([
+                "curl", "-sS", "--cacert", bed.path("roots.pem"), "--resolve", "\(shared.authority):127.0.0.1",
+                "\(shared.url)/release/it",
+            ])
+            #expect(release.succeeded, "\(release)")
+            #expect(try await first.ending() == .exited(0))
+            #expect(try await second.ending() == .exited(0))
+            #expect(await second.output.text == "200")
+            #expect(try await shared.proxy.process.ending() == .exited(0))
+        }
+    }
+
+    /// A download that breaks off meanwhile (`session.resume`) is continued.
+    @Test func aDownloadThatBreaksOffIsContinued() async throws {
+        try await withTestBed { bed in
+            let shared = try await DownloadBed.prepare(bed)
+            let length = 2_000_000
+            let client = try await bed.start(
+                [
+                    "curl", "-sS", "-o", bed.path("download"), "-w", "%{http_code} %{size_download}",
+                    "https://breaking.test:\(shared.originPort)/postponed/600000/\(length)/stopped",
+                ], environment: shared.proxy.clientEnvironment)
+            // The origin wants to be left alone for a second.
+            _ = try await shared.proxy.events.first("download.resume") { $0["cause"]?.contains("503") == true }
+            shared.proxy.process.send(signal: SIGTERM)
+            #expect(try await client.ending() == .exited(0))
+            #expect(await client.output.text == "200 \(length)")
+            #expect(try await shared.proxy.process.ending() == .exited(0))
+        }
+    }
+
     @Test func anIdleProxyEndsAtOnce() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, sections: ["timeouts": ["drain: 10m"]])

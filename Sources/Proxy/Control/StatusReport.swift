@@ -59,7 +59,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     /// Exchanges since the start, and those that the proxy answered itself.
     package var requests: UInt64?
     package var refused: UInt64?
-    /// What went wrong lately, the latest first.
+    package var lastHour: LastHour?
+    /// What went wrong lately, the latest first. Failures of pins are kept longer than others.
     package var recent: [RecentEvent]?
     /// What ends within 30 days or has ended, the most urgent first.
     package var expiring: [Ending]?

@@ -1,6 +1,7 @@
 import Configuration
 import EventLoop
 import Logging
+import Security
 import Session
 import TLS
 
@@ -66,6 +67,7 @@ extension ProxyDaemon {
         users = configuration.users
         upkeep?.replace(with: configuration)
         network?.follow(snapshot.reachability)
+        slots?.reserve(for: snapshot.hosts.values)
         for worker in workers { worker.perform { $0.replace(with: configuration) } }
     }
 

@@ -43,9 +43,10 @@ extension ProxyDaemon {
         guard let measurement else { return report }
         let counters = measurement.counters
         report.tasks = measurement.sum(\.tasks)
-        report.requests = counters.entries.reduce(0) { $0 + $1.requests }
-        report.refused = counters.entries.reduce(0) { $0 + $1.refused }
-        report.recent = Array(measurement.events.prefix(StatusReport.recentLimit))
+        report.requests = counters.requests
+        report.refused = counters.refused
+        report.lastHour = hits.lastHour(counters, slots?.names ?? [])
+        report.recent = measurement.events.latest(StatusReport.recentLimit)
         report.silentWorkers = measurement.silent.sorted().map { "worker \($0 + 1)" }
         report.hits = hits.hits(slots?.names ?? [])
         report.requestsByMinute = hits.exchangesByMinute
@@ -78,12 +79,14 @@ extension ProxyDaemon {
             daemon.reachability = network?.targets ?? []
             daemon.expiring = expiring
             daemon.entryNames = context.slots.names
+            daemon.pinnedSlots = context.slots.pinned
             completion(MetricsReport(daemon: daemon, measurement: measurement).text(format))
         }
     }
 
     /// Fills in what the daemon knows of a tick.
-    func fill(_ tick: inout LiveFeed.Tick) {
+    func fill(_ tick: inout LiveFeed.Tick, _ counters: WorkerCounters) {
+        tick.lastHour = hits.lastHour(counters, slots?.names ?? [])
         tick.clients = clientCount
         tick.reachability = network?.targets ?? []
         tick.generation = generation

@@ -40,7 +40,7 @@ package final class ProxyDaemon {
     var collector: MetricsCollector?
     var slots: EntrySlots?
     var feed: LiveFeed?
-    let hits = HitHistory()
+    var hits = HitHistory()
     var countingHits: RepeatingTimer?
     var reloads = (accepted: 0, refused: 0)
     let startedAt = WallClock.milliseconds() / 1000
@@ -115,6 +115,7 @@ package final class ProxyDaemon {
             listeners: listeners, logger: logger, logOutput: output, freeMemory: freeMemory,
             idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount),
             sessionCount: workerCount + 1, bodies: decoders, unixTime: unixTime)
+        context.slots.reserve(for: snapshot.hosts.values)
         try listening.open(as: snapshot)
         if snapshot.admin.takesInherited, ListeningSocket.named(for: .admin, among: inherited).isEmpty {
             throw MissingSocket(port: .admin, file: snapshot.files.first ?? "")

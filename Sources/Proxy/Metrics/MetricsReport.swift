@@ -28,6 +28,8 @@ struct MetricsReport {
         /// What ends within 30 days, the most urgent first.
         var expiring: [ExpiryWatch.Finding] = []
         var entryNames: [String] = []
+        /// Places of entries with pins (``EntrySlots``).
+        var pinnedSlots: Set<Int> = []
     }
 
     /// What ends soon is named one by one up to here.
@@ -59,11 +61,13 @@ struct MetricsReport {
             "pinproxy_exchanges", .counter,
             "Exchanges that are over, by the entry that decided, what they were, and how they ended. connect: a CONNECT whose "
                 + "requests are exchanges of their own.")
-        for (slot, entry) in counters.entries.enumerated() {
+        for slot in 0..<max(counters.entries.count, EntrySlots.others + 1) {
+            let entry = counters.entry(at: slot)
             for kind in WorkerCounters.kinds {
-                for outcome in WorkerCounters.Outcome.allCases {
-                    let count = entry.exchanges(kind, outcome)
-                    guard count > 0 else { continue }
+                let counts = WorkerCounters.Outcome.allCases.map { ($0, entry.exchanges(kind, $0)) }
+                // An entry has the outcomes of a protocol once one of them was met. What belongs to no entry has them all.
+                guard slot <= EntrySlots.others || counts.contains(where: { $0.1 > 0 }) else { continue }
+                for (outcome, count) in counts {
                     text.sample([("entry", name(slot)), ("protocol", kind.label), ("outcome", "\(outcome)")], count)
                 }
             }
@@ -71,7 +75,8 @@ struct MetricsReport {
         text.family("pinproxy_responses", .counter, "Responses of origins, by the class of their status.")
         for digit in 1...5 { text.sample([("code", "\(digit)xx")], counters.statuses[digit]) }
         text.family("pinproxy_refusals", .counter, "Exchanges that the proxy answered itself, by error type (RFC 9209).")
-        for (error, count) in counters.refusals.sorted(by: { $0.key < $1.key }) { text.sample([("error", error)], count) }
+        let refusals = counters.refusals.merging(RefusalErrors.all.map { ($0, 0) }) { count, _ in count }
+        for (error, count) in refusals.sorted(by: { $0.key < $1.key }) { text.sample([("error", error)], count) }
         text.family("pinproxy_transferred_bytes", .counter, "Bytes passed on, heads included; up is from clients to origins.")
         text.sample([("direction", "up")], counters.bytesUp)
         text.sample([("direction", "down")], counters.bytesDown)
@@ -87,9 +92,10 @@ struct MetricsReport {
         text.family(
             "pinproxy_pin_checks", .counter,
             "New connections to hosts of entries with pins: met a pin, met none and were refused, or were reported.")
-        for (slot, entry) in counters.entries.enumerated() where slot > 0 {
+        let used = counters.entries.indices.filter { $0 > EntrySlots.none && counters.entries[$0].hasPinChecks }
+        for slot in daemon.pinnedSlots.union(used).sorted() {
+            let entry = counters.entry(at: slot)
             let results = [("matched", entry.pinsMatched), ("missed", entry.pinsMissed), ("reported", entry.pinsReported)]
-            guard results.contains(where: { $0.1 > 0 }) else { continue }
             for (result, count) in results { text.sample([("entry", name(slot)), ("result", result)], count) }
         }
         text.family(

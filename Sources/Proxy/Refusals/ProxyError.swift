@@ -35,6 +35,10 @@ enum ProxyError {
     case runWithoutUser
     /// Too many passwords are being compared already: `16 passwords of user 1000`.
     case credentialsNotCompared(String)
+    /// The proxy stops before there is a connection to the host.
+    case stopping(host: String)
+    /// The configuration changed twice before there was a connection to the host.
+    case overtaken(host: String)
     // The policy's.
     case denied(host: String, entry: String?)
     /// The entry is for other clients.
@@ -79,7 +83,7 @@ enum ProxyError {
     var keepsConnection: Bool {
         switch self {
         case .clientOfAnotherUser, .credentialsMissing, .credentialsWrong, .runUnknown, .runWithoutUser, .credentialsNotCompared, .denied, .clientNotAdmitted,
-            .plainToPinnedHost, .upstream: true
+            .plainToPinnedHost, .upstream, .overtaken: true
         default: false
         }
     }
@@ -111,7 +115,9 @@ enum ProxyError {
     /// What the log tells of it.
     var refusal: TaskRecord.Refusal {
         let report = report
-        return TaskRecord.Refusal(status: report.status, cause: report.details, errorType: report.proxyStatusError, story: report.text)
+        return TaskRecord.Refusal(
+            status: report.status, cause: report.details, errorType: report.proxyStatusError, story: report.text,
+            isPinFailure: report.isPinFailure)
     }
     /// One line for the log.
     var cause: String { report.details }
@@ -199,6 +205,16 @@ enum ProxyError {
                 "this proxy wants a user name and a password (proxy.users), and pinproxy exec had none: put them into HTTPS_PROXY "
                     + "before it, as in HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT pinproxy exec -- COMMAND")
         case .credentialsNotCompared(let what): Self.notCompared(what)
+        case .stopping(let host):
+            Self.later(
+                .origin(
+                    503, "The proxy is stopping", Self.noRoom,
+                    "the proxy is stopping, and had no connection to \(host) yet; ask again in a moment", host))
+        case .overtaken(let host):
+            Self.later(
+                .origin(
+                    503, "The policy for \(host) is changing", Self.noRoom,
+                    "the configuration changed twice while the proxy connected to \(host); ask again in a moment", host))
         case .denied(let host, let entry):
             Self.policy(
                 "\(host) denied by policy", "action: deny",
