@@ -17,13 +17,13 @@ extension ClientConnection {
         case .relaying(let relay, _): drain(relay)
         // Nothing of it has been carried yet, and perhaps nothing ever will.
         case .awaitingHandshake, .verifying:
-            server.setDeadline(afterNanoseconds: worker.snapshot.timeouts.drainTunnels.nanoseconds)
+            server.setDeadline(afterNanoseconds: worker.quietTunnelNanoseconds)
         default: server.drain(lastChance: WorkerContext.lastChanceNanoseconds)
         }
     }
 
     func drain(_ relay: Relay) {
-        relay.drain(quietNanoseconds: worker.snapshot.timeouts.drainTunnels.nanoseconds, because: Self.stopped)
+        relay.drain(quietNanoseconds: worker.quietTunnelNanoseconds, because: Self.stopped)
     }
 
     static let stopped = "the proxy was stopped"

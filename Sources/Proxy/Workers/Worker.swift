@@ -203,9 +203,11 @@ final class Worker {
     // MARK: The end
 
     /// Lets what is under way finish, and gives up what rests.
-    /// - Parameter stopped: called once the last client has gone.
-    func drain(stopped: @escaping () -> Void) {
-        context.drain()
+    /// - Parameters:
+    ///   - quietTunnels: a tunnel in which nothing moves for that long is ended.
+    ///   - stopped: called once the last client has gone.
+    func drain(quietTunnels: Duration, stopped: @escaping () -> Void) {
+        context.drain(quietTunnels: quietTunnels)
         self.stopped = stopped
         for client in Array(clients.values) { client.drain() }
         for reader in Array(headers.values) { reader.stop() }
