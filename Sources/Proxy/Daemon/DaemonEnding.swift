@@ -4,16 +4,16 @@ import EventLoop
 import Logging
 import Session
 
-/// How the proxy ends: it accepts nobody any more, lets what is under way finish, and goes.
+/// How the proxy ends: it accepts nobody any more, finishes what is in flight, and stops.
 extension ProxyDaemon {
-    /// Whoever started the proxy for a run is gone. Others' runs go on.
+    /// The process that started the proxy for its run has ended. Runs of others continue.
     func stopWhenUnused() {
         guard let runs, !runs.isUnused else { return endRuns() }
         starter?.tellKept()
         runs.unused = { [weak self] in self?.endRuns() }
     }
 
-    /// No other run may begin with a proxy that ends: whoever wants one starts the next.
+    /// No other run may begin with a proxy that ends: the next run starts another proxy.
     private func endRuns() {
         guard !isStopping else { return }
         runs?.stop()
@@ -52,7 +52,7 @@ extension ProxyDaemon {
     /// Accepts nobody any more.
     /// - Parameters:
     ///   - patience: what is still in flight afterwards is cut.
-    ///   - quietTunnels: a tunnel in which nothing moves for that long is ended.
+    ///   - quietTunnels: how long nothing may move in a tunnel.
     ///   - key: of `timeouts`, that bounds it.
     ///   - accepted: called once nobody is accepted.
     private func drain(
@@ -63,7 +63,7 @@ extension ProxyDaemon {
         let daemon = LoopBound(self, on: loop)
         let handle = loop.handle
         if let acceptor {
-            // Whoever it has accepted must reach a worker before that is told to drain: later, they would be reset.
+            // Accepted clients must reach their worker before it drains: later, they would be reset.
             acceptor.perform { acceptor in
                 acceptor.stop()
                 handle.post { loop in

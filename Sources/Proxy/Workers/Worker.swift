@@ -204,7 +204,7 @@ final class Worker {
 
     /// Lets what is under way finish, and gives up what rests.
     /// - Parameters:
-    ///   - quietTunnels: a tunnel in which nothing moves for that long is ended.
+    ///   - quietTunnels: how long nothing may move in a tunnel.
     ///   - stopped: called once the last client has gone.
     func drain(quietTunnels: Duration, stopped: @escaping () -> Void) {
         context.drain(quietTunnels: quietTunnels)

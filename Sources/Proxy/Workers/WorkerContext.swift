@@ -169,7 +169,7 @@ final class WorkerContext {
     // MARK: The end
 
     /// The proxy stops: nothing is kept for another exchange.
-    /// - Parameter quietTunnels: a tunnel in which nothing moves for that long is ended.
+    /// - Parameter quietTunnels: how long nothing may move in a tunnel.
     func drain(quietTunnels: Duration) {
         isDraining = true
         quietTunnelNanoseconds = quietTunnels.nanoseconds

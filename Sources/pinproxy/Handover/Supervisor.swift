@@ -21,7 +21,7 @@ struct Supervisor {
         sigemptyset(&signals)
         for signal in Self.awaited { sigaddset(&signals, signal) }
         pthread_sigmask(SIG_BLOCK, &signals, &before)
-        // The watchdog is fed by the proxy, whose number isn't this one.
+        // The proxy feeds the watchdog, and has another process number.
         unsetenv("WATCHDOG_PID")
         let (near, far) = try DescriptorMessage.pair()
         defer { close(far) }
