@@ -36,7 +36,7 @@ struct Run: ParsableCommand {
     var supervisor: Int32?
 
     func run() throws {
-        if handover { exit(try Supervisor(options).run()) }
+        if handover { Glibc.exit(try Supervisor(options).run()) }
         if let supervisor {
             guard fcntl(supervisor, F_SETFD, FD_CLOEXEC) == 0 else {
                 throw CommandFailure(code: CommandFailure.usage, message: "--supervisor is for pinproxy run --handover alone")

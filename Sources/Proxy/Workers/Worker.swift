@@ -210,7 +210,7 @@ final class Worker {
         context.drain(quietTunnels: quietTunnels)
         self.stopped = stopped
         for client in Array(clients.values) { client.drain() }
-        for reader in Array(headers.values) { reader.stop() }
+        // A PROXY header has a time-out of its own.
         for front in Array(fronts.values) { front.drain(within: WorkerContext.lastChanceNanoseconds) }
         finishDraining()
     }
@@ -219,6 +219,7 @@ final class Worker {
     func stopClients() {
         for client in Array(clients.values) { client.stop() }
         for front in Array(fronts.values) { front.stop() }
+        for reader in Array(headers.values) { reader.stop() }
         finishDraining()
     }
 
