@@ -80,7 +80,7 @@ import Testing
               parent: http://us%65r:p%40ss@Proxy.example:3128/
               block_addresses: [loopback, private, 203.0.113.0/24, "::ffff:198.51.100.0/120"]
               allow_addresses: [127.0.0.1, cgnat]
-            timeouts: {connect: 500ms, tls_handshake: 2s, idle_client: 1h, idle_upstream: 1m30s, first_byte: 3m, drain: 0s, drain_tunnels: 7s}
+            timeouts: {connect: 500ms, tls_handshake: 2s, idle_client: 1h, idle_upstream: 1m30s, first_byte: 3m, drain: 0s, drain_tunnels: 7s, handover: 5m}
             limits: {request_head: 8KiB, response_head: 1MiB, clients: 12}
             log: {level: debug, format: json, access: false}
             pins: null
@@ -103,6 +103,7 @@ import Testing
         #expect(snapshot.timeouts.idleUpstream == .seconds(90))
         #expect(snapshot.timeouts.drain == .zero)
         #expect(snapshot.timeouts.drainTunnels == .seconds(7))
+        #expect(snapshot.timeouts.handover == .seconds(300))
         #expect(snapshot.limits.requestHead == 8192)
         #expect(snapshot.limits.responseHead == 1 << 20)
         #expect(snapshot.limits.clients == 12)
@@ -118,7 +119,7 @@ import Testing
         ("proxy: {lisen: x}\n", "1:9: error: unknown key \"lisen\" in \"proxy\"; did you mean \"listen\"?"),
         (
             "timeouts: {speed: 1s}\n",
-            "1:12: error: unknown key \"speed\" in \"timeouts\"; known here: connect, tls_handshake, idle_client, idle_upstream, first_byte, drain, drain_tunnels"
+            "1:12: error: unknown key \"speed\" in \"timeouts\"; known here: connect, tls_handshake, idle_client, idle_upstream, first_byte, drain, drain_tunnels, handover"
         ),
         ("timeouts: {idle-client: 1s}\n", "1:12: error: unknown key \"idle-client\" in \"timeouts\"; did you mean \"idle_client\"?"),
         ("proxy: [1]\n", "1:8: error: \"proxy\" must be a mapping (key: value), not a list"),

@@ -8,24 +8,13 @@ struct ShutdownTests {
         (try? RawConnection(to: proxy)) == nil
     }
 
-    private func startHolding(_ shared: SharedBed) async throws -> ChildProcess {
-        let client = try await shared.bed.start(
-            ["curl", "-sS", "\(shared.url)/hold/it"], environment: shared.proxy.clientEnvironment)
-        _ = try await #require(shared.origin).events.first("held")
-        return client
-    }
-
     @Test func whatIsUnderWayIsFinished() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
-            let client = try await startHolding(shared)
+            let client = try await shared.holdingClient()
             shared.proxy.process.send(signal: SIGTERM)
             try await eventually("the port to be closed") { refusesClients(shared.proxy) }
-            let release = try await bed.run([
-                "curl", "-sS", "--cacert", bed.path("roots.pem"), "--resolve", "\(shared.authority):127.0.0.1",
-                "\(shared.url)/release/it",
-            ])
-            #expect(release.succeeded, "\(release)")
+            try await shared.release()
             #expect(try await client.ending() == .exited(0))
             #expect(await client.output.text == "first,second")
             #expect(try await shared.proxy.process.ending() == .exited(0))
@@ -36,7 +25,7 @@ struct ShutdownTests {
     @Test func aSecondSignalEndsAtOnce() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, sections: ["timeouts": ["drain: 10m"]])
-            let client = try await startHolding(shared)
+            let client = try await shared.holdingClient()
             shared.proxy.process.send(signal: SIGTERM)
             try await eventually("the port to be closed") { refusesClients(shared.proxy) }
             shared.proxy.process.send(signal: SIGTERM)
@@ -48,7 +37,7 @@ struct ShutdownTests {
     @Test func theDrainHasABound() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, sections: ["timeouts": ["drain: 200ms"]])
-            let client = try await startHolding(shared)
+            let client = try await shared.holdingClient()
             shared.proxy.process.send(signal: SIGTERM)
             #expect(try await shared.proxy.process.ending() == .exited(0))
             // The client must see that its answer is not whole.

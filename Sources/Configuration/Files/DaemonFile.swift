@@ -86,6 +86,7 @@ struct DaemonFileReader {
         read("first_byte", .milliseconds(1)...(.days(1)), \.firstByte)
         read("drain", .zero...(.days(1)), \.drain)
         read("drain_tunnels", .zero...(.days(1)), \.drainTunnels)
+        read("handover", .zero...(.days(1)), \.handover)
         section.finish()
         return timeouts
     }

@@ -1,3 +1,4 @@
+import Security
 package import Serialization
 package import Session
 

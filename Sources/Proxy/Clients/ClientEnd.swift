@@ -24,7 +24,7 @@ extension ClientConnection {
     }
 
     func drain(_ relay: Relay) {
-        relay.drain(quietNanoseconds: worker.snapshot.timeouts.drainTunnels.nanoseconds, because: Self.stopped)
+        relay.drain(quietNanoseconds: worker.quietTunnelNanoseconds, because: Self.stopped)
     }
 
     static let stopped = "the proxy was stopped"
@@ -32,15 +32,14 @@ extension ClientConnection {
     /// How long a TLS handshake inside CONNECT may take. While the proxy stops, that is no longer than a tunnel may be
     /// silent.
     var handshakeNanoseconds: UInt64 {
-        let timeouts = worker.snapshot.timeouts
-        guard worker.isDraining else { return timeouts.tlsHandshake.nanoseconds }
-        return min(timeouts.tlsHandshake, timeouts.drainTunnels).nanoseconds
+        let patience = worker.snapshot.timeouts.tlsHandshake.nanoseconds
+        return worker.isDraining ? min(patience, worker.quietTunnelNanoseconds) : patience
     }
 
     /// While the proxy stops, a CONNECT without a connection is a tunnel in which nothing moves.
     func boundConnecting() {
         guard worker.isDraining, case .connecting = state, !suspension.isSuspended else { return }
-        server.setDeadline(afterNanoseconds: worker.snapshot.timeouts.drainTunnels.nanoseconds)
+        server.setDeadline(afterNanoseconds: worker.quietTunnelNanoseconds)
     }
 
     /// The proxy stops before there is a connection for CONNECT. Its client can ask again.

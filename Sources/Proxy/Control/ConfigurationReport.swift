@@ -97,7 +97,7 @@ struct ConfigurationReport: Encodable {
             "timeouts.idle_client": Quantity.text(timeouts.idleClient),
             "timeouts.idle_upstream": Quantity.text(timeouts.idleUpstream),
             "timeouts.first_byte": Quantity.text(timeouts.firstByte), "timeouts.drain": Quantity.text(timeouts.drain),
-            "timeouts.drain_tunnels": Quantity.text(timeouts.drainTunnels),
+            "timeouts.drain_tunnels": Quantity.text(timeouts.drainTunnels), "timeouts.handover": Quantity.text(timeouts.handover),
             "limits.request_head": Quantity.text(bytes: limits.requestHead),
             "limits.response_head": Quantity.text(bytes: limits.responseHead), "limits.clients": "\(limits.clients)",
             "limits.inspected_body": Quantity.text(bytes: limits.inspectedBody),

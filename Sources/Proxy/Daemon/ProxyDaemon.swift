@@ -17,7 +17,7 @@ package final class ProxyDaemon {
     let load: () throws(ConfigurationProblems) -> Snapshot
     let logger: Logger
     let output: LogOutput
-    let notices: DaemonNotices
+    var notices: DaemonNotices
     private let inherited: [InheritedSocket]
     let listening: ProxyListening
 
@@ -35,6 +35,7 @@ package final class ProxyDaemon {
     private var resources: ControlResources?
     var runs: RunSocket?
     var starter: StarterWatch?
+    var supervisor: SupervisorWatch?
     /// Who may use the proxy, as the configuration in force has it.
     var users: UserVerifier?
     var collector: MetricsCollector?
@@ -57,6 +58,7 @@ package final class ProxyDaemon {
     private(set) var network: NetworkWatch?
     var workersUnderWay = 0
     var isStopping = false
+    var hasHandedOver = false
     var isAccepting: Bool { acceptor != nil }
     var drainTimer: Timer?
     let freeMemory = FreeMemory()
@@ -223,6 +225,9 @@ package final class ProxyDaemon {
             starter = StarterWatch(loop: loop, descriptor: descriptor, listen: addresses) { [weak self] in
                 self?.stopWhenUnused()
             }
+        }
+        if let descriptor = notices.supervisor {
+            supervisor = SupervisorWatch(loop: loop, descriptor: descriptor) { [weak self] in self?.handOver() }
         }
         notices.ready()
         freeMemory.giveBackAfterStart()

@@ -19,6 +19,8 @@ package struct Timeouts: Sendable, Equatable {
     package var drain: Duration = .seconds(30)
     /// How long a tunnel must be silent then to be ended.
     package var drainTunnels: Duration = .seconds(2)
+    /// What is in flight gets that much to finish after the next proxy has taken over.
+    package var handover: Duration = .seconds(600)
 
     package init() {}
 }
