@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import Configuration
 internal import FoundationEssentials
 internal import Glibc
 internal import HTTPWire
@@ -18,7 +19,8 @@ struct Status: ParsableCommand {
 
             --json prints one object: running, process, state_directory; of a running proxy also configuration, listen, \
             clients, reachability (a list with target, status, reason, link, kind), last_reload (accepted or refused), learning_until, \
-            version, since, read_at, generation, admin, client_limit, tasks, requests, refused, recent (what went wrong lately), \
+            version, since, read_at, generation, admin, client_limit, tasks, requests, refused, \
+            kept_bodies and kept_bodies_limit (in bytes), bodies_not_kept, recent (what went wrong lately), \
             expiring, insecure, warnings, silent_workers, hits, requests_by_minute, refusals_by_minute, network_changes; \
             entries, a list with entry, accepted, misses, last_miss, configured and pins, a list with pin, \
             matches, first, last, configured; times in Unix seconds.
@@ -95,6 +97,10 @@ extension StatusReport {
         if let admin, !admin.isEmpty { lines.append("admin port: \(admin.joined(separator: ", "))") }
         if let tasks, let requests, let refused {
             lines.append("requests: \(requests) since the start, \(refused) of them refused; \(tasks) in flight")
+        }
+        if let keptBodies, let keptBodiesLimit, let bodiesNotKept, keptBodies + bodiesNotKept > 0 {
+            let limit = Quantity.text(bytes: keptBodiesLimit)
+            lines.append("bodies: \(Quantity.text(bytes: keptBodies)) of \(limit) kept, \(bodiesNotKept) not kept since the start")
         }
         for worker in silentWorkers ?? [] { lines.append("\(worker) does not answer: its counts are not up to date") }
         for target in reachability ?? [] {

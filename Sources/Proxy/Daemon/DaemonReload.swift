@@ -3,6 +3,7 @@ import EventLoop
 import Logging
 import Session
 import TLS
+import Transport
 
 /// Puts a configuration that was read again into force, whole or not at all.
 extension ProxyDaemon {
@@ -64,6 +65,7 @@ extension ProxyDaemon {
     private func putIntoForce(_ configuration: ActiveConfiguration) {
         snapshot = configuration.snapshot
         users = configuration.users
+        budget.limit = snapshot.limits.bodies
         upkeep?.replace(with: configuration)
         network?.follow(snapshot.reachability)
         for worker in workers { worker.perform { $0.replace(with: configuration) } }

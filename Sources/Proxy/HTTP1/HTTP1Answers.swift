@@ -53,6 +53,9 @@ extension HTTP1Server {
     }
 
     func answer(_ bytes: [UInt8], then next: AfterAnswer) {
+        // What was kept of the request has no use any more.
+        gathering = nil
+        requests.forgetReplay()
         bytes.withUnsafeBytes { answer.append(copying: $0) }
         deadline.set(afterNanoseconds: settings.idleNanoseconds)
         writeAnswer(then: next)
