@@ -2,8 +2,8 @@ import Synchronization
 
 /// The bytes of bodies that a process keeps at one time (`limits.bodies`), shared by its threads.
 ///
-/// A body that only passes through isn't kept: it takes its connection's slab and no more. A body that is kept has a
-/// ``BodyReservation``, which grows with it. Nobody waits: where the budget is spent, the reservation doesn't grow.
+/// A body that only passes through isn't kept: it takes at most a slab of its connection. A body that is kept has a
+/// ``BodyReservation``, which grows with it. Nobody waits: when the budget is spent, the reservation doesn't grow.
 package final class BodyBudget: Sendable {
     /// Why a body is kept.
     package enum Purpose: String, CaseIterable, Sendable {
@@ -32,7 +32,7 @@ package final class BodyBudget: Sendable {
 
     package init(limit: Int = BodyBudget.usualLimit) { most = Atomic(limit) }
 
-    /// Bytes. Where a new limit is below what is kept already, nothing more is kept until enough has been given back.
+    /// Bytes. A new limit may be below what is in use: then nothing more is kept until enough has been given back.
     package var limit: Int {
         get { most.load(ordering: .relaxed) }
         set { most.store(newValue, ordering: .relaxed) }
@@ -85,9 +85,9 @@ package final class BodyBudget: Sendable {
     }
 }
 
-/// The part of a ``BodyBudget`` that one body has. Its end gives the bytes back, on whichever thread that is.
+/// The part of a ``BodyBudget`` that one body has. Its deinit gives the bytes back, on any thread.
 ///
-/// Whoever holds the body holds its reservation. Only one of the holders changes it.
+/// Every holder of the body holds its reservation. Only one of them changes it.
 package final class BodyReservation: Sendable {
     private static let (first, step) = (4 << 10, 64 << 10)
 
@@ -95,7 +95,7 @@ package final class BodyReservation: Sendable {
     private let purpose: BodyBudget.Purpose
     private let taken = Atomic<Int>(0)
 
-    /// For a body that grows; there is none of it yet.
+    /// For a body that grows. It takes nothing yet.
     package init(of budget: BodyBudget, for purpose: BodyBudget.Purpose) {
         self.budget = budget
         self.purpose = purpose
@@ -113,8 +113,8 @@ package final class BodyReservation: Sendable {
     /// Bytes that it has of the budget.
     package var bytes: Int { taken.load(ordering: .relaxed) }
 
-    /// Makes room for a body that has grown to so many bytes. Up to 64 KiB it doubles; then it grows in steps of that.
-    /// - Returns: false if the budget is spent; it has what it had then.
+    /// Makes room for a body of so many bytes. It doubles from 4 KiB to 64 KiB, then it grows in steps of 64 KiB.
+    /// - Returns: false if the budget is spent. The reservation is unchanged then.
     package func grow(to count: Int) -> Bool {
         let missing = Self.rounded(count) - bytes
         guard missing > 0 else { return true }
@@ -123,7 +123,7 @@ package final class BodyReservation: Sendable {
         return true
     }
 
-    /// The same for a body in whose place there is another, which may be shorter.
+    /// The same for another body, which may be shorter.
     package func resize(to count: Int) -> Bool {
         let surplus = bytes - Self.rounded(count)
         guard surplus > 0 else { return grow(to: count) }
@@ -132,7 +132,7 @@ package final class BodyReservation: Sendable {
         return true
     }
 
-    /// Takes over what another has.
+    /// Takes over the bytes of another reservation.
     package func absorb(_ other: BodyReservation) {
         taken.add(other.taken.exchange(0, ordering: .relaxed), ordering: .relaxed)
     }

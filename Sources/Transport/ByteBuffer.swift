@@ -8,8 +8,8 @@ import Glibc
 ///   0                     start        end       capacity
 /// ```
 /// The memory comes from a ``SlabPool`` on the first write and goes back with ``releaseIfEmpty()``.
-/// It grows for a head that doesn't fit into a slab, up to the limit of the one who asks, and for a body that is kept,
-/// as far as the pool's ``BodyBudget`` has room.
+/// It grows for a head that doesn't fit into a slab, up to the caller's limit, and for a body that is kept, as far as
+/// the pool's ``BodyBudget`` has room.
 package struct ByteBuffer: ~Copyable {
     /// Kept free in front of received bytes, so that a head that grew by a few fields can be put
     /// back before its body without moving the body.

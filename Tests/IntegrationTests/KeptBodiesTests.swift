@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// `limits.bodies`: the bytes of bodies that the proxy keeps at one time, whoever they are for.
+/// `limits.bodies`: the bytes of all bodies that the proxy keeps at one time.
 @Suite(.timeLimit(.minutes(5)))
 struct KeptBodiesTests {
     /// The proxy and an origin, with a budget of so many bytes.
@@ -119,14 +119,14 @@ struct KeptBodiesTests {
             let others = answers.filter { $0.status != 200 }
             #expect(others.count == refused && others.allSatisfy { Self.isRefusal($0.description) }, "\(others)")
             try await budget.allIsGivenBack()
-            // It is told once when it strikes, and once when it is over.
+            // The log has one line when it strikes and one when it ends.
             let events = budget.shared.proxy.events
             let struck = try await events.first("bodies.limit")
             #expect(struck["level"] == "warning" && struck["limit"] == "\(1 << 20)", "\(struck)")
             let over = try await events.first("bodies.limit") { $0["effect"] == "over" }
             #expect(over["not_kept"] == "\(refused)", "\(over)")
             #expect(events.all("bodies.limit").count == 2)
-            // And all is as it was.
+            // There is room again.
             let again = try await budget.post(length, sending: length)
             #expect(try await again.response().status == 200)
         }
@@ -263,7 +263,7 @@ struct KeptBodiesTests {
 
     // MARK: Sharing
 
-    /// Whoever can't be served from memory is served from the origin.
+    /// Clients that can't be served from memory are served by the origin.
     @Test(arguments: ["chunked", "close", "length"]) func aSharedResponseGoesOnUnshared(coding: String) async throws {
         try await withTestBed { bed in
             let shared = try await SharedFetchTests.Bed(

@@ -5,7 +5,7 @@ import Transport
 struct BodyCollector {
     enum Progress {
         /// More must come.
-        /// - Parameter taken: so many of the bytes are not to be shown again.
+        /// - Parameter taken: bytes that must not be shown again.
         case incomplete(taken: Int)
         /// The body, without its chunks, and what it holds of the budget.
         /// - Parameter taken: bytes that it took.
@@ -27,7 +27,7 @@ struct BodyCollector {
     let limit: Int
     private var body: [UInt8] = []
     private let reservation: BodyReservation
-    /// Bytes of the body, or of its chunks, have come.
+    /// A part of the body has arrived.
     private(set) var hasBegun = false
 
     /// - Returns: nil for a request without a body.
@@ -66,7 +66,7 @@ struct BodyCollector {
         }
     }
 
-    /// Before its first byte there has to be room for some, so that no client is asked for a body in vain.
+    /// Needs room even before the first byte, so that no client is asked for a body that would be refused.
     private mutating func take(_ bytes: Slice<UnsafeRawBufferPointer>) -> Bool {
         guard reservation.grow(to: max(body.count + bytes.count, 1)) else { return false }
         body.append(contentsOf: bytes)

@@ -53,7 +53,7 @@ extension HTTP1Server {
     }
 
     func answer(_ bytes: [UInt8], then next: AfterAnswer) {
-        // What was kept of the request has no use any more.
+        // The request isn't sent any more: what was kept of it is given back.
         gathering = nil
         requests.forgetReplay()
         bytes.withUnsafeBytes { answer.append(copying: $0) }

@@ -46,7 +46,7 @@ struct KeptResponse {
         bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[first..<last])) }
     }
 
-    /// The body so far, without its chunks. One that has none takes no memory again.
+    /// The body so far, without its chunks. A body without chunks shares its memory with this one.
     var body: [UInt8] {
         guard isChunked else { return content }
         var body = content

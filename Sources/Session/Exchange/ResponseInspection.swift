@@ -6,8 +6,8 @@ import Transport
 ///
 /// It keeps what the client would get until that has been judged, and then passes it on with all that follows; or
 /// passes it on at once and keeps a copy, where the rule only reports. What is kept is bounded by
-/// `limits.inspected_body`; beyond it the judgement says what becomes of the response. What all keep together is bounded
-/// by `limits.bodies`.
+/// `limits.inspected_body`; beyond it the judgement says what becomes of the response. All inspections together are
+/// bounded by `limits.bodies`.
 final class ResponseInspection: ByteSink {
     /// What is asked of the body.
     enum Question {
@@ -156,7 +156,7 @@ final class ResponseInspection: ByteSink {
 
     /// - Returns: whether the budget has room for them.
     private func keep(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        // Without its chunks it is in memory once more, while it is judged.
+        // It is judged without its chunks, which takes a copy.
         let copies = kept.isChunked ? 2 : 1
         guard reservation.grow(to: copies * (kept.count + bytes.count)) else { return false }
         kept.append(bytes)
@@ -207,7 +207,7 @@ final class ResponseInspection: ByteSink {
 
     /// What is kept may go on, and what follows.
     func open() {
-        // It can't fail: nothing grows.
+        // The copy isn't needed any more. It can't fail: nothing grows.
         _ = reservation.resize(to: kept.count)
         stage = .releasing(0)
     }

@@ -7,8 +7,8 @@ import Transport
 /// The response is taken from the origin as fast as the fastest reader takes it. A reader that falls too far behind is
 /// left behind: it goes on by itself from where it is.
 ///
-/// Where the process's budget for bodies is spent, nothing is kept any more: nobody joins, all but the fastest are left
-/// behind, and the fastest gets each piece when it has taken the one before.
+/// When the process's budget for bodies is spent, nothing is kept any more: nobody can join, readers that are behind are
+/// left behind, and the fastest gets each piece after it has taken the one before.
 final class SharedFetch: Sendable {
     /// Bytes of a body that are kept for those who come late.
     static let keptForLatecomers = 1 << 20
@@ -34,7 +34,7 @@ final class SharedFetch: Sendable {
         case leftBehind
     }
 
-    /// Bytes of the body, in memory once, however many have them.
+    /// Bytes of the body. All readers share the memory.
     struct Piece: Sendable {
         let bytes: [UInt8]
         /// Nil where the budget is spent: no other piece is kept then.
@@ -128,8 +128,8 @@ final class SharedFetch: Sendable {
 
     // MARK: The one who runs it
 
-    /// Takes a piece for ``tell(_:)`` from what the origin sent; nil: no more may be taken, and ``run(wake:cancel:)``'s
-    /// `wake` tells when.
+    /// Makes a piece for ``tell(_:)`` of bytes from the origin; nil: they have to wait until ``run(wake:cancel:)``'s `wake`
+    /// is called.
     func piece(of bytes: UnsafeRawBufferPointer, from budget: BodyBudget) -> Piece? {
         state.withLock { state in
             guard state.mayGoOn() else { return nil }
@@ -212,7 +212,7 @@ extension SharedFetch.State {
         kept = []
     }
 
-    /// They get no more.
+    /// These readers get nothing more.
     fileprivate mutating func leaveBehind(where isTooFar: (SharedFetch.Reader) -> Bool) {
         for reader in readers where isTooFar(reader) { reader.tell([.leftBehind]) }
         readers.removeAll(where: isTooFar)

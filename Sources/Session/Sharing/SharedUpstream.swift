@@ -96,11 +96,12 @@ final class SharedUpstream {
 
     private var hasNews: Bool { next < news.count }
 
+    /// Entries that were taken and are still in the list.
     private static let mostTaken = 64
 
     private func take() -> SharedFetch.News? {
         guard hasNews else { return nil }
-        // A piece that was taken takes no memory, however long others wait after it.
+        // The memory of a piece is released at once, even if the list never becomes empty.
         let taken = news[next].take()
         next += 1
         if next == news.count || next >= Self.mostTaken {
