@@ -214,7 +214,7 @@ struct LibrarySessionTests {
                 #expect(limit == 1 << 20 && error?.code == -1103)
                 #expect(error?.description.contains("maximumBodiesLength") == true)
             }
-            let path = bed.bed.path("downloads/file")
+            let path = bed.bed.path("got")
             #expect(try await session.download(for: HTTPRequest(bed.url + "/large/3000000"), to: path).status == 200)
         }
     }
