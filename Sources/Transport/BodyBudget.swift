@@ -138,7 +138,8 @@ package final class BodyReservation: Sendable {
     }
 
     private static func rounded(_ count: Int) -> Int {
-        guard count > step else { return count > 0 ? max(first, 1 << (Int.bitWidth - (count - 1).leadingZeroBitCount)) : 0 }
+        guard count > 0 else { return 0 }
+        guard count > step else { return max(first, 1 << (Int.bitWidth - (count - 1).leadingZeroBitCount)) }
         let (sum, overflows) = count.addingReportingOverflow(step - 1)
         return overflows ? count : sum / step * step
     }

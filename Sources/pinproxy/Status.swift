@@ -99,8 +99,8 @@ extension StatusReport {
             lines.append("requests: \(requests) since the start, \(refused) of them refused; \(tasks) in flight")
         }
         if let keptBodies, let keptBodiesLimit, let bodiesNotKept, keptBodies + bodiesNotKept > 0 {
-            let limit = Quantity.text(bytes: keptBodiesLimit)
-            lines.append("bodies: \(Quantity.text(bytes: keptBodies)) of \(limit) kept, \(bodiesNotKept) not kept since the start")
+            let (kept, limit) = (Quantity.text(bytes: keptBodies), Quantity.text(bytes: keptBodiesLimit))
+            lines.append("bodies: \(kept) of \(limit) kept, \(bodiesNotKept) not kept since the start")
         }
         for worker in silentWorkers ?? [] { lines.append("\(worker) does not answer: its counts are not up to date") }
         for target in reachability ?? [] {

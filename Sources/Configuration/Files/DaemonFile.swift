@@ -100,7 +100,9 @@ struct DaemonFileReader {
         limits.inspectedBody = section.read("inspected_body", .size(bodies)) ?? limits.inspectedBody
         limits.replayBody = section.read("replay_body", .size(bodies)) ?? limits.replayBody
         limits.bodies = section.read("bodies", .size(64 << 10...1 << 40)) ?? limits.bodies
-        if limits.bodies < limits.inspectedBody, let place = section.value("bodies") ?? section.value("inspected_body") {
+        if limits.bodies < limits.inspectedBody,
+            let place = section.value("bodies") ?? section.value("inspected_body")
+        {
             section.warning(
                 place,
                 "bodies (\(Quantity.text(bytes: limits.bodies))) is less than inspected_body "

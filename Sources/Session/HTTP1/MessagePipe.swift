@@ -88,7 +88,9 @@ package struct MessagePipe: ~Copyable {
 
     /// Puts `message` in the place of the first `length` received bytes.
     /// - Parameter reservation: of the message, if it has a body.
-    package mutating func replaceFront(_ length: Int, with message: [UInt8], holding reservation: BodyReservation? = nil) {
+    package mutating func replaceFront(
+        _ length: Int, with message: [UInt8], holding reservation: BodyReservation? = nil
+    ) {
         message.withUnsafeBytes { buffer.replaceFront(length, with: $0) }
         if let reservation { buffer.hold(reservation) }
     }

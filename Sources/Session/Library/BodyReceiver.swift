@@ -40,7 +40,9 @@ final class CollectedBody: BodyReceiver {
 
     func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
         guard bytes.count + count <= limit else { return fail(.bodyTooLong(limit: limit)) }
-        guard reservation?.grow(to: bytes.count + count) == true else { return fail(.bodiesTooLong(limit: budget.limit)) }
+        guard reservation?.grow(to: bytes.count + count) == true else {
+            return fail(.bodiesTooLong(limit: budget.limit))
+        }
         bytes += buffer.unread[..<count]
         buffer.consume(count)
         received?(count)

@@ -7,8 +7,8 @@ import Transport
 /// The response is taken from the origin as fast as the fastest reader takes it. A reader that falls too far behind is
 /// left behind: it goes on by itself from where it is.
 ///
-/// When the process's budget for bodies is spent, nothing is kept any more: nobody can join, readers that are behind are
-/// left behind, and the fastest gets each piece after it has taken the one before.
+/// When the process's budget for bodies is spent, nothing is kept any more: nobody can join, slower readers are left
+/// behind, and the fastest gets each piece after it has taken the one before.
 final class SharedFetch: Sendable {
     /// Bytes of a body that are kept for those who come late.
     static let keptForLatecomers = 1 << 20
@@ -128,8 +128,8 @@ final class SharedFetch: Sendable {
 
     // MARK: The one who runs it
 
-    /// Makes a piece for ``tell(_:)`` of bytes from the origin; nil: they have to wait until ``run(wake:cancel:)``'s `wake`
-    /// is called.
+    /// Makes a piece for ``tell(_:)`` of bytes from the origin.
+    /// - Returns: nil: they have to wait until `wake` of ``run(wake:cancel:)`` is called.
     func piece(of bytes: UnsafeRawBufferPointer, from budget: BodyBudget) -> Piece? {
         state.withLock { state in
             guard state.mayGoOn() else { return nil }
