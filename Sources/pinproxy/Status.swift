@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import Configuration
 internal import FoundationEssentials
 internal import Glibc
 internal import HTTPWire
@@ -19,7 +20,8 @@ struct Status: ParsableCommand {
             --json prints one object: running, process, state_directory; of a running proxy also configuration, listen, \
             clients, reachability (a list with target, status, reason, link, kind), last_reload (accepted or refused), learning_until, \
             version, since, read_at, generation, admin, client_limit, tasks, requests, refused, last_hour (counts: requests, refused, \
-            pins_missed, pins_reported, and pin_failures, a list with entry, missed, reported), recent (what went wrong lately; \
+            pins_missed, pins_reported, and pin_failures, a list with entry, missed, reported), \
+            kept_bodies and kept_bodies_limit (in bytes), bodies_not_kept, recent (what went wrong lately; \
             pin_failure is true where pins failed), \
             expiring, insecure, warnings, silent_workers, hits, requests_by_minute, refusals_by_minute, network_changes; \
             entries, a list with entry, accepted, misses, last_miss, configured and pins, a list with pin, \
@@ -99,6 +101,10 @@ extension StatusReport {
             lines.append("requests: \(requests) since the start, \(refused) of them refused; \(tasks) in flight")
         }
         if let lastHour { lines += Self.lines(of: lastHour) }
+        if let keptBodies, let keptBodiesLimit, let bodiesNotKept, keptBodies + bodiesNotKept > 0 {
+            let (kept, limit) = (Quantity.text(bytes: keptBodies), Quantity.text(bytes: keptBodiesLimit))
+            lines.append("bodies: \(kept) of \(limit) kept, \(bodiesNotKept) not kept since the start")
+        }
         for worker in silentWorkers ?? [] { lines.append("\(worker) does not answer: its counts are not up to date") }
         for target in reachability ?? [] {
             lines.append("\(target.target == "any" ? "network" : target.target): \(target.text)")

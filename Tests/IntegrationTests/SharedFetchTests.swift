@@ -13,14 +13,17 @@ struct SharedFetchTests {
         let url: String
 
         /// - Parameter others: the session rules of other names of the origin.
-        init(_ bed: TestBed, session: String, workers: Int = 2, others: [String: String] = [:], upstream: [String] = []) async throws {
+        init(
+            _ bed: TestBed, session: String, workers: Int = 2, others: [String: String] = [:], upstream: [String] = [],
+            sections: ProxyProcess.Sections = [:]
+        ) async throws {
             self.bed = bed
             origin = try await PythonPeer(in: bed, script: "sharing_origin.py")
             let entries = others.merging(["origin.test": session]) { $1 }
             let pins = "hosts:\n" + entries.map { "  - {match: \($0), pinning: none, session: \($1)}\n" }.joined()
             proxy = try await ProxyProcess(
                 in: bed, pins: pins, trust: nil, hosts: entries.mapValues { _ in "127.0.0.1" },
-                sections: ["proxy": ["workers: \(workers)"], "upstream": upstream])
+                sections: sections.merging(["proxy": ["workers: \(workers)"], "upstream": upstream]) { $1 })
             tasks = TaskControl(bed: bed, proxy: proxy)
             url = "http://origin.test:\(origin.port)"
         }

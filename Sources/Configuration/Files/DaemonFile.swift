@@ -100,6 +100,15 @@ struct DaemonFileReader {
         let bodies = 0...1 << 30
         limits.inspectedBody = section.read("inspected_body", .size(bodies)) ?? limits.inspectedBody
         limits.replayBody = section.read("replay_body", .size(bodies)) ?? limits.replayBody
+        limits.bodies = section.read("bodies", .size(64 << 10...1 << 40)) ?? limits.bodies
+        if limits.bodies < limits.inspectedBody,
+            let place = section.value("bodies") ?? section.value("inspected_body")
+        {
+            section.warning(
+                place,
+                "bodies (\(Quantity.text(bytes: limits.bodies))) is less than inspected_body "
+                    + "(\(Quantity.text(bytes: limits.inspectedBody))): a body of that length is always refused")
+        }
         section.finish()
         return limits
     }

@@ -4,6 +4,7 @@ import Logging
 import Security
 import Session
 import TLS
+import Transport
 
 /// Puts a configuration that was read again into force, whole or not at all.
 extension ProxyDaemon {
@@ -65,6 +66,7 @@ extension ProxyDaemon {
     private func putIntoForce(_ configuration: ActiveConfiguration) {
         snapshot = configuration.snapshot
         users = configuration.users
+        budget.limit = snapshot.limits.bodies
         upkeep?.replace(with: configuration)
         network?.follow(snapshot.reachability)
         slots?.reserve(for: snapshot.hosts.values)

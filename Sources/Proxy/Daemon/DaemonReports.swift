@@ -6,6 +6,7 @@ import Glibc
 import Security
 import Session
 import TLS
+import Transport
 
 /// What the daemon tells of itself: `/status`, `/metrics` and `/events`.
 extension ProxyDaemon {
@@ -29,6 +30,9 @@ extension ProxyDaemon {
         report.admin = admin.map(\.places) ?? []
         report.clients = clientCount
         report.clientLimit = snapshot.limits.clients
+        report.keptBodies = budget.inUse
+        report.keptBodiesLimit = budget.limit
+        report.bodiesNotKept = budget.refused.values.reduce(0, +)
         report.reachability = network?.targets
         report.networkChanges = network?.changes
         report.lastReload = lastReload
@@ -76,6 +80,7 @@ extension ProxyDaemon {
             daemon.leavesEvicted = leaves.evicted
             daemon.leavesHeld = leaves.entries
             daemon.decoders = decoders?.counts
+            daemon.budget = budget
             daemon.reachability = network?.targets ?? []
             daemon.expiring = expiring
             daemon.entryNames = context.slots.names

@@ -32,6 +32,8 @@ package final class ProxyDaemon {
     var control: ControlSocket?
     private(set) var admin: AdminPort?
     private(set) var decoders: ProcessExecutor?
+    let budget: BodyBudget
+    private var budgetWatch: BudgetWatch?
     private var resources: ControlResources?
     var runs: RunSocket?
     var starter: StarterWatch?
@@ -73,6 +75,7 @@ package final class ProxyDaemon {
         load: @escaping () throws(ConfigurationProblems) -> Snapshot
     ) throws {
         self.snapshot = snapshot
+        budget = BodyBudget(limit: snapshot.limits.bodies)
         self.logger = logger
         self.output = output
         self.notices = notices
@@ -116,14 +119,15 @@ package final class ProxyDaemon {
             authority: authority, leafLifetime: snapshot.authority.leafLifetime, pins: upkeep.watch, rules: upkeep.rules,
             listeners: listeners, logger: logger, logOutput: output, freeMemory: freeMemory,
             idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount),
-            sessionCount: workerCount + 1, bodies: decoders, unixTime: unixTime)
+            sessionCount: workerCount + 1, bodies: decoders, budget: budget, unixTime: unixTime)
         context.slots.reserve(for: snapshot.hosts.values)
+        budgetWatch = BudgetWatch(budget, loop: loop, logger: logger)
         try listening.open(as: snapshot)
         if snapshot.admin.takesInherited, ListeningSocket.named(for: .admin, among: inherited).isEmpty {
             throw MissingSocket(port: .admin, file: snapshot.files.first ?? "")
         }
         let session = LoopSession(
-            loop: loop, slabs: SlabPool(), pool: UpstreamPool(), connector: upkeep.connector,
+            loop: loop, slabs: SlabPool(budget: budget), pool: UpstreamPool(), connector: upkeep.connector,
             index: context.sessionCount - 1, of: context.sessionCount)
         let admin = AdminPort(loop: loop, session: session, logger: logger) { [weak self] in
             self?.resources?.answer($0, $1)

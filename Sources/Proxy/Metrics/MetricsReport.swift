@@ -4,6 +4,7 @@ import EventLoop
 import Security
 import Session
 import TLS
+import Transport
 
 /// What `GET /metrics` answers, of the daemon and of what its workers told (docs/metrics.md).
 struct MetricsReport {
@@ -24,6 +25,7 @@ struct MetricsReport {
         var leavesEvicted = 0
         var leavesHeld = 0
         var decoders: DecoderCounts?
+        var budget: BodyBudget?
         var reachability: [TargetStatus] = []
         /// What ends within 30 days, the most urgent first.
         var expiring: [ExpiryWatch.Finding] = []
@@ -47,6 +49,7 @@ struct MetricsReport {
         pins(counters, &text)
         latencies(counters, &text)
         connections(counters, &text)
+        if let budget = daemon.budget { Self.bodies(budget, &text) }
         if let decoders = daemon.decoders { Self.decoders(decoders, &text) }
         workers(&text)
         configuration(&text)
@@ -151,6 +154,19 @@ struct MetricsReport {
         text.sample([], daemon.leavesEvicted)
         text.family("pinproxy_leaves", .gauge, "Hosts whose certificates are kept.")
         text.sample([], daemon.leavesHeld)
+    }
+
+    private static func bodies(_ budget: BodyBudget, _ text: inout MetricsText) {
+        text.family("pinproxy_kept_bodies_bytes", .gauge, "Bytes of bodies that are kept.")
+        text.sample([], budget.inUse)
+        text.family("pinproxy_kept_bodies_limit_bytes", .gauge, "How many there may be (limits.bodies).")
+        text.sample([], budget.limit)
+        text.family(
+            "pinproxy_kept_bodies_refused", .counter,
+            "Bodies that were not kept for lack of room. request and response: the client got 503, unless a rule only reports; "
+                + "shared: readers go on alone; replay: can't be sent again.")
+        let refused = budget.refused
+        for purpose in BodyBudget.Purpose.allCases { text.sample([("what", purpose.rawValue)], refused[purpose] ?? 0) }
     }
 
     private static func decoders(_ counts: DecoderCounts, _ text: inout MetricsText) {

@@ -54,7 +54,7 @@ final class WorkerContext {
         self.shared = shared
         self.configuration = configuration
         resolver = try Resolver(loop: loop, cache: shared.names)
-        let slabs = SlabPool()
+        let slabs = SlabPool(budget: shared.budget)
         let pool = UpstreamPool(capacity: shared.idleUpstreams)
         let connector = UpstreamConnector(
             loop: loop, resolver: resolver, slabs: slabs, pool: pool, sessions: shared.sessions,

@@ -2,6 +2,7 @@
 // to origins, the pool that keeps them, and the rules by which they are made.
 
 package import TLS
+import Transport
 
 /// How long each thing that waits may wait (`timeouts` in pinproxy.yaml).
 package struct Timeouts: Sendable, Equatable {
@@ -37,6 +38,8 @@ package struct Limits: Sendable, Equatable {
     package var inspectedBody = 8 << 20
     /// Bytes of a request's body that are kept, to send it again.
     package var replayBody = 1 << 20
+    /// Bytes of all bodies that are kept at one time.
+    package var bodies = BodyBudget.usualLimit
 
     package init() {}
 }
