@@ -1,4 +1,5 @@
 internal import EventLoop
+internal import FoundationEssentials
 internal import Glibc
 internal import Proxy
 
@@ -99,7 +100,9 @@ struct Supervisor {
         let pointers = arguments.map { strdup($0) } + [nil]
         defer { for pointer in pointers { free(pointer) } }
         var process = pid_t()
-        let problem = posix_spawn(&process, "/proc/self/exe", &actions, &attributes, pointers, environ)
+        // By its name, which ps and ss show.
+        let program = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? "/proc/self/exe"
+        let problem = posix_spawn(&process, program, &actions, &attributes, pointers, environ)
         guard problem == 0 else { throw CommandFailure("the proxy couldn't be started: \(systemReason(problem))") }
         return process
     }
