@@ -99,6 +99,7 @@ struct DaemonFileReader {
         let bodies = 0...1 << 30
         limits.inspectedBody = section.read("inspected_body", .size(bodies)) ?? limits.inspectedBody
         limits.replayBody = section.read("replay_body", .size(bodies)) ?? limits.replayBody
+        if let rate = section.read("minimum_rate", .minimumRate) { limits.minimumRate = rate }
         section.finish()
         return limits
     }

@@ -14,6 +14,10 @@ extension ClientConnection {
         record.kind = route.target.key.layer.isShared ? .interception : .tunnel
         worker.session.begin(&record)
         server.dropHead()
+        obtain(route)
+    }
+
+    private func obtain(_ route: Route) {
         // Strong: the attempt drops the closure when it has called it, and when closed(_:) cancels it. Weak would cost
         // two allocations.
         let attempt = ConnectAttempt(route, worker: worker) { self.connected(by: route, $0) }
@@ -26,6 +30,7 @@ extension ClientConnection {
         switch result {
         case .success(let upstream): promise(route, upstream)
         case .failure(let failure):
+            if let plain = plainRoute(after: failure, by: route) { return obtain(plain) }
             let error = ProxyError.exchange(.unreachable(failure), route.destination)
             if route.entry?.showsRefusals == true, failure.isRefusalOfOrigin { return promiseRefusal(error, route) }
             state = .open
@@ -40,7 +45,7 @@ extension ClientConnection {
         }
         record.connected(upstream, at: worker.loop.now)
         state = .promised(route, upstream)
-        if case .tls = route.target.layer { upstream.hold() }
+        if route.target.key.layer.isShared { upstream.hold() }
         handshakeBegan()
         server.answer(Self.established, then: .handOver)
     }
@@ -59,9 +64,9 @@ extension ClientConnection {
     private func connectAnew(_ old: Route) {
         state = .open
         if awaitsPeer(for: old.authority) { return identify { $0.connectAnew(old) } }
-        switch worker.decide(old.authority, for: .secure, client: client(as: old.client)) {
+        switch worker.decide((asked ?? old.authority).canonical, for: .secure, client: client(as: old.client)) {
         case .refuse(let error): server.refuseRequest(error)
-        case .relay(let route), .tunnel(let route): connect(route)
+        case .relay(let route), .tunnel(let route): connect(beforeItSpeaks(route))
         }
     }
 
@@ -91,7 +96,7 @@ extension ClientConnection {
 
     // MARK: Interception
 
-    private func beginSecuring(_ route: Route) {
+    func beginSecuring(_ route: Route) {
         server.setDeadline(afterNanoseconds: worker.snapshot.timeouts.tlsHandshake.nanoseconds)
         do {
             // Minted, if need be, while the client gets ready to speak.
@@ -101,14 +106,14 @@ extension ClientConnection {
         } catch {
             return fail("no certificate for \(route.authority): \(error)")
         }
-        guard server.requests.unread.isEmpty else { return secure() }
+        guard server.requests.unread.isEmpty else { return clientSpoke() }
         // From its first step on TLS holds tens of KiB: it begins when the client does.
         server.requests.rest()
         server.stream.wantsRead = true
     }
 
-    /// The client has sent something, or ended.
-    private func secure() {
+    /// The client has begun its TLS handshake, or sent what can't be one, or ended.
+    func secure() {
         guard case .awaitingHandshake(let route, let identity) = state else { return server.abort() }
         state = .securing(route)
         let early = server.requests.takeReceived()
@@ -126,7 +131,7 @@ extension ClientConnection {
     }
 
     func lentStreamIsReadable(_ server: HTTP1Server) {
-        if case .awaitingHandshake = state { secure() } else { server.stream.wantsRead = false }
+        if case .awaitingHandshake = state { clientSpoke() } else { server.stream.wantsRead = false }
     }
 
     func secured(_ result: Result<Void, StreamError>) {

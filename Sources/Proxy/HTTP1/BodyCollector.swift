@@ -22,6 +22,8 @@ struct BodyCollector {
     /// Bytes of the body that are gathered at most.
     let limit: Int
     private var body: [UInt8] = []
+    /// Bytes that came since it was made, its chunks' lines too.
+    var received: UInt64 = 0
 
     /// - Returns: nil for a request without a body.
     init?(_ framing: BodyFraming, limit: Int) {

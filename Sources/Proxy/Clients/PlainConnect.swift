@@ -1,0 +1,142 @@
+import Configuration
+import EventLoop
+import HTTPWire
+import Serialization
+import Session
+import TLS
+import Transport
+
+/// Plain HTTP inside CONNECT, as `ws://` by a proxy and `curl --proxytunnel` have it. What the client sends first tells: a
+/// request line, or a TLS record.
+///
+/// Its requests are decided about like those for an `http://` URL. A client that begins with TLS never gets to a server in
+/// the clear.
+extension ClientConnection {
+    // MARK: Before the client has spoken
+
+    /// The route by which the upstream is obtained: port 80 is taken for plain HTTP, where the policy lets that through.
+    /// - Parameter route: by which it is obtained for a client that speaks TLS.
+    func beforeItSpeaks(_ route: Route) -> Route {
+        guard route.authority.port == Purpose.plain.defaultPort, case .tls = route.target.layer else { return route }
+        let rules = route.rules?.rules(.none)
+        if let base = rules?.session.baseURL {
+            return plainRoute(base.authority, for: base.isSecure ? .secure : .plain, insteadOf: route) ?? route
+        }
+        if rules?.request.upgradeInsecure == true {
+            return plainRoute(route.authority.onPort(Purpose.secure.defaultPort), for: .secure, insteadOf: route) ?? route
+        }
+        return plainRoute(route.authority, for: .plain, insteadOf: route) ?? route
+    }
+
+    /// The route to the same port in the clear, if that is how its server speaks, as it seems, and the policy lets it
+    /// through. The client decides: none that speaks TLS is served by it.
+    func plainRoute(after failure: UpstreamFailure, by route: Route) -> Route? {
+        guard case .tls(.tls(let error)) = failure, error.mayBePlainHTTP, case .tls = route.target.layer,
+            route.authority == (asked ?? route.authority).canonical, route.authority.port != Purpose.secure.defaultPort
+        else { return nil }
+        return plainRoute(route.authority, for: .plain, insteadOf: route)
+    }
+
+    private func plainRoute(_ authority: Authority, for purpose: Purpose, insteadOf route: Route) -> Route? {
+        guard case .relay(let plain) = worker.decide(authority.canonical, for: purpose, client: client(as: route.client))
+        else { return nil }
+        return plain
+    }
+
+    // MARK: When it speaks
+
+    /// CONNECT was answered, and the client has sent something, or ended.
+    func clientSpoke() {
+        guard case .awaitingHandshake(let route, _) = state else { return server.abort() }
+        var first = server.requests.unread.first
+        if first == nil, case .byte(let next) = server.stream.peek() { first = next }
+        if let first, Self.beginsRequest(first) { return speakPlainly(route) }
+        // What is no request is taken for TLS, which says best what is wrong with it.
+        if refusalInside == nil, !route.isForTLS(to: asked) { obtainSecure(route) } else { secure() }
+    }
+
+    /// Methods begin with a letter, and no TLS record does.
+    private static func beginsRequest(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+    }
+
+    private func speakPlainly(_ route: Route) {
+        handshakeEnded()
+        isPlainInside = true
+        if route.isForTLS(to: asked) { giveBackKept() }
+        record.status = 200
+        if let refusalInside { record.failed(refusalInside.cause, errorType: refusalInside.proxyStatusError) }
+        worker.session.complete(&record)
+        state = .inside(route)
+        server.serve()
+        if !server.requests.unread.isEmpty { server.nextRequest() }
+    }
+
+    /// A request inside. It is for the authority of CONNECT, and decided about as if its URL had come.
+    func requestPlainInside(_ route: Route) {
+        let connected = asked ?? route.authority
+        record.authority = connected.canonical
+        if let withdrawal { return fail(withdrawal) }
+        run?.requestedInside()
+        if let misdirection = misdirection(from: connected, for: .plain) {
+            return server.refuseRequest(.misdirected(misdirection, connected: connected))
+        }
+        if let refusalInside { return server.refuseForGood(refusalInside) }
+        requestSettled(connected, .plain)
+    }
+
+    // MARK: TLS all the same
+
+    /// The client speaks TLS, and the connection at hand is not for that: one is made and verified, before its handshake
+    /// goes on.
+    private func obtainSecure(_ route: Route) {
+        server.stream.wantsRead = false
+        server.clearDeadline()
+        giveBackKept()
+        let authority = (asked ?? route.authority).canonical
+        switch worker.decide(authority, for: .secure, client: client(as: route.client)) {
+        case .relay(let secure):
+            // Strong: the attempt drops the closure when it has called it, and when closed(_:) cancels it.
+            let attempt = ConnectAttempt(secure, worker: worker) { self.obtained(by: secure, $0) }
+            state = .connecting(attempt)
+            attempt.start()
+        case .refuse(let error): endHandshake(with: error)
+        case .tunnel: fail("after a reload this host is no longer connected to in this way")
+        }
+    }
+
+    private func obtained(by route: Route, _ result: Result<UpstreamConnection, UpstreamFailure>) {
+        if holdsBack({ $0.obtained(by: route, result) }) { return }
+        switch result {
+        case .success(let upstream):
+            record.connected(upstream, at: worker.loop.now)
+            hold(upstream)
+            beginSecuring(route)
+        case .failure(let failure):
+            let error = ProxyError.exchange(.unreachable(failure), route.destination)
+            guard route.entry?.showsRefusals == true, failure.isRefusalOfOrigin else { return endHandshake(with: error) }
+            worker.reportPage(error, of: route, client: source)
+            refused(error)
+            refusalInside = error
+            beginSecuring(route)
+        }
+    }
+
+    /// CONNECT was answered: what is left to say is a TLS alert.
+    private func endHandshake(with error: ProxyError) {
+        refused(error)
+        handshakeEnded()
+        state = .open
+        record.failed(error.cause, errorType: error.proxyStatusError)
+        worker.session.complete(&record)
+        server.answer(TunnelAlert.handshakeFailure.record, then: .linger)
+    }
+}
+
+extension Route {
+    /// Whether a client that speaks TLS inside its CONNECT is served by it.
+    fileprivate func isForTLS(to asked: Authority?) -> Bool {
+        guard case .tls = target.layer else { return false }
+        return asked.map { $0.canonical == authority } ?? true
+    }
+}
