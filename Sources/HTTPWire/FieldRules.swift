@@ -13,10 +13,9 @@ struct FieldRules: Sendable {
     private(set) var expectsContinue = false
     private(set) var namesUpgrade = false
     private(set) var namesCleartextHTTP2 = false
-    /// The values of Range, and whether a condition can be answered with 304.
+    /// The value of Range.
     private(set) var range: ByteRange?
     private(set) var repeatsRange = false
-    private(set) var isConditional = false
     private var optionCount = 0
 
     /// Takes a field into account; returns what is wrong with it.
@@ -53,8 +52,6 @@ struct FieldRules: Sendable {
         case .range:
             if range != nil { repeatsRange = true }
             range = field.value
-        case .ifNoneMatch, .ifModifiedSince:
-            isConditional = true
         default:
             break
         }
@@ -144,9 +141,7 @@ extension RequestHead {
         wantsUpgrade =
             rules.connection.contains(.upgrade) && rules.namesUpgrade && !rules.namesCleartextHTTP2
             && version == .http11
-        scope = RequestScope(
-            part: rules.repeatsRange ? .other : rules.range.map { WantedPart($0, in: bytes) } ?? .whole,
-            isConditional: rules.isConditional)
+        wantedPart = rules.repeatsRange ? .other : rules.range.map { WantedPart($0, in: bytes) } ?? .whole
         self.length = UInt32(truncatingIfNeeded: length)
         return nil
     }

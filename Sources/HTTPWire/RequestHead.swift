@@ -36,8 +36,7 @@ package struct RequestHead: Sendable {
     package internal(set) var wantsUpgrade: Bool = false
     /// The value of the only Host field; nil if HTTP/1.0 came without one.
     package internal(set) var host: ByteRange? = nil
-    /// Which part and which state of the resource it asks for.
-    package internal(set) var scope = RequestScope()
+    package internal(set) var wantedPart = WantedPart.whole
 
     var connection: ConnectionOptions = []
     var acceptsTrailers = false

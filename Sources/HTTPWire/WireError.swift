@@ -10,7 +10,7 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         case invalidContentLength, repeatedContentLength, contentLengthWithTransferEncoding
         case repeatedTransferEncoding, unsupportedTransferEncoding, transferEncodingBeforeHTTP11
         case tooManyConnectionOptions, connectWithBody
-        case unaskedPart, wrongPart, unaskedNotModified
+        case unaskedPart, wrongPart
         case chunkSize, chunkSizeOverflow, chunkExtension, chunkLineTooLong, chunkEnd
         case trailerField, trailersTooLong
         case clientHello
@@ -58,7 +58,6 @@ package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
         case .connectWithBody: "CONNECT with a body"
         case .unaskedPart: "206 Partial Content to a request without Range"
         case .wrongPart: "206 Partial Content with another part than the one that was asked for"
-        case .unaskedNotModified: "304 Not Modified to a request without a condition"
         case .chunkSize: "a chunk size that is not a hexadecimal number"
         case .chunkSizeOverflow: "a chunk size that is too large"
         case .chunkExtension: "a malformed chunk extension"

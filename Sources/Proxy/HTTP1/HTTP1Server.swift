@@ -288,7 +288,7 @@ final class HTTP1Server: ByteStreamOwner {
         request.expectsContinue = view.head.expectsContinue
         request.wantsUpgrade = view.head.wantsUpgrade
         request.hasVia = view.head.hasVia
-        request.scope = view.head.scope
+        request.wantedPart = view.head.wantedPart
         prefersHTML = view.head.first(.accept).map { Accept.prefersHTML(view.bytes.extracting($0.offsets)) } ?? false
     }
 

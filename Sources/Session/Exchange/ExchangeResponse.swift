@@ -57,7 +57,7 @@ extension Exchange {
 
     /// What becomes of the final head that was found.
     private func finalHead(_ response: ResponseTraits, of upstream: any Upstream) -> ExchangeState.Head {
-        if let defect = unaskedAnswer(response, of: upstream) {
+        if let defect = unaskedPart(response, of: upstream) {
             failure = .badResponse(defect)
             return .malformed
         }
@@ -66,13 +66,13 @@ extension Exchange {
         return rules == nil ? .final : judgeHead()
     }
 
-    /// What is wrong with a 206 or 304 that the request, as it was sent, didn't ask for.
-    private func unaskedAnswer(_ response: ResponseTraits, of upstream: any Upstream) -> WireError? {
-        guard response.status == 206 || response.status == 304 else { return nil }
-        var scope = itinerary?.request.head.scope ?? request.scope
-        if let rules { scope.apply(rules.edits) }
+    /// What is wrong with a 206 that the request, as it was sent, didn't ask for.
+    private func unaskedPart(_ response: ResponseTraits, of upstream: any Upstream) -> WireError? {
+        guard response.status == 206 else { return nil }
+        var wanted = itinerary?.request.head.wantedPart ?? request.wantedPart
+        if let rules { wanted.apply(rules.edits) }
         var defect: WireError?
-        upstream.withResponse { defect = $0.head.defect(answering: scope, in: $0.bytes) }
+        upstream.withResponse { defect = $0.head.defect(answering: wanted, in: $0.bytes) }
         return defect
     }
 

@@ -11,15 +11,14 @@ package struct RequestTraits: Sendable {
     package var wantsUpgrade = false
     /// It has passed another proxy, or this one.
     package var hasVia = false
-    /// Which part and which state of the resource it asks for.
-    package var scope = RequestScope()
+    package var wantedPart = WantedPart.whole
 
     package init() {}
 
     /// Of a request that is made here: nobody is told of interim responses.
     package init(madeHere head: RequestHead) {
         method = head.method
-        scope = head.scope
+        wantedPart = head.wantedPart
         takesInterim = false
     }
 }

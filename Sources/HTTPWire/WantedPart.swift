@@ -1,34 +1,6 @@
-/// Which part, and which state, of a resource a request asks for. By that a 206 and a 304 are judged: to a request that
-/// didn't ask for them they are malformed, and what claims to be a part would escape the rules for whole bodies.
-package struct RequestScope: Sendable, Hashable {
-    package internal(set) var part = WantedPart.whole
-    /// It has a condition that 304 can answer (If-None-Match, If-Modified-Since).
-    package internal(set) var isConditional = false
-
-    package init() {}
-
-    init(part: WantedPart, isConditional: Bool) {
-        self.part = part
-        self.isConditional = isConditional
-    }
-
-    /// Takes into account what the edits of a request's head change.
-    package mutating func apply(_ edits: HeadEdits) {
-        for edit in edits.list {
-            switch (edit.name.lowercased(), edit.action) {
-            case ("range", .set(let value)): part = WantedPart(value)
-            case ("range", .addIfAbsent(let value)): if part == .whole { part = WantedPart(value) }
-            case ("range", .remove): part = .whole
-            case ("if-none-match", .set), ("if-none-match", .addIfAbsent), ("if-modified-since", .set),
-                ("if-modified-since", .addIfAbsent):
-                isConditional = true
-            default: break
-            }
-        }
-    }
-}
-
 /// The part of a resource that Range asks for (RFC 9110 section 14.2).
+///
+/// A 206 to a request that didn't ask for it is malformed: what claims to be a part would escape the rules for whole bodies.
 package enum WantedPart: Sendable, Hashable {
     /// There is no Range.
     case whole
@@ -62,6 +34,18 @@ package enum WantedPart: Sendable, Hashable {
             }
     }
 
+    /// Takes into account what the edits of a request's head change.
+    package mutating func apply(_ edits: HeadEdits) {
+        for edit in edits.list where edit.name.lowercased() == "range" {
+            switch edit.action {
+            case .set(let value): self = WantedPart(value)
+            case .addIfAbsent(let value): if self == .whole { self = WantedPart(value) }
+            case .remove: self = .whole
+            default: break
+            }
+        }
+    }
+
     /// Whether a server may send these bytes for it. It may send less than was asked for (RFC 9110 section 15.3.7).
     func includes(_ bytes: ClosedRange<UInt64>, of complete: UInt64?) -> Bool {
         switch self {
@@ -74,14 +58,11 @@ package enum WantedPart: Sendable, Hashable {
 }
 
 extension ResponseHead {
-    /// What keeps the response from being the answer to a request of that scope; nil: nothing does.
-    package func defect(answering scope: RequestScope, in bytes: Span<UInt8>) -> WireError? {
-        switch status {
-        case 206 where scope.part == .whole: WireError(.unaskedPart, at: 0)
-        case 206 where !isPart(of: scope.part, in: bytes): WireError(.wrongPart, at: 0)
-        case 304 where !scope.isConditional: WireError(.unaskedNotModified, at: 0)
-        default: nil
-        }
+    /// What keeps the response from being the answer to a request for that part; nil: nothing does.
+    package func defect(answering part: WantedPart, in bytes: Span<UInt8>) -> WireError? {
+        guard status == 206 else { return nil }
+        guard part != .whole else { return WireError(.unaskedPart, at: 0) }
+        return isPart(of: part, in: bytes) ? nil : WireError(.wrongPart, at: 0)
     }
 
     /// Whether it says of itself that it is what was asked for (RFC 9110 section 15.3.7).

@@ -2,8 +2,8 @@ import Testing
 
 @testable import HTTPWire
 
-/// Whether a 206 or a 304 is the answer to what was asked.
-@Suite struct RequestScopeTests {
+/// Whether a 206 is the answer to what was asked.
+@Suite struct WantedPartTests {
     @Test(arguments: [
         ("", WantedPart.whole), ("Range: bytes=0-99\r\n", .bytes(first: 0, last: 99)), ("Range: Bytes=5-\r\n", .bytes(first: 5, last: nil)),
         ("Range: bytes=-7\r\n", .end(length: 7)), ("range:bytes=0-0\r\n", .bytes(first: 0, last: 0)),
@@ -14,26 +14,17 @@ import Testing
     ])
     func theWantedPartIsRead(_ fields: String, _ part: WantedPart) throws {
         let head = try #require(request("GET / HTTP/1.1\r\nHost: a\r\n\(fields)\r\n").head)
-        #expect(head.scope.part == part)
-        #expect(!head.scope.isConditional)
+        #expect(head.wantedPart == part)
     }
 
-    @Test func conditionsAreNoticed() throws {
-        for (field, isConditional) in [
-            ("If-None-Match: *", true), ("If-Modified-Since: x", true), ("If-Match: *", false), ("If-Unmodified-Since: x", false),
-            ("If-Range: \"a\"", false),
-        ] {
-            let head = try #require(request("GET / HTTP/1.1\r\nHost: a\r\n\(field)\r\n\r\n").head)
-            #expect(head.scope.isConditional == isConditional, "\(field)")
-        }
-        // A head that was parsed before leaves nothing behind.
+    @Test func aHeadLeavesNothingToTheNext() throws {
         var parser = HeadParser(limit: 1000)
         var head = RequestHead()
-        for (text, part) in [("Range: bytes=0-1\r\nIf-None-Match: *\r\n", WantedPart.bytes(first: 0, last: 1)), ("", .whole)] {
+        for (text, part) in [("Range: bytes=0-1\r\n", WantedPart.bytes(first: 0, last: 1)), ("", .whole)] {
             let bytes = Array("GET / HTTP/1.1\r\nHost: a\r\n\(text)\r\n".utf8)
             _ = parser.parseRequest(bytes.span, into: &head)
             parser.reset()
-            #expect(head.scope.part == part && head.scope.isConditional == !text.isEmpty)
+            #expect(head.wantedPart == part)
         }
     }
 
@@ -41,13 +32,12 @@ import Testing
         let asked = try #require(request("\(method.text) / HTTP/1.1\r\nHost: a\r\n\(fields)\r\n").head)
         let bytes = Array("HTTP/1.1 \(response)\r\n\r\n".utf8)
         let head = try #require(HTTPWireTests.response(String(decoding: bytes, as: UTF8.self), to: method).head)
-        return head.defect(answering: asked.scope, in: bytes.span)?.code
+        return head.defect(answering: asked.wantedPart, in: bytes.span)?.code
     }
 
     @Test(arguments: [
         ("", "206 P\r\nContent-Range: bytes 0-9/10\r\nContent-Length: 10", WireError.Code.unaskedPart),
-        ("", "206 P\r\nContent-Type: multipart/byteranges; boundary=x", .unaskedPart), ("", "304 N", .unaskedNotModified),
-        ("Range: bytes=0-9\r\n", "304 N", .unaskedNotModified), ("If-Match: \"a\"\r\n", "304 N", .unaskedNotModified),
+        ("", "206 P\r\nContent-Type: multipart/byteranges; boundary=x", .unaskedPart),
         ("Range: bytes=0-9\r\n", "206 P\r\nContent-Length: 10", .wrongPart),
         ("Range: bytes=0-9\r\n", "206 P\r\nContent-Type: multipart/byteranges; boundary=x", .wrongPart),
         ("Range: bytes=0-9\r\n", "206 P\r\nContent-Range: bytes 10-19/100\r\nContent-Length: 10", .wrongPart),
@@ -79,7 +69,7 @@ import Testing
         ("Range: bytes=0-1,4-5\r\n", "206 P\r\nContent-Type: Multipart/ByteRanges; boundary=x"),
         ("Range: bytes=0-1,4-5\r\n", "206 P\r\nContent-Range: bytes 0-9/10\r\nContent-Length: 10"),
         ("Range: items=0-1\r\n", "206 P\r\nContent-Range: items 0-1/9\r\nContent-Length: 10"),
-        ("If-None-Match: \"a\"\r\n", "304 N\r\nContent-Length: 10"), ("If-Modified-Since: x\r\n", "304 N"), ("", "200 O"),
+        ("", "304 N\r\nContent-Length: 10"), ("Range: bytes=0-9\r\n", "304 N"), ("", "200 O"),
         ("Range: bytes=0-9\r\n", "200 O"), ("Range: bytes=0-9\r\n", "416 R\r\nContent-Range: bytes */5"),
     ])
     func whatWasAskedForIsWell(_ fields: String, _ response: String) throws {
@@ -90,22 +80,21 @@ import Testing
     /// What is sent counts, not what came.
     @Test func editsCount() {
         var edits = HeadEdits()
-        var scope = RequestScope()
+        var part = WantedPart.whole
         edits.append(.addIfAbsent("bytes=0-1"), "Range")
-        edits.append(.set("\"a\""), "If-None-Match")
-        scope.apply(edits)
-        #expect(scope.part == .bytes(first: 0, last: 1) && scope.isConditional)
+        part.apply(edits)
+        #expect(part == .bytes(first: 0, last: 1))
         var removal = HeadEdits()
         removal.append(.remove, "range")
-        scope.apply(removal)
-        #expect(scope.part == .whole)
-        scope.apply(edits)
+        part.apply(removal)
+        #expect(part == .whole)
+        part.apply(edits)
         var another = HeadEdits()
         another.append(.addIfAbsent("bytes=5-6"), "Range")
-        scope.apply(another)
-        #expect(scope.part == .bytes(first: 0, last: 1))
+        part.apply(another)
+        #expect(part == .bytes(first: 0, last: 1))
         another.append(.set("bytes=7-8"), "Range")
-        scope.apply(another)
-        #expect(scope.part == .bytes(first: 7, last: 8))
+        part.apply(another)
+        #expect(part == .bytes(first: 7, last: 8))
     }
 }
