@@ -219,23 +219,6 @@ package final class ByteStream: SocketHandler, ByteSink {
         return .done
     }
 
-    /// What the peer sent next, if anything. It stays to be read. In the clear.
-    package enum Peeked {
-        case byte(UInt8)
-        case nothing
-        /// The peer ended its side, or failed.
-        case ended
-    }
-
-    package func peek() -> Peeked {
-        var next: UInt8 = 0
-        return switch recv(raw, &next, 1, CInt(MSG_PEEK) | CInt(MSG_DONTWAIT)) {
-        case 1: .byte(next)
-        case 0: .ended
-        default: errno == EAGAIN || errno == EINTR ? .nothing : .ended
-        }
-    }
-
     // MARK: Without copies
 
     /// Takes what is at hand into an empty pipe. Only in the clear.

@@ -50,7 +50,7 @@ struct MinimumRateTests {
         }
     }
 
-    /// A window in which nothing moves is the idle time-out's.
+    /// A window without a byte passes.
     @Test func aPauseIsNoDrip() async throws {
         try await withTestBed { bed in
             let (shared, url) = try await prepare(bed, rate: "minimum_rate: 1KiB/100ms")

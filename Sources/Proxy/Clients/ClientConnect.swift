@@ -30,15 +30,19 @@ extension ClientConnection {
         switch result {
         case .success(let upstream): promise(route, upstream)
         case .failure(let failure):
-            if let plain = plainRoute(after: failure, by: route) { return obtain(plain) }
-            let error = ProxyError.exchange(.unreachable(failure), route.destination)
-            if route.entry?.showsRefusals == true, failure.isRefusalOfOrigin { return promiseRefusal(error, route) }
-            state = .open
-            server.refuseRequest(error)
+            if obtainPlain(after: failure, by: route) { return }
+            connectFailed(failure, by: route)
         }
     }
 
-    private func promise(_ route: Route, _ upstream: UpstreamConnection) {
+    func connectFailed(_ failure: UpstreamFailure, by route: Route) {
+        let error = ProxyError.exchange(.unreachable(failure), route.destination)
+        if route.entry?.showsRefusals == true, failure.isRefusalOfOrigin { return promiseRefusal(error, route) }
+        state = .open
+        server.refuseRequest(error)
+    }
+
+    func promise(_ route: Route, _ upstream: UpstreamConnection) {
         if upstream.origin.isRetired {
             upstream.close()
             return connectAnew(route)
@@ -63,8 +67,9 @@ extension ClientConnection {
     /// A reload came while the connection was being made, and what it says would have made another one, or none.
     private func connectAnew(_ old: Route) {
         state = .open
-        if awaitsPeer(for: old.authority) { return identify { $0.connectAnew(old) } }
-        switch worker.decide((asked ?? old.authority).canonical, for: .secure, client: client(as: old.client)) {
+        let authority = (asked ?? old.authority).canonical
+        if awaitsPeer(for: authority) { return identify { $0.connectAnew(old) } }
+        switch worker.decide(authority, for: .secure, client: client(as: old.client)) {
         case .refuse(let error): server.refuseRequest(error)
         case .relay(let route), .tunnel(let route): connect(beforeItSpeaks(route))
         }

@@ -145,9 +145,10 @@ extension ClientConnection {
     func misdirection(from connected: Authority, for purpose: Purpose) -> Misdirection? {
         if misdirectedName != nil { return misdirectedName.map(Misdirection.init(serverName:)) }
         return server.readRequest { view in
-            guard let source = RequestDestination.disagreement(of: view.head, view.bytes, with: connected, for: purpose) else {
-                return nil
-            }
+            guard
+                let source = RequestDestination.disagreement(
+                    of: view.head, view.bytes, with: connected, for: purpose)
+            else { return nil }
             return Misdirection(source, view.bytes, for: purpose)
         }
     }

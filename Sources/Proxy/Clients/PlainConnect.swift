@@ -6,16 +6,17 @@ import Session
 import TLS
 import Transport
 
-/// Plain HTTP inside CONNECT, as `ws://` by a proxy and `curl --proxytunnel` have it. What the client sends first tells: a
-/// request line, or a TLS record.
+/// Plain HTTP inside CONNECT, as clients of `ws://` and `curl --proxytunnel` speak it. The client's first byte tells it
+/// from TLS.
 ///
-/// Its requests are decided about like those for an `http://` URL. A client that begins with TLS never gets to a server in
-/// the clear.
+/// Its requests are decided about like those for an `http://` URL. A client that begins with TLS never reaches a server
+/// in the clear.
 extension ClientConnection {
     // MARK: Before the client has spoken
 
-    /// The route by which the upstream is obtained: port 80 is taken for plain HTTP, where the policy lets that through.
-    /// - Parameter route: by which it is obtained for a client that speaks TLS.
+    /// Takes port 80 for plain HTTP, where the policy lets that through.
+    /// - Parameter route: for a client that speaks TLS.
+    /// - Returns: where to connect before the client is answered.
     func beforeItSpeaks(_ route: Route) -> Route {
         guard route.authority.port == Purpose.plain.defaultPort, case .tls = route.target.layer else { return route }
         let rules = route.rules?.rules(.none)
@@ -23,14 +24,39 @@ extension ClientConnection {
             return plainRoute(base.authority, for: base.isSecure ? .secure : .plain, insteadOf: route) ?? route
         }
         if rules?.request.upgradeInsecure == true {
-            return plainRoute(route.authority.onPort(Purpose.secure.defaultPort), for: .secure, insteadOf: route) ?? route
+            let authority = route.authority.onPort(Purpose.secure.defaultPort)
+            return plainRoute(authority, for: .secure, insteadOf: route) ?? route
         }
         return plainRoute(route.authority, for: .plain, insteadOf: route) ?? route
     }
 
-    /// The route to the same port in the clear, if that is how its server speaks, as it seems, and the policy lets it
-    /// through. The client decides: none that speaks TLS is served by it.
-    func plainRoute(after failure: UpstreamFailure, by route: Route) -> Route? {
+    /// Connects to the same port in the clear, if its server seems to speak plain HTTP and the policy lets that
+    /// through. No client that speaks TLS is served over it.
+    /// - Returns: whether it is tried.
+    func obtainPlain(after failure: UpstreamFailure, by route: Route) -> Bool {
+        guard let plain = plainRoute(after: failure, by: route) else { return false }
+        // Strong: the attempt drops the closure when it has called it, and when closed(_:) cancels it.
+        let attempt = ConnectAttempt(plain, worker: worker) {
+            self.obtainedPlain(by: plain, $0, after: failure, by: route)
+        }
+        state = .connecting(attempt)
+        attempt.start()
+        return true
+    }
+
+    private func obtainedPlain(
+        by plain: Route, _ result: Result<UpstreamConnection, UpstreamFailure>, after failure: UpstreamFailure,
+        by route: Route
+    ) {
+        if holdsBack({ $0.obtainedPlain(by: plain, result, after: failure, by: route) }) { return }
+        switch result {
+        case .success(let upstream): promise(plain, upstream)
+        // The first failure says more.
+        case .failure: connectFailed(failure, by: route)
+        }
+    }
+
+    private func plainRoute(after failure: UpstreamFailure, by route: Route) -> Route? {
         guard case .tls(.tls(let error)) = failure, error.mayBePlainHTTP, case .tls = route.target.layer,
             route.authority == (asked ?? route.authority).canonical, route.authority.port != Purpose.secure.defaultPort
         else { return nil }
@@ -38,9 +64,8 @@ extension ClientConnection {
     }
 
     private func plainRoute(_ authority: Authority, for purpose: Purpose, insteadOf route: Route) -> Route? {
-        guard case .relay(let plain) = worker.decide(authority.canonical, for: purpose, client: client(as: route.client))
-        else { return nil }
-        return plain
+        let decision = worker.decide(authority.canonical, for: purpose, client: client(as: route.client))
+        return if case .relay(let plain) = decision { plain } else { nil }
     }
 
     // MARK: When it speaks
@@ -49,11 +74,24 @@ extension ClientConnection {
     func clientSpoke() {
         guard case .awaitingHandshake(let route, _) = state else { return server.abort() }
         var first = server.requests.unread.first
-        if first == nil, case .byte(let next) = server.stream.peek() { first = next }
+        if first == nil {
+            switch server.stream.peek() {
+            case .byte(let next): first = next
+            case .nothing: return
+            case .ended: break
+            }
+        }
         if let first, Self.beginsRequest(first) { return speakPlainly(route) }
-        // What is no request is taken for TLS, which says best what is wrong with it.
-        if refusalInside == nil, !route.isForTLS(to: asked) { obtainSecure(route) } else { secure() }
+        // TLS says best what is wrong with what isn't TLS. It must not succeed where no origin was verified.
+        if refusalInside != nil || route.isForTLS(to: asked) { return secure() }
+        guard first == Self.handshakeRecord else {
+            return fail("the client began neither a request nor a TLS handshake")
+        }
+        obtainSecure(route)
     }
+
+    /// RFC 8446 section 5.1.
+    private static let handshakeRecord: UInt8 = 22
 
     /// Methods begin with a letter, and no TLS record does.
     private static func beginsRequest(_ byte: UInt8) -> Bool {
@@ -72,7 +110,7 @@ extension ClientConnection {
         if !server.requests.unread.isEmpty { server.nextRequest() }
     }
 
-    /// A request inside. It is for the authority of CONNECT, and decided about as if its URL had come.
+    /// A request inside: it must be for the authority of CONNECT.
     func requestPlainInside(_ route: Route) {
         let connected = asked ?? route.authority
         record.authority = connected.canonical
@@ -87,8 +125,8 @@ extension ClientConnection {
 
     // MARK: TLS all the same
 
-    /// The client speaks TLS, and the connection at hand is not for that: one is made and verified, before its handshake
-    /// goes on.
+    /// The client speaks TLS, and the connection at hand doesn't: another is made and verified before its handshake
+    /// continues.
     private func obtainSecure(_ route: Route) {
         server.stream.wantsRead = false
         server.clearDeadline()
@@ -114,7 +152,9 @@ extension ClientConnection {
             beginSecuring(route)
         case .failure(let failure):
             let error = ProxyError.exchange(.unreachable(failure), route.destination)
-            guard route.entry?.showsRefusals == true, failure.isRefusalOfOrigin else { return endHandshake(with: error) }
+            guard route.entry?.showsRefusals == true, failure.isRefusalOfOrigin else {
+                return endHandshake(with: error)
+            }
             worker.reportPage(error, of: route, client: source)
             refused(error)
             refusalInside = error
@@ -122,7 +162,7 @@ extension ClientConnection {
         }
     }
 
-    /// CONNECT was answered: what is left to say is a TLS alert.
+    /// CONNECT was answered, so that the refusal is a TLS alert.
     private func endHandshake(with error: ProxyError) {
         refused(error)
         handshakeEnded()

@@ -49,7 +49,8 @@ enum RequestDestination {
     static func disagreement(
         of request: RequestHead, _ bytes: borrowing Span<UInt8>, with authority: Authority, for purpose: Purpose
     ) -> Misdirection.Source? {
-        if let host = request.host, !authority.matches(bytes.extracting(host.offsets), defaultPort: purpose.defaultPort) {
+        let port = purpose.defaultPort
+        if let host = request.host, !authority.matches(bytes.extracting(host.offsets), defaultPort: port) {
             return .host(host)
         }
         switch request.targetForm {
@@ -57,7 +58,7 @@ enum RequestDestination {
         case .authority: return .connect
         case .absolute(let target):
             guard target.scheme == purpose.scheme else { return .scheme }
-            let agrees = authority.matches(bytes.extracting(target.authority.offsets), defaultPort: purpose.defaultPort)
+            let agrees = authority.matches(bytes.extracting(target.authority.offsets), defaultPort: port)
             return agrees ? nil : .url(target.authority)
         }
     }

@@ -13,13 +13,13 @@ package struct MinimumRate: Sendable, Hashable, CustomStringConvertible {
     package var description: String { "\(bytes) bytes within \(window) (minimum_rate)" }
 }
 
-/// Keeps the time of a body: it may not stand still for too long, nor drip.
+/// Keeps the time of a body: it may neither stand still for too long nor drip.
 ///
-/// A window opens when something moves and none is open. At its end the bytes that moved since the last one was judged
-/// are compared with the rate; then it closes. Silence opens no window, and one in which nothing followed is not judged:
-/// a body that pauses is a matter of the silence that is allowed.
+/// A window opens when something moves and none is open. At its end it closes, and the bytes that moved since the last
+/// one closed are compared with the rate. Silence opens no window, and a window without a byte passes: how long a body
+/// may pause is said by the silence that is allowed.
 ///
-/// The clock is read when a window opens and when a deadline passes. In between, moving costs a comparison.
+/// Bytes are counted by the owner, and asked for once per window. In between, movement costs a comparison.
 package struct BodyClock: Sendable, Equatable {
     package enum Verdict: Sendable, Equatable {
         /// The next judgement is due at that instant.
@@ -43,7 +43,7 @@ package struct BodyClock: Sendable, Equatable {
 
     package var isRunning: Bool { silentAt != Self.never }
 
-    /// Something moved, or may move from now on.
+    /// Something moved, or may begin to.
     /// - Parameters:
     ///   - moved: bytes, since the message began. Asked for once, when the first window opens.
     ///   - silence: nanoseconds that may pass without a byte.

@@ -7,10 +7,10 @@ extension Exchange {
         downstream.requestCarried &+ bytesDown(upstream?.responseCarried ?? 0) &+ UInt64(inspection?.released ?? 0)
     }
 
-    /// A body is on its way as fast as the two sides want. One that a rule holds back is nobody's delay.
+    /// A body is on its way, and no rule slows it down.
     var isPaced: Bool { state.movesBody && !(throttle != nil && state.passesRequest) }
 
-    /// The client waits for what happens next: it is news, however little.
+    /// A stream of events may be as slow as the events are.
     func exemptStreams(_ response: borrowing ResponseView) {
         if response.isStream { clock.rate = nil }
     }

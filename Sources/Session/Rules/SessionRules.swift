@@ -23,7 +23,8 @@ package struct SessionRules: Sendable, Hashable {
         /// It is about requests and responses, and means nothing where bytes pass untouched.
         package var isOfExchanges: Bool {
             switch self {
-            case .minimumRate, .redirects, .maxRedirects, .followTo, .credentials, .resume, .coalesce, .coalesceWith, .maxActive, .order, .baseURL,
+            case .minimumRate, .redirects, .maxRedirects, .followTo,
+                .credentials, .resume, .coalesce, .coalesceWith, .maxActive, .order, .baseURL,
                 .locationField:
                 true
             case .timeout, .serviceType, .allowWWAN: false

@@ -117,7 +117,8 @@ final class ConnectionState {
         var error = error
         error.mayBePlainHTTP =
             switch (firstAnswer, error.kind) {
-            case (.http, .notTLS), (.none, .unexpectedEOF), (.none, .system(ECONNRESET)), (.none, .system(EPIPE)): true
+            case (.http, .notTLS), (.none, .unexpectedEOF): true
+            // A reset may be anybody's.
             default: false
             }
         return error

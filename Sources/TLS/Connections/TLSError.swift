@@ -9,7 +9,7 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
     /// OpenSSL's packed error code, for the log; 0 where OpenSSL gave none.
     package let openSSLCode: UInt
     /// The server did with our ClientHello what servers of plain HTTP do: it answered in HTTP or HTML, or ended the
-    /// connection without a byte.
+    /// connection in order without a byte.
     package internal(set) var mayBePlainHTTP = false
 
     package var description: String { message }

@@ -70,7 +70,7 @@ struct BodyClockTests {
         #expect(drops == (350, .slow))
     }
 
-    /// A window's end is no movement: the silence goes on from the last byte.
+    /// Silence counts from the last byte, whatever windows end meanwhile.
     @Test func aWindowDoesNotProlongTheSilence() throws {
         let end = try #require(Self.play(Self.clock(), until: 1000) { $0 <= 80 && $0 % 10 == 0 ? 50 : 0 })
         #expect(end == (120, .silent))
@@ -82,7 +82,7 @@ struct BodyClockTests {
         #expect(end == (40, .silent))
     }
 
-    /// The next body is measured anew, and one that is sent again from its first byte too.
+    /// The next body is measured by itself, and so is one that is sent again.
     @Test func itBeginsAgain() {
         var clock = Self.clock()
         _ = clock.keep(at: Self.at(0), silence: Self.second) { 0 }
