@@ -169,6 +169,28 @@ struct PlainConnectTests {
         }
     }
 
+    /// The host needn't exist: its base is connected to.
+    @Test func aBaseHolds() async throws {
+        let pins = "hosts: [{match: nowhere.test, session: {base_url: \"http://plain.test/received/\"}}]\n"
+        try await withBed(pins: pins) { bed in
+            let run = try await bed.shared.curl("--proxytunnel", "http://nowhere.test/here")
+            let received = try ReceivedRequest(run)
+            #expect(received.target == "/received/here" && received.values("Host") == ["plain.test"], "\(received)")
+            #expect(bed.plain.events.all("request").count == 1)
+        }
+    }
+
+    /// A page takes the place of what is refused, in the clear too. Nothing goes to the origin.
+    @Test func aRefusalPage() async throws {
+        let pins = "hosts: [{match: secure.test, on_refusal: page, pinning: public-key, pins: [sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=]}]\n"
+        try await withBed(pins: pins) { bed in
+            let client = try await bed.connect(to: "secure.test:80")
+            try await client.send("GET /echo HTTP/1.1\r\nHost: secure.test\r\n\r\n")
+            #expect(try await client.response().status == 502)
+            #expect(bed.secure.events.all("request").isEmpty && bed.plain.events.all("request").isEmpty)
+        }
+    }
+
     @Test func aReloadHoldsForTheNextRequest() async throws {
         try await withBed { bed in
             let client = try await bed.connect(to: "plain.test:80")
