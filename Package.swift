@@ -134,7 +134,7 @@ let package = Package(
         tests("Configuration", ["Security", "Serialization", "Session", "HTTPWire", "TLS", "TestAuthority"]),
         tests(
             "Proxy",
-            ["Configuration", "Session", "Security", "HTTPWire", "TLS", "Reachability", "LocalPeers", "EventLoop", "TestAuthority"]),
+            ["Configuration", "Session", "Security", "Transport", "HTTPWire", "TLS", "Reachability", "LocalPeers", "EventLoop", "TestAuthority"]),
         .testTarget(
             name: "CommandTests", dependencies: ["pinproxy", "Proxy", "Session", "Configuration", "Security", "TLS", "TestAuthority"],
             swiftSettings: settings),

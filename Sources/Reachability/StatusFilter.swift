@@ -4,6 +4,9 @@ import EventLoop
 /// flapping link doesn't flood. The first status passes at once.
 ///
 /// A network that goes on changing, and doesn't return to the status told last, is told of after 2 s as it then is.
+///
+/// A more precise reason passes at once. Isolation has to settle all the same: requests are refused for it, also on a
+/// machine that never had a route to the internet.
 struct StatusFilter {
     enum Outcome: Equatable {
         /// Nothing to tell.
@@ -24,7 +27,7 @@ struct StatusFilter {
     private var unsettledSince: MonotonicTime?
 
     mutating func observed(_ status: ReachabilityStatus, at now: MonotonicTime) -> Outcome {
-        if current.covers(status) {
+        if current.mayTurn(into: status) {
             candidate = nil
             unsettledSince = nil
             guard status != current else { return .same }
@@ -33,16 +36,25 @@ struct StatusFilter {
         }
         let began = unsettledSince ?? now
         unsettledSince = began
-        if candidate.map({ !$0.status.covers(status) }) ?? true { candidate = (status, now) }
+        if candidate.map({ !$0.status.mayTurn(into: status) }) ?? true { candidate = (status, now) }
         let since = candidate?.since ?? now
         let settled = min(
             since.advanced(byNanoseconds: Self.settlingNanoseconds), began.advanced(byNanoseconds: Self.longestNanoseconds))
         guard current == .unknown || settled <= now else { return .unsettled(until: settled) }
         defer { self = StatusFilter(current: status) }
-        return .changed(from: current)
+        return current.covers(status) ? .refined : .changed(from: current)
     }
 
     init(current: ReachabilityStatus = .unknown) {
         self.current = current
     }
+}
+
+extension ReachabilityStatus {
+    /// Whether `next` passes at once after this one.
+    fileprivate func mayTurn(into next: ReachabilityStatus) -> Bool {
+        covers(next) && (isIsolation || !next.isIsolation)
+    }
+
+    private var isIsolation: Bool { if case .notReachable(let reason) = self { reason.isIsolation } else { false } }
 }

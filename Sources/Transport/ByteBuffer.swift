@@ -8,7 +8,8 @@ import Glibc
 ///   0                     start        end       capacity
 /// ```
 /// The memory comes from a ``SlabPool`` on the first write and goes back with ``releaseIfEmpty()``.
-/// Only a head that doesn't fit into a slab makes it grow, up to the limit of the one who asks.
+/// It grows for a head that doesn't fit into a slab, up to the caller's limit, and for a body that is kept, as far as
+/// the pool's ``BodyBudget`` has room.
 package struct ByteBuffer: ~Copyable {
     /// Kept free in front of received bytes, so that a head that grew by a few fields can be put
     /// back before its body without moving the body.
@@ -19,6 +20,8 @@ package struct ByteBuffer: ~Copyable {
     private let slabs: SlabPool
     private var base: UnsafeMutableRawPointer?
     private var capacity = 0
+    /// Of a body that is kept here. It goes with the memory.
+    private var reservation: BodyReservation?
     /// Offset of the first unread byte.
     package private(set) var start = ByteBuffer.headroom
     /// Offset past the last unread byte.
@@ -135,13 +138,22 @@ package struct ByteBuffer: ~Copyable {
     }
 
     /// Room for more after the unread bytes where those in front of them are still needed, doubling up to `limit` bytes
-    /// of both. False: the limit is reached.
+    /// of both. False: the limit is reached, or the budget is spent.
     package mutating func makeRoomKeepingConsumed(limit: Int) -> Bool {
         if free > 0 { return true }
         let wanted = min(capacity * 2, limit + ByteBuffer.headroom + ByteBuffer.footroom)
         guard wanted > capacity else { return false }
+        let reservation = reservation ?? BodyReservation(of: slabs.budget, for: .replay)
+        guard reservation.grow(to: wanted) else { return false }
+        self.reservation = reservation
         grow(to: wanted)
         return true
+    }
+
+    /// Holds the reservation of a body that was put here, until the memory is given back.
+    package mutating func hold(_ reservation: BodyReservation) {
+        guard let own = self.reservation else { return self.reservation = reservation }
+        own.absorb(reservation)
     }
 
     /// The last `count` bytes that were consumed, if nothing has moved since. Valid until the next mutation.
@@ -164,6 +176,7 @@ package struct ByteBuffer: ~Copyable {
         giveBack(base, capacity)
         base = nil
         capacity = 0
+        reservation = nil
         start = ByteBuffer.headroom
         end = start
     }

@@ -5,6 +5,8 @@
 package final class SlabPool {
     /// Bytes of one slab: four full TLS records, and what a buffer keeps free around them.
     package static let slabSize = (64 << 10) + 1024
+    /// What is kept of bodies beyond slabs is drawn from it.
+    package let budget: BodyBudget
     /// How many free slabs are kept; those beyond go back to the allocator.
     private static let keptFree = 64
 
@@ -15,7 +17,9 @@ package final class SlabPool {
     /// Slabs handed out and not yet given back.
     package var inUse: Int { made - free.count }
 
-    package init() {
+    /// - Parameter budget: the process's, where several pools share one.
+    package init(budget: BodyBudget = BodyBudget()) {
+        self.budget = budget
         free.reserveCapacity(Self.keptFree)
     }
 

@@ -19,11 +19,13 @@ final class ProcessLock {
     /// Why other commands can't find this process by its file; nil: they can.
     let problem: String?
 
-    /// - Parameter directory: the files are made if they aren't there.
+    /// - Parameters:
+    ///   - directory: the files are made if they aren't there.
+    ///   - patience: how long another process is waited for.
     /// - Throws: if another process has the lock.
-    init(_ directory: TrustedDirectory) throws {
+    init(_ directory: TrustedDirectory, within patience: Duration = .zero) throws {
         let (lock, lockProblem) = Self.open(Self.name, in: directory, mode: 0o600)
-        if lock >= 0, flock(lock, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK {
+        if lock >= 0, !Self.obtain(lock, within: patience) {
             let holder = Self.holder(in: directory).map { " (process \($0))" } ?? ""
             close(lock)
             throw CommandFailure(
@@ -53,16 +55,22 @@ final class ProcessLock {
     /// - Returns: why that failed; nil: it didn't.
     private static func mark(_ descriptor: CInt, isWritable: Bool) -> String? {
         guard descriptor >= 0 else { return nil }
-        let end = ContinuousClock.now + patience
-        while flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK || errno == EINTR {
-            guard ContinuousClock.now < end else { return "another process holds its lock" }
-            usleep(10_000)
-        }
+        guard obtain(descriptor, within: patience) else { return "another process holds its lock" }
         guard isWritable else { return nil }
         // Over the old number, and cut afterwards: on a full disk the old one's room is there.
         let text = Array("\(getpid())\n".utf8)
         let isWritten = pwrite(descriptor, text, text.count, 0) == text.count && ftruncate(descriptor, off_t(text.count)) == 0
         return isWritten ? nil : systemReason()
+    }
+
+    /// - Returns: false if another process has the lock for all that time. A lock that the file system doesn't know counts as had.
+    private static func obtain(_ descriptor: CInt, within patience: Duration) -> Bool {
+        let end = ContinuousClock.now + patience
+        while flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK || errno == EINTR {
+            guard ContinuousClock.now < end else { return false }
+            usleep(10_000)
+        }
+        return true
     }
 
     /// The process that holds the lock; nil if none does.

@@ -23,7 +23,26 @@ struct Run: ParsableCommand {
 
     @OptionGroup var options: ConfigurationOptions
 
+    @Flag(
+        help: ArgumentHelp(
+            "Hand over to the next proxy at a stop.",
+            discussion: """
+                For a service manager: the process that it starts runs the proxy as its child. Told to stop, it ends at once, so that \
+                the next proxy serves new clients, while this one finishes what is in flight (timeouts.handover).
+                """))
+    var handover = false
+
+    @Option(help: .hidden)
+    var supervisor: Int32?
+
     func run() throws {
+        if handover { Glibc.exit(try Supervisor(options).run()) }
+        if let supervisor {
+            guard fcntl(supervisor, F_SETFD, FD_CLOEXEC) == 0 else {
+                throw CommandFailure(code: CommandFailure.usage, message: "--supervisor is for pinproxy run --handover alone")
+            }
+            ServiceNotifier.adoptSockets()
+        }
         let snapshot = try options.load()
         let file = try options.file()
         let state = StateFiles(directory: snapshot.stateDirectory)
@@ -33,7 +52,7 @@ struct Run: ParsableCommand {
         sigemptyset(&early)
         sigaddset(&early, SIGHUP)
         pthread_sigmask(SIG_BLOCK, &early, nil)
-        let lock = try ProcessLock(state.own)
+        var lock: ProcessLock? = try ProcessLock(state.own, within: supervisor == nil ? .zero : Self.handoverPatience)
         let leftovers = NewFile.removeLeftovers(of: state.files + snapshot.authority.names(in: state.directory), in: state.own)
         let journal = SystemJournal.send
         if snapshot.log.format == .journald, journal == nil {
@@ -50,7 +69,7 @@ struct Run: ParsableCommand {
         defer { output.finish() }
         output.outliveCrashes()
         let logger = Logger(label: "pinproxy") { _ in EventLogHandler(output: output) }
-        if let problem = lock.problem {
+        if let problem = lock?.problem {
             logger.warning(
                 "state.unwritable",
                 metadata: [
@@ -71,9 +90,12 @@ struct Run: ParsableCommand {
         }
         // The first configuration goes when another is in force.
         let directory = snapshot.stateDirectory
+        var notices = Self.notices
+        notices.supervisor = supervisor
+        notices.handedOver = { lock = nil }
         do {
             let daemon = try ProxyDaemon(
-                snapshot: consume snapshot, logger: logger, output: output, notices: Self.notices,
+                snapshot: consume snapshot, logger: logger, output: output, notices: notices,
                 inherited: ServiceNotifier.sockets(),
                 load: { () throws(ConfigurationProblems) in
                     try Snapshot.load(file, stateDirectory: directory)
@@ -84,6 +106,9 @@ struct Run: ParsableCommand {
         }
         withExtendedLifetime(lock) {}
     }
+
+    /// For a proxy whose main process was killed, which has not handed over yet.
+    private static let handoverPatience = Duration.seconds(5)
 
     /// What the next start would meet again is a fault of the configuration, and no reason to try it.
     static func code(of error: any Error) -> Int32 {

@@ -33,6 +33,16 @@ enum ServiceNotifier {
 
     static func forget(_ name: String) { sd_notify(0, "FDSTOREREMOVE=1\nFDNAME=\(name)") }
 
+    /// Takes over what systemd has handed to the process that has started this one.
+    static func adoptSockets() {
+        if getenv("LISTEN_FDS") != nil { setenv("LISTEN_PID", "\(getpid())", 1) }
+    }
+
+    /// Closes what systemd has handed over, which another process has by now.
+    static func closeSockets() {
+        for descriptor in 0..<max(sd_listen_fds(1), 0) { close(SD_LISTEN_FDS_START + descriptor) }
+    }
+
     /// The listening sockets that systemd hands over: those of pinproxy.socket, and those that the process before has left.
     /// To be called once, since other programs that this one starts must not take them for theirs.
     static func sockets() -> [InheritedSocket] {

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import Configuration
 internal import FoundationEssentials
 internal import Glibc
 internal import HTTPWire
@@ -18,7 +19,10 @@ struct Status: ParsableCommand {
 
             --json prints one object: running, process, state_directory; of a running proxy also configuration, listen, \
             clients, reachability (a list with target, status, reason, link, kind), last_reload (accepted or refused), learning_until, \
-            version, since, read_at, generation, admin, client_limit, tasks, requests, refused, recent (what went wrong lately), \
+            version, since, read_at, generation, admin, client_limit, tasks, requests, refused, last_hour (counts: requests, refused, \
+            pins_missed, pins_reported, and pin_failures, a list with entry, missed, reported), \
+            kept_bodies and kept_bodies_limit (in bytes), bodies_not_kept, recent (what went wrong lately; \
+            pin_failure is true where pins failed), \
             expiring, insecure, warnings, silent_workers, hits, requests_by_minute, refusals_by_minute, network_changes; \
             entries, a list with entry, accepted, misses, last_miss, configured and pins, a list with pin, \
             matches, first, last, configured; times in Unix seconds.
@@ -96,6 +100,11 @@ extension StatusReport {
         if let tasks, let requests, let refused {
             lines.append("requests: \(requests) since the start, \(refused) of them refused; \(tasks) in flight")
         }
+        if let lastHour { lines += Self.lines(of: lastHour) }
+        if let keptBodies, let keptBodiesLimit, let bodiesNotKept, keptBodies + bodiesNotKept > 0 {
+            let (kept, limit) = (Quantity.text(bytes: keptBodies), Quantity.text(bytes: keptBodiesLimit))
+            lines.append("bodies: \(kept) of \(limit) kept, \(bodiesNotKept) not kept since the start")
+        }
         for worker in silentWorkers ?? [] { lines.append("\(worker) does not answer: its counts are not up to date") }
         for target in reachability ?? [] {
             lines.append("\(target.target == "any" ? "network" : target.target): \(target.text)")
@@ -112,9 +121,12 @@ extension StatusReport {
             let name = [ending.what, ending.name, ending.entry.map { "of \($0)" }].compactMap { $0 }.joined(separator: " ")
             return "ends \(CalendarDate(ending.date)): \(name.printable) (\(ending.location))"
         }
-        lines += Self.list(recent ?? [], atMost: Self.shown) { event in
-            let host = [event.method, event.host].filter { !$0.isEmpty }.joined(separator: " ")
-            return "\(event.kind.rawValue) \(Self.time(event.time / 1000)): \(host.printable): \(event.cause.printable)"
+        // Pins first: among many refusals they would not be seen.
+        for isPinFailure in [true, false] {
+            lines += Self.list((recent ?? []).filter { $0.isPinFailure == isPinFailure }, atMost: Self.shown) { event in
+                let host = [event.method, event.host].filter { !$0.isEmpty }.joined(separator: " ")
+                return "\(event.kind.rawValue) \(Self.time(event.time / 1000)): \(host.printable): \(event.cause.printable)"
+            }
         }
         if entries.isEmpty { lines.append(running ? "no counts yet" : "no counts") }
         for entry in entries {
@@ -131,6 +143,15 @@ extension StatusReport {
             }
         }
         return lines.joined(separator: "\n")
+    }
+
+    private static func lines(of hour: LastHour) -> [String] {
+        guard hour.refused > 0 || !hour.pinFailures.isEmpty else { return [] }
+        let failures = list(hour.pinFailures, atMost: shown) { failure in
+            let reported = failure.reported > 0 ? ", \(failure.reported) reported and let through" : ""
+            return "pins failed in the last hour: \(failure.entry.printable): \(Count(Int(clamping: failure.missed), "connection")) refused\(reported)"
+        }
+        return ["in the last hour: \(hour.requests) requests, \(hour.refused) of them refused"] + failures
     }
 
     /// Of each list, to people: the others are in --json.

@@ -32,8 +32,6 @@ import Testing
                       serializer: multipart
                       parts: [{name: letter, file: letter.txt}]
                       throttle: {packet: 4KiB, delay: 10ms}
-                  - path: /list
-                    request: {serializer: property-list, parameters: {user: null}}
                   - path: /convert
                     request: {convert_body: {from: form, to: json}}
                   - path: /report
@@ -102,10 +100,6 @@ import Testing
     }
 
     @Test func saysThatARequestIsRefused() throws {
-        let list = try sent("/list", method: "POST")
-        #expect(list.code == 1)
-        #expect(list.output.contains("\nRefused: a client is told 500 Request for api.test not sent\n"), "\(list.output)")
-        #expect(list.output.contains("user is null, which a property list can't express"))
         let ambiguous = try sent("/v1/..%2fquery", method: "GET")
         #expect(ambiguous.code == 1)
         #expect(ambiguous.output.contains("by one of which rule 1 of the entry matches"), "\(ambiguous.output)")

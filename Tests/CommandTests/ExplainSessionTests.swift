@@ -29,6 +29,7 @@ import Testing
                 session:
                   redirects: follow
                   max_redirects: 5
+                  follow_to: ["*.cdn.test"]
                   credentials: {user: ann, password_file: secret}
                   resume: false
                   timeout: 90s
@@ -43,7 +44,7 @@ import Testing
         #expect(outcome.code == 0, "\(outcome)")
         let lines = [
             "How the exchange would be made:", "ended after 1m30s without a byte in either direction",
-            "followed, at most 5, each by the policy, pins and rules of its host; never from https to http",
+            "followed within one origin and to *.cdn.test, at most 5, each by the policy, pins and rules of its host; never from https to http, and not for browsers",
             "Basic and Digest are answered as ann, over https only", "not continued if they break off", "identical GETs are made once",
             "4 exchanges; others wait, and the last one to come goes first", "refused while reachability says WWAN",
             "goes to https://b.test/v2/users?a=b, by the policy, pins and rules of that host",

@@ -26,6 +26,26 @@ import Testing
         #expect(rules.session.baseURL?.url(of: Array(target.utf8)[...]) == Array(expected.utf8))
     }
 
+    /// No server reads the path as one above the base.
+    @Test(arguments: [
+        "/../x", "/..", "/../", "/a/../../x", "/%2e%2e/x", "/%2E./x", "/.%2e%2fx", "/..\\x", "/..%5cx", "/a/..%2f..%2fx", "//../x",
+        "/..;a=b/x", "/a/%2e%2e/%2e%2e", "/./../x", "../x", "/a/..;/../x?a=b", "/a%2f..%2f..%2fx", "/;/../../x",
+    ])
+    func noPathLeadsAboveTheBase(_ target: String) throws {
+        let authority = try Authority.parse("b.test", defaultPort: 443).get()
+        let base = BaseURL(isSecure: true, authority: authority, path: "/v2/")
+        #expect(base.url(of: Array(target.utf8)[...]) == nil)
+        // At the root there is nothing above.
+        let root = BaseURL(isSecure: true, authority: authority, path: "/")
+        #expect(root.url(of: Array(target.utf8)[...]) != nil)
+    }
+
+    @Test(arguments: ["/a/../x", "/...", "/..a/x", "/a?/../../x", "/.", "/a/b/..%2f..%2fx", "/%252e%252e/x", "/..%20/x"])
+    func dotsBelowTheBaseStay(_ target: String) throws {
+        let base = BaseURL(isSecure: true, authority: try Authority.parse("b.test", defaultPort: 443).get(), path: "/v2/")
+        #expect(base.url(of: Array(target.utf8)[...]) == Array("https://b.test/v2\(target)".utf8))
+    }
+
     @Test func aBaseIsRead() throws {
         #expect(try Self.bed("match: a.test, session: {base_url: 'https://b.test/v2/'}").problems() == [])
         // Its own host over TLS is no loop.

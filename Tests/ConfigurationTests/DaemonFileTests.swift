@@ -52,7 +52,7 @@ import Testing
 
     @Test func theDefaultsOfWhatIsNotSupportedYetMayBeWritten() throws {
         #expect(try load("reachability: [a.test, any]\n").reachability == [.host("a.test"), .any])
-        let snapshot = try load("reachability: [any]\nlimits: {inspected_body: 8MiB, replay_body: 1024KiB}\nadmin: null\n")
+        let snapshot = try load("reachability: [any]\nlimits: {inspected_body: 8MiB, replay_body: 1024KiB, bodies: 256MiB}\nadmin: null\n")
         #expect(snapshot.reachability == [.any])
         #expect(snapshot.limits == .init())
         #expect(snapshot.warnings == [])
@@ -82,8 +82,8 @@ import Testing
               parent: http://us%65r:p%40ss@Proxy.example:3128/
               block_addresses: [loopback, private, 203.0.113.0/24, "::ffff:198.51.100.0/120"]
               allow_addresses: [127.0.0.1, cgnat]
-            timeouts: {connect: 500ms, tls_handshake: 2s, idle_client: 1h, idle_upstream: 1m30s, first_byte: 3m, drain: 0s, drain_tunnels: 7s}
-            limits: {request_head: 8KiB, response_head: 1MiB, clients: 12, minimum_rate: 100B/1m30s}
+            timeouts: {connect: 500ms, tls_handshake: 2s, idle_client: 1h, idle_upstream: 1m30s, first_byte: 3m, drain: 0s, drain_tunnels: 7s, handover: 5m}
+            limits: {request_head: 8KiB, response_head: 1MiB, clients: 12, minimum_rate: 100B/1m30s, bodies: 1GiB}
             log: {level: debug, format: json, access: false}
             pins: null
             """, ["users": "# comment\nann:$2y$05$abcdefghijklmnopqrstuuABCDEFGHIJKLMNOPQRSTUVWXYZ01234\n\n"])
@@ -105,10 +105,12 @@ import Testing
         #expect(snapshot.timeouts.idleUpstream == .seconds(90))
         #expect(snapshot.timeouts.drain == .zero)
         #expect(snapshot.timeouts.drainTunnels == .seconds(7))
+        #expect(snapshot.timeouts.handover == .seconds(300))
         #expect(snapshot.limits.requestHead == 8192)
         #expect(snapshot.limits.responseHead == 1 << 20)
         #expect(snapshot.limits.clients == 12)
         #expect(snapshot.limits.minimumRate == MinimumRate(bytes: 100, within: .seconds(90)))
+        #expect(snapshot.limits.bodies == 1 << 30)
         #expect(snapshot.log.level == .debug)
         #expect(snapshot.log.format == .json)
         #expect(!snapshot.log.access)
@@ -121,7 +123,7 @@ import Testing
         ("proxy: {lisen: x}\n", "1:9: error: unknown key \"lisen\" in \"proxy\"; did you mean \"listen\"?"),
         (
             "timeouts: {speed: 1s}\n",
-            "1:12: error: unknown key \"speed\" in \"timeouts\"; known here: connect, tls_handshake, idle_client, idle_upstream, first_byte, drain, drain_tunnels"
+            "1:12: error: unknown key \"speed\" in \"timeouts\"; known here: connect, tls_handshake, idle_client, idle_upstream, first_byte, drain, drain_tunnels, handover"
         ),
         ("timeouts: {idle-client: 1s}\n", "1:12: error: unknown key \"idle-client\" in \"timeouts\"; did you mean \"idle_client\"?"),
         ("proxy: [1]\n", "1:8: error: \"proxy\" must be a mapping (key: value), not a list"),
@@ -174,6 +176,16 @@ import Testing
         ("limits: {minimum_rate: 1KiB/2d}\n", "1:24: error: minimum_rate: 2d is out of range; write a time from 1ms to 1d"),
         ("limits: {minimum_rate: null}\n", "1:24: error: \"minimum_rate\" has no value; write one, or leave the line out"),
         ("limits: {replay_body: 2GiB}\n", "1:23: error: replay_body: 2GiB is out of range; write a size from 0B to 1GiB"),
+        ("limits: {bodies: 0}\n", "1:18: error: bodies: 0 is out of range; write a size from 64KiB to 1024GiB"),
+        ("limits: {bodies: -1MiB}\n", "1:18: error: bodies: \"-1MiB\" is not a size; write a number and a unit (B, KiB, MiB, GiB), e.g. 64KiB"),
+        ("limits: {bodies: 256MB}\n", "1:18: error: bodies: \"MB\" is not a unit of size; write 256MiB"),
+        ("limits: {bodies: [1MiB]}\n", "1:18: error: \"bodies\" takes a single value, not a list"),
+        ("limits: {bodies: null}\n", "1:18: error: \"bodies\" has no value; write one, or leave the line out"),
+        ("limits: {bodies: 4MiB}\n", "1:18: warning: bodies (4MiB) is less than inspected_body (8MiB): a body of that length is always refused"),
+        (
+            "limits: {inspected_body: 512MiB}\n",
+            "1:26: warning: bodies (256MiB) is less than inspected_body (512MiB): a body of that length is always refused"
+        ),
         ("reachability: [any, \"a.test:80\"]\n", "1:21: error: reachability: \"a.test:80\": a port can't be watched; leave it out"),
         ("reachability: []\n", "1:15: error: reachability: the list is empty; write any, addresses or host names"),
         ("admin: {listen: 7468}\n", "1:17: error: listen: \"7468\" has no address; write e.g. 127.0.0.1:7468"),

@@ -21,6 +21,7 @@ import Testing
         case .null: "~"
         case .scalar(let text): text
         case .sequence(let list): "[" + list.map(short).joined(separator: ", ") + "]"
+        case .set(let members): "set {" + members.map(short).joined(separator: ", ") + "}"
         case .mapping(let pairs): "{" + pairs.map { "\($0.key): \(short($0.value))" }.joined(separator: ", ") + "}"
         }
     }
@@ -33,6 +34,8 @@ import Testing
         ("{a: ::1, b: [::]}", "{a: ::1, b: [::]}"),
         ("a: ['::1', \"[::1]:80\"] # [::1\nb: it's ::1", "{a: [::1, [::1]:80], b: it's ::1}"),
         ("\u{FEFF}a: 1", "{a: 1}"),
+        ("a: !!set {x, ~, 'y'}\nb: &s !!set {z}\nc: *s\n", "{a: set {x, ~, y}, b: set {z}, c: set {z}}"),
+        ("a: !!set\n  x:\n  y:\nb: !!set {}\nc: !<tag:yaml.org,2002:set> {x}\n", "{a: set {x, y}, b: set {}, c: set {x}}"),
         ("a: 1\r\nb:\r\n  - x\r\n", "{a: 1, b: [x]}"),
         ("---\na: 1\n...\n", "{a: 1}"),
         ("a: &x [1]\nb: *x\n", "{a: [1], b: [1]}"),

@@ -23,6 +23,13 @@ struct BaseURLTests {
         #expect(received.values("X-Alias") == [])
     }
 
+    @Test(arguments: ["/../elsewhere", "/%2e%2e/elsewhere", "/a/..%5c../elsewhere", "//../elsewhere"])
+    func pathsThatLeadAboveTheBaseAreRefused(_ path: String) async throws {
+        let run = try await shared.curl("-i", "--path-as-is", "http://api.pinproxy.test" + path)
+        #expect(run.output.hasPrefix("HTTP/1.1 400 Path above the base URL at \(OriginBed.name)\r\n"), "\(run)")
+        #expect(try ReceivedRequest(try await shared.curl("--path-as-is", "http://api.pinproxy.test/a/../b")).target.hasSuffix("/a/../b"))
+    }
+
     @Test func bodiesAndMethodsGoWithThem() async throws {
         let body = String(repeating: "0123456789", count: 20_000)
         try shared.bed.file("upload", body)

@@ -223,7 +223,7 @@ struct DownloadTests {
     }
 }
 
-private enum DownloadBed {
+enum DownloadBed {
     @Sendable static func prepare(_ bed: TestBed) async throws -> SharedBed {
         let roots = try TestRoots()
         let names = ["breaking.test", "off.test", "guarded.test"]

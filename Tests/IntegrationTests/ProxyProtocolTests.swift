@@ -63,6 +63,23 @@ struct ProxyProtocolTests {
         }
     }
 
+    /// An accepted client is served, though its header comes only after the signal.
+    @Test func aStopWaitsForTheHeader() async throws {
+        try await withTestBed { bed in
+            let front = try await Bed(bed)
+            let header = "PROXY TCP4 192.0.2.7 192.0.2.2 4711 443\r\n"
+            let client = try RawConnection(port: front.port, at: front.address)
+            // Accepted after it, by the same thread.
+            #expect(try await front.ask(header).status == 200)
+            let proxy = front.shared.proxy
+            proxy.process.send(signal: SIGTERM)
+            try await eventually("the port to be closed") { (try? RawConnection(to: proxy)) == nil }
+            try await client.send(header + front.request)
+            #expect(try await client.response().status == 200)
+            #expect(try await proxy.process.ending() == .exited(0))
+        }
+    }
+
     /// A load balancer that speaks for itself, or doesn't say for whom: its own address counts.
     @Test func theSendersAddressCountsWhereNoneIsSaid() async throws {
         try await withTestBed { bed in

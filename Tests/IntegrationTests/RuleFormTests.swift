@@ -13,7 +13,8 @@ struct RuleFormTests {
         for (name, bytes) in files { try bed.file("proxy/" + name, bytes) }
         let request = """
             serializer: multipart, parameters: {user: {name: "Ä \\"x\\""}}, parts: [{name: note, value: "line 1\\nline 2"}, \
-            {name: table, file: small.csv, type: text/csv}, {name: "d a\\"ta", file: file.bin, file_name: "ü.bin"}]\(more)
+            {name: table, file: small.csv, type: text/csv}, {name: "d a\\"ta", file: file.bin, file_name: "ü.bin"}, {name: data, value: "{}", file_name: "a\\"b.json"}, \
+            {name: typed, value: x, type: text/csv}]\(more)
             """
         return try await RuleBed.prepare(bed, rules: ["{path: \(path), request: {\(request)}}"])
     }
@@ -31,12 +32,17 @@ struct RuleFormTests {
             for url in [shared.url, shared.plainURL, "http://\(OriginBed.name):\(node.port)"] {
                 let run = try await shared.curl("-X", "POST", url + "/received/form")
                 let parts = try #require(try? JSONDecoder().decode(Parts.self, from: Data(run.output.utf8)), "\(run)").parts
-                #expect(parts.count == 4, "\(run)")
-                guard parts.count == 4 else { return }
+                #expect(parts.count == 6, "\(run)")
+                guard parts.count == 6 else { return }
                 #expect(parts[0].name == "user[name]" && parts[1].name == "note", "\(run)")
                 #expect(parts[1].text == "line 1\nline 2" && parts[0].length == 6, "\(run)")
                 #expect(parts[2].name == "table" && parts[2].file == "small.csv" && parts[2].type == "text/csv", "\(run)")
                 #expect(parts[3].sha256 == digest && parts[3].length == Self.bytes.count, "\(run)")
+                #expect(parts[4].name == "data" && parts[4].type == "application/json" && parts[4].length == 2, "\(run)")
+                #expect(parts[4].file == "a\"b.json" || parts[4].file == "a%22b.json", "\(run)")
+                #expect(parts[5].name == "typed" && parts[5].file == nil && parts[5].length == 1, "\(run)")
+                // Node shows the type of files only.
+                #expect(parts[5].type == (url.hasSuffix(":\(node.port)") ? nil : "text/csv"), "\(run)")
             }
             // The requests after it on the same connection are right.
             let several = try await shared.curl(

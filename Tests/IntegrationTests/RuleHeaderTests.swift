@@ -81,9 +81,25 @@ struct RuleHeaderTests {
         #expect(run.values("Host") == [shared.authority])
     }
 
-    @Test func parametersThatTheirFormatCannotExpressAreToldAndNotSent() async throws {
-        let run = try await shared.curl("-i", "-X", "POST", shared.url + "/received/wrong")
-        #expect(run.output.hasPrefix("HTTP/1.1 500 ") && run.output.contains("a[b] is null"), "\(run)")
+    /// They would be an error at each request.
+    @Test func checkRefusesParametersThatTheirFormatCannotExpress() async throws {
+        try await withTestBed { bed in
+            let pins = """
+                hosts:
+                  - match: a.test
+                    request:
+                      serializer: property-list
+                      parameters: {a: {b: null}}
+
+                """
+            try ProxyProcess.write(to: bed, folder: "proxy", pins: pins, trust: nil)
+            let run = try await bed.run(
+                [ProxyProcess.executable, "check", "--config", bed.path("proxy/pinproxy.yaml")],
+                environment: ProxyProcess.environment(in: bed))
+            #expect(!run.succeeded, "\(run)")
+            let words = "pins.yaml:5:19: error: parameters: a[b] is null, which a property list can't express (serializer: property-list)"
+            #expect(run.errors.contains(words) || run.output.contains(words), "\(run)")
+        }
     }
 
     /// What frames a message, or belongs to one hop, is no rule's.
@@ -128,7 +144,6 @@ private enum RuleHeaderBed {
                 """,
                 "{path: /received/token, request: {set_headers: {Authorization: {file: token}}}}",
                 "{path: /received/upgraded, request: {upgrade_insecure: true, set_headers: {X-Token: {file: token}}}}",
-                "{path: /received/wrong, request: {parameters: {a: {b: null}}, serializer: property-list}}",
             ],
             files: ["password": RuleHeaderTests.password + "\n", "token": RuleHeaderTests.token + "\n"])
     }

@@ -5,7 +5,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct ServiceTests {
     private func manager(
-        _ bed: TestBed, listen: String = "127.0.0.1:0", socket: String = "proxy"
+        _ bed: TestBed, listen: String = "127.0.0.1:0", socket: String = "proxy", options: [String] = []
     ) async throws -> PythonPeer {
         try ProxyProcess.write(
             to: bed, folder: "proxy", pins: "hosts: []\n", trust: nil, sections: ["proxy": ["listen: \(listen)"]])
@@ -15,7 +15,7 @@ struct ServiceTests {
             [
                 bed.path("proxy/pinproxy.yaml"), "/usr/bin/env", "XDG_STATE_HOME=\(bed.path("proxy/state"))",
                 ProxyProcess.executable, "run", "--config", bed.path("proxy/pinproxy.yaml"),
-            ], launcher: ["/usr/bin/env", "SOCKET_NAME=\(socket)"])
+            ] + options, launcher: ["/usr/bin/env", "SOCKET_NAME=\(socket)"])
     }
 
     private func process(_ events: EventLog, number: Int) async throws -> pid_t {
@@ -25,9 +25,9 @@ struct ServiceTests {
     }
 
     /// Its sockets are systemd's from the first moment on, and stay open while it is restarted.
-    @Test func aRestartRefusesNoClient() async throws {
+    @Test(arguments: [[], ["--handover"]]) func aRestartRefusesNoClient(options: [String]) async throws {
         try await withTestBed { bed in
-            let manager = try await manager(bed)
+            let manager = try await manager(bed, options: options)
             let first = try await process(manager.events, number: 1)
             let ready = try await manager.events.first("proxy.ready")
             #expect(ready["listen"] == "127.0.0.1:\(manager.port)", "\(ready)")
@@ -44,9 +44,9 @@ struct ServiceTests {
     }
 
     /// `listen: systemd`: whatever address the unit has, and at each start.
-    @Test func theSocketsThatSystemdNamesAreTaken() async throws {
+    @Test(arguments: [[], ["--handover"]]) func theSocketsThatSystemdNamesAreTaken(options: [String]) async throws {
         try await withTestBed { bed in
-            let manager = try await manager(bed, listen: "systemd")
+            let manager = try await manager(bed, listen: "systemd", options: options)
             let first = try await process(manager.events, number: 1)
             let ready = try await manager.events.first("proxy.ready")
             #expect(ready["listen"] == "127.0.0.1:\(manager.port)", "\(ready)")

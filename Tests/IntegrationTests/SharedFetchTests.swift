@@ -13,14 +13,17 @@ struct SharedFetchTests {
         let url: String
 
         /// - Parameter others: the session rules of other names of the origin.
-        init(_ bed: TestBed, session: String, workers: Int = 2, others: [String: String] = [:], upstream: [String] = []) async throws {
+        init(
+            _ bed: TestBed, session: String, workers: Int = 2, others: [String: String] = [:], upstream: [String] = [],
+            sections: ProxyProcess.Sections = [:]
+        ) async throws {
             self.bed = bed
             origin = try await PythonPeer(in: bed, script: "sharing_origin.py")
             let entries = others.merging(["origin.test": session]) { $1 }
             let pins = "hosts:\n" + entries.map { "  - {match: \($0), pinning: none, session: \($1)}\n" }.joined()
             proxy = try await ProxyProcess(
                 in: bed, pins: pins, trust: nil, hosts: entries.mapValues { _ in "127.0.0.1" },
-                sections: ["proxy": ["workers: \(workers)"], "upstream": upstream])
+                sections: sections.merging(["proxy": ["workers: \(workers)"], "upstream": upstream]) { $1 })
             tasks = TaskControl(bed: bed, proxy: proxy)
             url = "http://origin.test:\(origin.port)"
         }
@@ -134,6 +137,18 @@ struct SharedFetchTests {
             try await shared.go("q")
             _ = try await Self.outputs(of: clients)
             #expect(try await shared.allRequests("/wait/q") == 3)
+        }
+    }
+
+    /// Unicode's two spellings of one character are two keys.
+    @Test func valuesThatLookAlikeAreOthers() async throws {
+        try await withTestBed { bed in
+            let shared = try await Bed(bed, session: "{coalesce: true}")
+            let clients = try await shared.begin(3, "/wait/l", [["-H", "X-Key: \u{E9}"], ["-H", "X-Key: e\u{301}"], ["-H", "X-Key: \u{E9}"]])
+            try await eventually("two requests") { shared.requests("/wait/l") == 2 }
+            try await shared.go("l")
+            _ = try await Self.outputs(of: clients)
+            #expect(try await shared.allRequests("/wait/l") == 2)
         }
     }
 

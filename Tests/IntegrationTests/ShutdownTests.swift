@@ -8,24 +8,13 @@ struct ShutdownTests {
         (try? RawConnection(to: proxy)) == nil
     }
 
-    private func startHolding(_ shared: SharedBed) async throws -> ChildProcess {
-        let client = try await shared.bed.start(
-            ["curl", "-sS", "\(shared.url)/hold/it"], environment: shared.proxy.clientEnvironment)
-        _ = try await #require(shared.origin).events.first("held")
-        return client
-    }
-
     @Test func whatIsUnderWayIsFinished() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed)
-            let client = try await startHolding(shared)
+            let client = try await shared.holdingClient()
             shared.proxy.process.send(signal: SIGTERM)
             try await eventually("the port to be closed") { refusesClients(shared.proxy) }
-            let release = try await bed.run([
-                "curl", "-sS", "--cacert", bed.path("roots.pem"), "--resolve", "\(shared.authority):127.0.0.1",
-                "\(shared.url)/release/it",
-            ])
-            #expect(release.succeeded, "\(release)")
+            try await shared.release()
             #expect(try await client.ending() == .exited(0))
             #expect(await client.output.text == "first,second")
             #expect(try await shared.proxy.process.ending() == .exited(0))
@@ -36,7 +25,7 @@ struct ShutdownTests {
     @Test func aSecondSignalEndsAtOnce() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, sections: ["timeouts": ["drain: 10m"]])
-            let client = try await startHolding(shared)
+            let client = try await shared.holdingClient()
             shared.proxy.process.send(signal: SIGTERM)
             try await eventually("the port to be closed") { refusesClients(shared.proxy) }
             shared.proxy.process.send(signal: SIGTERM)
@@ -48,7 +37,7 @@ struct ShutdownTests {
     @Test func theDrainHasABound() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(bed, sections: ["timeouts": ["drain: 200ms"]])
-            let client = try await startHolding(shared)
+            let client = try await shared.holdingClient()
             shared.proxy.process.send(signal: SIGTERM)
             #expect(try await shared.proxy.process.ending() == .exited(0))
             // The client must see that its answer is not whole.
@@ -111,6 +100,51 @@ struct ShutdownTests {
             #expect(try await shared.proxy.process.ending() == .exited(0))
             #expect(try await client.ending() == .exited(0))
             #expect(await client.output.text.contains("\(size)"))
+        }
+    }
+
+    /// The stop changes no policy: whoever waits for a turn (`session.max_active`) gets it.
+    @Test func whoWaitsForATurnIsServed() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(
+                bed, pins: "hosts:\n  - {match: \(OriginBed.name), session: {max_active: 1}}\n", sections: ["timeouts": ["drain: 10m"]])
+            let first = try await startHolding(shared)
+            let second = try await bed.start(
+                ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "\(shared.url)/echo"],
+                environment: shared.proxy.clientEnvironment)
+            try await eventually("the second to wait for its turn") {
+                try await shared.tasks.list().contains { $0.phase == "waiting for its turn" }
+            }
+            shared.proxy.process.send(signal: SIGTERM)
+            try await eventually("the port to be closed") { refusesClients(shared.proxy) }
+            let release = try await bed.run([
+                "curl", "-sS", "--cacert", bed.path("roots.pem"), "--resolve", "\(shared.authority):127.0.0.1",
+                "\(shared.url)/release/it",
+            ])
+            #expect(release.succeeded, "\(release)")
+            #expect(try await first.ending() == .exited(0))
+            #expect(try await second.ending() == .exited(0))
+            #expect(await second.output.text == "200")
+            #expect(try await shared.proxy.process.ending() == .exited(0))
+        }
+    }
+
+    /// A download that breaks off meanwhile (`session.resume`) is continued.
+    @Test func aDownloadThatBreaksOffIsContinued() async throws {
+        try await withTestBed { bed in
+            let shared = try await DownloadBed.prepare(bed)
+            let length = 2_000_000
+            let client = try await bed.start(
+                [
+                    "curl", "-sS", "-o", bed.path("download"), "-w", "%{http_code} %{size_download}",
+                    "https://breaking.test:\(shared.originPort)/postponed/600000/\(length)/stopped",
+                ], environment: shared.proxy.clientEnvironment)
+            // The origin wants to be left alone for a second.
+            _ = try await shared.proxy.events.first("download.resume") { $0["cause"]?.contains("503") == true }
+            shared.proxy.process.send(signal: SIGTERM)
+            #expect(try await client.ending() == .exited(0))
+            #expect(await client.output.text == "200 \(length)")
+            #expect(try await shared.proxy.process.ending() == .exited(0))
         }
     }
 

@@ -1,5 +1,6 @@
 import HTTPWire
 import Testing
+import Transport
 
 @testable import Proxy
 
@@ -10,16 +11,21 @@ import Testing
 
     /// Shows pieces to a collector as a connection does, what was spent taken away.
     /// - Returns: the body, and what follows it.
-    private func collect(_ pieces: [ArraySlice<UInt8>], _ framing: BodyFraming, limit: Int = 100) throws -> (body: [UInt8], rest: [UInt8]) {
-        var collector = try #require(BodyCollector(framing, limit: limit))
+    private func collect(
+        _ pieces: [ArraySlice<UInt8>], _ framing: BodyFraming, limit: Int = 100, from budget: BodyBudget = BodyBudget()
+    ) throws -> (body: [UInt8], rest: [UInt8]) {
+        var collector = try #require(BodyCollector(framing, limit: limit, from: budget))
         var received: [UInt8] = []
         for piece in pieces {
             received += piece
             switch received.withUnsafeBytes({ collector.look(at: $0) }) {
-            case .incomplete(let spent): received.removeFirst(spent)
-            case .complete(let body, let taken): return (body, Array(received[taken...]))
+            case .incomplete(let taken): received.removeFirst(taken)
+            case .complete(let body, let reservation, let taken):
+                #expect(reservation.bytes >= body.count && reservation.bytes == budget.inUse)
+                return (body, Array(received[taken...]))
             case .malformed(let error): throw error
             case .tooLong: throw Unfit(text: "too long")
+            case .noBudget: throw Unfit(text: "no budget")
             }
         }
         throw Unfit(text: "incomplete")
@@ -43,15 +49,31 @@ import Testing
         }
     }
 
-    /// What chunks take beside the body is not kept.
-    @Test func everyByteOfChunksIsSpent() throws {
-        var collector = try #require(BodyCollector(.chunked, limit: 100))
-        for byte in Self.chunks.dropLast() {
-            guard case .incomplete(spent: 1) = [byte].withUnsafeBytes({ collector.look(at: $0) }) else {
+    /// What chunks take beside the body is not kept, and nothing is kept twice.
+    @Test(arguments: [(BodyFraming.chunked, Self.chunks), (.length(13), Self.text)])
+    func everyByteIsTaken(framing: BodyFraming, bytes: [UInt8]) throws {
+        var collector = try #require(BodyCollector(framing, limit: 100, from: BodyBudget()))
+        #expect(!collector.hasBegun)
+        for byte in bytes.dropLast() {
+            guard case .incomplete(taken: 1) = [byte].withUnsafeBytes({ collector.look(at: $0) }) else {
                 Issue.record("kept")
                 return
             }
+            #expect(collector.hasBegun)
         }
+    }
+
+    /// Of a body for which there is no room not a byte is asked for.
+    @Test(arguments: [BodyFraming.length(200_000), .chunked]) func aBodyWithoutRoomIsRefused(framing: BodyFraming) throws {
+        let budget = BodyBudget(limit: 70_000)
+        let body = [UInt8](repeating: 0x61, count: 200_000)
+        let sent = framing == .chunked ? Array("30D40\r\n".utf8) + body + Array("\r\n0\r\n\r\n".utf8) : body
+        let pieces = stride(from: 0, to: sent.count, by: 10_000).map { sent[$0..<min($0 + 10_000, sent.count)] }
+        #expect(throws: Unfit(text: "no budget")) { try collect(pieces, framing, limit: 1 << 20, from: budget) }
+        #expect(budget.inUse == 0 && budget.refused == [.request: 1])
+        let taken = BodyReservation(of: budget, for: .shared, bytes: 70_000)
+        #expect(throws: Unfit(text: "no budget")) { try collect([[]], framing, limit: 1 << 20, from: budget) }
+        #expect(taken != nil && budget.inUse == 70_000)
     }
 
     @Test func aBodyBeyondTheLimitIsTooLong() throws {
@@ -68,7 +90,7 @@ import Testing
     }
 
     @Test func aRequestWithoutABodyHasNothingToCollect() {
-        #expect(BodyCollector(.none, limit: 1) == nil)
-        #expect(BodyCollector(.length(0), limit: 1) == nil)
+        #expect(BodyCollector(.none, limit: 1, from: BodyBudget()) == nil)
+        #expect(BodyCollector(.length(0), limit: 1, from: BodyBudget()) == nil)
     }
 }

@@ -51,6 +51,7 @@ private struct Answer {
         Case(.badAuthority(.notASCII), 400, "http_request_error"),
         Case(.requestHeadTooLarge(65536), 431, "http_request_error"),
         Case(.badMaxForwards, 400, "http_request_error"),
+        Case(.pathAboveBase(host: "a.test"), 400, "http_request_error"),
         Case(.tooManyRequestFields, 431, "http_request_error"),
         Case(.tooManyResponseFields(host: "a.test"), 502, "http_response_header_section_size"),
         Case(.requestStalled(after: .seconds(75)), 408, "http_request_error"),

@@ -54,6 +54,29 @@ import Testing
         #expect(filter.current == .notReachable(.noDefaultRoute))
     }
 
+    /// Requests are refused without a network, also on a machine that never had a way to the internet.
+    @Test func thatNothingCanBeReachedAnyMoreHasToHold() {
+        for isolation in [UnreachableReason.noLink, .noAddress] {
+            var filter = StatusFilter(current: .notReachable(.noDefaultRoute))
+            #expect(filter.observed(.notReachable(isolation), at: at(0)) == .unsettled(until: at(200)))
+            #expect(filter.observed(.notReachable(.noDefaultRoute), at: at(100)) == .same)
+            #expect(filter.current == .notReachable(.noDefaultRoute))
+            #expect(filter.observed(.notReachable(isolation), at: at(300)) == .unsettled(until: at(500)))
+            #expect(filter.observed(.notReachable(isolation), at: at(500)) == .refined)
+            #expect(filter.current == .notReachable(isolation))
+            // From there to another reason, and back to a network, nothing is lost by going on at once.
+            #expect(filter.observed(.notReachable(isolation == .noLink ? .noAddress : .noLink), at: at(501)) == .refined)
+            #expect(filter.observed(.notReachable(.noDefaultRoute), at: at(502)) == .refined)
+        }
+    }
+
+    @Test func anotherReasonBeforeDoesNotShortenIt() {
+        var filter = StatusFilter(current: Self.wired)
+        #expect(filter.observed(.notReachable(.noDefaultRoute), at: at(0)) == .unsettled(until: at(200)))
+        #expect(filter.observed(Self.down, at: at(190)) == .unsettled(until: at(390)))
+        #expect(filter.observed(.notReachable(.noDefaultRoute), at: at(250)) == .unsettled(until: at(390)))
+    }
+
     @Test func aFurtherPathIsNoChangeButALostOneIs() throws {
         let first = try #require(Self.wired.path)
         let second = NetworkPath(link: Self.eth0, gateway: "fe80::1", source: "2001:db8::/64")

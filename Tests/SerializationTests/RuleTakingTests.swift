@@ -66,11 +66,11 @@ import Testing
     }
 
     @Test func saysWhatDoesNotGoTogether() throws {
-        #expect(try request().contradiction == nil)
+        #expect(try request().contradiction() == nil)
         #expect(try response().contradiction == nil)
         var rules = try request()
         rules.serializer = .json
-        #expect(rules.contradiction?.key == .parts)
+        #expect(rules.contradiction()?.key == .parts)
         var judged = try response()
         judged.serializers = [.xml, .image]
         #expect(judged.contradiction?.key == .removeNullValues)

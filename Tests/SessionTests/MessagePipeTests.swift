@@ -346,6 +346,34 @@ struct Unexpected: Error { let text: String }
         #expect(pumpAll(to: &pipe, from: body.count) == other + body)
     }
 
+    /// Where the budget is spent, a body isn't kept, and still arrives. What was kept is given back with its memory.
+    @Test(arguments: [1 << 20, 200_000, 0]) func `what is kept is drawn from the budget`(limit: Int) throws {
+        let body = Array(Passage.large[0].body[..<700_000])
+        let budget = BodyBudget(limit: limit)
+        let wires = try Wires(budget: budget)
+        do {
+            var pipe = MessagePipe(slabs: wires.slabs)
+            wires.send(Passage.received)
+            try pipe.receiveHead(on: wires)
+            pipe.begin(Passage("length", .length(700_000), sent: body, body: body), replayLimit: 700_000)
+            var (sent, arrived, outcome) = (0, [UInt8](), "")
+            while outcome != "ended" {
+                sent += wires.offer(Array(body[sent..<min(sent + 50_000, body.count)]))
+                outcome = pipe.pump(wires)
+                arrived += wires.arrived()
+                #expect(budget.inUse <= limit)
+            }
+            #expect(arrived == Passage.written + body)
+            let canRewind = pipe.canRewind
+            #expect(canRewind == (limit == 1 << 20) && (budget.inUse >= 700_000) == canRewind)
+            #expect(budget.refused == (canRewind ? [:] : [.replay: 1]))
+            pipe.forgetReplay()
+            pipe.rest()
+            #expect(budget.inUse == 0)
+        }
+        #expect(budget.inUse == 0)
+    }
+
     /// In the middle of its body, with what the client has sent of the next request behind it, or none of it.
     @Test(arguments: [0, 1, 13, 27]) func `a message goes out again with another head`(cut: Int) throws {
         let passage = Passage.small[0]

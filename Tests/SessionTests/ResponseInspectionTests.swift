@@ -29,8 +29,11 @@ private final class Clients {
 }
 
 @Suite struct ResponseInspectionTests {
-    private let slabs = SlabPool()
+    private let budget = BodyBudget(limit: 1 << 20)
+    private let slabs: SlabPool
     private let clients = Clients()
+    init() { slabs = SlabPool(budget: budget) }
+
     private static let head = Array("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n".utf8)
 
     private func judgement(_ change: (inout ResponseRules) -> Void = { _ in }, limit: Int = 64) throws -> BodyJudgement {
@@ -97,7 +100,7 @@ private final class Clients {
         let body = Array("[1, 2, 3]".utf8)
         let inspection = inspection(.judgement(try judgement()), to: sink, isForwarded: false)
         #expect(write(Self.head + body, by: 3, to: inspection).isEmpty)
-        #expect(sink.taken.isEmpty && inspection.body == body)
+        #expect(sink.taken.isEmpty && inspection.body?.bytes == body)
         inspection.open()
         #expect(inspection.isReleasing)
         release(inspection)
@@ -119,7 +122,8 @@ private final class Clients {
         let sink = SlowSink(most: 5)
         let inspection = inspection(.judgement(try judgement()), to: sink, isForwarded: false)
         _ = write(Self.head + Array("[null]".utf8), by: 9, to: inspection)
-        inspection.open(with: Array("another".utf8))
+        #expect(inspection.replace(with: Array("another".utf8)))
+        inspection.open()
         release(inspection)
         #expect(sink.taken == Array("another".utf8))
     }
@@ -148,7 +152,7 @@ private final class Clients {
                 .judgement(try judgement(limit: 9)), to: sink, limit: limit, inspectedBody: 9, isForwarded: isForwarded,
                 isEnforced: false, isChunked: true)
             #expect(write(Self.head + chunked(body, by: 1), by: 4, to: inspection).count == findings)
-            if limit == 9 { #expect(inspection.body == body) }
+            if limit == 9 { #expect(inspection.body?.bytes == body) }
             if isForwarded { #expect(sink.taken == Self.head + chunked(body, by: 1)) }
         }
     }
@@ -177,7 +181,7 @@ private final class Clients {
         let body = Array("[1, 2, 3, 4, 5, 6, 7, 8, 9]".utf8)
         let inspection = inspection(.judgement(try judgement()), to: sink, isForwarded: true, isEnforced: false)
         #expect(write(Self.head + body, by: piece, to: inspection).isEmpty)
-        #expect(sink.taken == Self.head + body && inspection.body == body)
+        #expect(sink.taken == Self.head + body && inspection.body?.bytes == body)
     }
 
     /// One that is too long is told of, and dropped; a part of it must never be judged.
@@ -188,6 +192,73 @@ private final class Clients {
         let inspection = inspection(.judgement(try judgement()), to: sink, isForwarded: true, isEnforced: false)
         #expect(write(Self.head + body, by: 40, to: inspection).count == 1)
         #expect(sink.taken == Self.head + body && inspection.body == nil)
+    }
+
+    // MARK: The budget
+
+    /// Nothing of what is held back passes when there is no room for more of it.
+    @Test(arguments: [ResponseRules.Oversize.refuse, .pass]) func aResponseThatCannotBeHeldIsTold(oversize: ResponseRules.Oversize) throws {
+        budget.limit = 200_000
+        let sink = SlowSink(most: 1000)
+        do {
+            let question = ResponseInspection.Question.judgement(try judgement({ $0.oversize = oversize }, limit: 1 << 20))
+            let inspection = inspection(question, to: sink, inspectedBody: 1 << 20, isForwarded: false)
+            var buffer = ByteBuffer(slabs: slabs)
+            Self.head.withUnsafeBytes { buffer.append(copying: $0) }
+            var finding: ResponseInspection.Finding?
+            var written = 0
+            while finding == nil, written < 1_000_000 {
+                [UInt8](repeating: 0x20, count: 10_000).withUnsafeBytes { buffer.append(copying: $0) }
+                written += 10_000
+                _ = inspection.write(buffer.count, from: &buffer)
+                finding = inspection.takeFinding()
+            }
+            guard case .notKept? = finding else { throw Unexpected(text: "\(String(describing: finding))") }
+            #expect(written <= 200_000 && sink.taken.isEmpty && budget.inUse > 0 && budget.refused == [.response: 1])
+        }
+        #expect(budget.inUse == 0)
+    }
+
+    /// What is passed on is not kept back for that.
+    @Test func aCopyWithoutRoomIsNoBody() throws {
+        budget.limit = 40_000
+        let sink = SlowSink(most: 700)
+        let body = [UInt8](repeating: 0x20, count: 100_000)
+        let question = ResponseInspection.Question.judgement(try judgement(limit: 1 << 20))
+        let inspection = inspection(question, to: sink, inspectedBody: 1 << 20, isForwarded: true, isEnforced: false)
+        #expect(write(Self.head + body, by: 1000, to: inspection).isEmpty)
+        #expect(sink.taken == Self.head + body && inspection.body == nil)
+        #expect(budget.inUse == 0 && budget.refused == [.response: 1])
+    }
+
+    @Test(arguments: [true, false]) func whatWasHeldIsGivenBackWhenItHasGoneOn(isChunked: Bool) throws {
+        let sink = SlowSink(most: 30_000)
+        let body = [UInt8](repeating: 0x31, count: 200_000)
+        let question = ResponseInspection.Question.judgement(try judgement(limit: 1 << 20))
+        let inspection = inspection(question, to: sink, inspectedBody: 1 << 20, isForwarded: false, isChunked: isChunked)
+        let message = Self.head + (isChunked ? chunked(body, by: 9000) : body)
+        #expect(write(message, by: 5000, to: inspection).isEmpty)
+        let held = budget.inUse
+        #expect(held >= message.count)
+        // Without its chunks it is there once more.
+        #expect(inspection.body?.bytes == body && (held >= message.count + body.count) == isChunked)
+        inspection.open()
+        #expect(budget.inUse >= message.count && budget.inUse < message.count + (64 << 10))
+        release(inspection)
+        #expect(sink.taken == message && budget.inUse == 0)
+    }
+
+    @Test func aRewrittenMessageHasToFitToo() throws {
+        let sink = SlowSink(most: 30_000)
+        let inspection = inspection(.judgement(try judgement()), to: sink, isForwarded: false)
+        _ = write(Self.head + Array("[null]".utf8), by: 9, to: inspection)
+        budget.limit = 100_000
+        #expect(!inspection.replace(with: [UInt8](repeating: 0x31, count: 200_000)))
+        let message = [UInt8](repeating: 0x31, count: 60_000)
+        #expect(inspection.replace(with: message) && budget.inUse == 65_536)
+        inspection.open()
+        release(inspection)
+        #expect(sink.taken == message && budget.inUse == 0)
     }
 
     // MARK: Length and emptiness

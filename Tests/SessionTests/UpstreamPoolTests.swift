@@ -288,6 +288,21 @@ import Transport
         close(end)
     }
 
+    @Test func `a closed pool retires no origin`() throws {
+        func used() throws -> CInt {
+            let (connection, end) = try connection(to: key())
+            bench.pool.close()
+            // The policy is the same: what is in flight goes on, and nobody begins it again.
+            #expect(!connection.origin.isRetired && !connection.origin.hasRetired(connection))
+            #expect(!bench.pool.origin(for: key()).isRetired)
+            bench.pool.giveBack(connection, idleNanoseconds: minute)
+            return end
+        }
+        let end = try used()
+        #expect(isClosed(end))
+        close(end)
+    }
+
     private final class EndWatcher: SocketHandler {
         private let stop: Workbench.Stop
         init(_ stop: Workbench.Stop) { self.stop = stop }

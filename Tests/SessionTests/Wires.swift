@@ -7,13 +7,14 @@ import Transport
 /// makes the calls that readiness would make, in the order that it is about.
 final class Wires {
     let loop: EventLoop
-    let slabs = SlabPool()
+    let slabs: SlabPool
     let source: ByteStream
     let sink: ByteStream
     let from: CInt
     let to: CInt
 
-    init() throws {
+    init(budget: BodyBudget = BodyBudget()) throws {
+        slabs = SlabPool(budget: budget)
         loop = try EventLoop()
         let (from, inner) = try Socket.pair()
         let (to, outer) = try Socket.pair()

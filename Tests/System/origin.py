@@ -1,4 +1,4 @@
-"""An origin at 127.0.0.1: HTTP on port 8080, HTTPS on 8443 with a certificate.
+"""An origin at 127.0.0.1: HTTP on port 8080, HTTPS on 8443 with a certificate. /slow is a download of ten seconds.
 
 origin.py CERTIFICATE KEY
 """
@@ -7,14 +7,25 @@ import http.server
 import ssl
 import sys
 import threading
+import time
 
 
 class Origin(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
+        if self.path == "/slow":
+            return self.drip()
         self.send_response(200)
         self.send_header("Content-Length", "7")
         self.end_headers()
         self.wfile.write(b"origin\n")
+
+    def drip(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "100")
+        self.end_headers()
+        for _ in range(100):
+            self.wfile.write(b".")
+            time.sleep(0.1)
 
     def log_message(self, *_):
         pass

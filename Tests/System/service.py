@@ -5,8 +5,8 @@ import shutil
 
 import machine as machines
 from steps import (
-    HERE, PROXIED, RESTARTS, SECURE, STATE, URL, case, contains, equal, events, main_process, pins, properties, served,
-    under_load)
+    HERE, PROXIED, RESTARTS, SECURE, STATE, URL, case, contains, equal, events, main_process, pins, properties,
+    proxy_process, served, under_load)
 
 
 @case
@@ -23,11 +23,15 @@ def installing_starts_the_service_on_loopback(machine):
 @case
 def at_rest_it_needs_little_memory(machine):
     """With the shipped configuration, before the first client."""
-    def resident():
-        return int(machine(f"grep VmRSS /proc/{main_process(machine)}/status", check=True).stdout.split()[1])
+    def resident(process):
+        return int(machine(f"grep VmRSS /proc/{process}/status", check=True).stdout.split()[1])
 
-    machines.until("it holds at most 25 MB", 20, lambda: resident() <= 25_000)
-    return f"{resident() / 1000:.1f} MB"
+    def proportional(process):
+        return int(machine(f"grep ^Pss: /proc/{process}/smaps_rollup", check=True).stdout.split()[1])
+
+    proxy, main = proxy_process(machine), main_process(machine)
+    machines.until("the proxy holds at most 25 MB", 20, lambda: resident(proxy) <= 25_000)
+    return f"{resident(proxy) / 1000:.1f} MB; the main process has {proportional(main) / 1000:.1f} MB for itself"
 
 
 @case
@@ -65,13 +69,13 @@ def a_reload_takes_up_the_configuration(machine):
         sed -i 's/^  trust: system$/  trust: [system, test-root.pem]/' pinproxy.yaml
         systemd-run --unit origin python3 /root/origin.py /root/origin.pem /root/origin.key
         """, check=True)
-    before = main_process(machine)
+    before = proxy_process(machine)
     machine("systemctl reload pinproxy", check=True)
     equal(len(events(machine, "config.reload")), 1, "config.reload")
     machines.until("the origin answers", 20, lambda: machine(f"curl -sf {URL}").returncode == 0)
     served(machine)
     served(machine, URL)
-    equal(main_process(machine), before, "process after a reload")
+    equal(proxy_process(machine), before, "process after a reload")
 
 
 @case
@@ -119,28 +123,49 @@ def nobody_else_is(machine):
 
 
 @case
-def a_restart_under_load_refuses_nobody(machine):
+def restarts_under_load_are_noticed_by_nobody(machine):
+    """Downloads that last longer than a restart are finished by the proxy that has begun them."""
     return under_load(machine, RESTARTS)
 
 
 @case
 def an_upgrade_under_load_refuses_nobody_and_keeps_everything(machine):
     kept = f"cat {STATE}/authority.pem /etc/pinproxy/*.yaml | sha256sum"
-    before, process = machine(kept, check=True).stdout, main_process(machine)
+    before, process = machine(kept, check=True).stdout, proxy_process(machine)
     said = under_load(machine, "dpkg --install --force-confold /root/pinproxy.deb")
     equal(machine(kept, check=True).stdout, before, "authority and configuration")
-    equal(main_process(machine) != process, True, "another process")
+    equal(proxy_process(machine) != process, True, "another process")
     served(machine)
     return said
 
 
+def returned(machine, before):
+    """Another proxy serves, and the one before is gone."""
+    machines.until("another proxy runs", 30, lambda: proxy_process(machine) != before)
+    machines.until("it is ready", 20, lambda: machine("systemctl is-active pinproxy").stdout == "active\n")
+    machines.until("the one before is gone", 20, lambda: machine(f"test -e /proc/{before}").returncode == 1)
+    served(machine)
+
+
 @case
 def a_killed_proxy_returns(machine):
-    before = main_process(machine)
+    before = proxy_process(machine)
+    machine(f"kill -KILL {before}", check=True)
+    returned(machine, before)
+
+
+@case
+def a_killed_main_process_returns(machine):
+    before = proxy_process(machine)
     machine("systemctl kill --kill-whom=main --signal=KILL pinproxy", check=True)
-    machines.until("it is restarted", 20, lambda: main_process(machine) not in ("0", before))
-    machines.until("it is ready", 20, lambda: machine("systemctl is-active pinproxy").stdout == "active\n")
-    served(machine)
+    returned(machine, before)
+
+
+@case
+def killing_all_of_it_leaves_nothing(machine):
+    before = proxy_process(machine)
+    machine("systemctl kill --signal=KILL pinproxy", check=True)
+    returned(machine, before)
 
 
 @case
@@ -148,11 +173,9 @@ def a_proxy_that_stands_still_is_restarted(machine):
     machine("mkdir -p /run/systemd/system/pinproxy.service.d && printf '[Service]\nWatchdogSec=3\n' >"
             " /run/systemd/system/pinproxy.service.d/watchdog.conf && systemctl daemon-reload && systemctl restart pinproxy",
             check=True)
-    before = main_process(machine)
+    before = proxy_process(machine)
     machine(f"kill -STOP {before}", check=True)
-    machines.until("it is restarted", 30, lambda: main_process(machine) not in ("0", before))
-    machines.until("it is ready", 20, lambda: machine("systemctl is-active pinproxy").stdout == "active\n")
-    served(machine)
+    returned(machine, before)
     contains(machine("journalctl _PID=1 --unit pinproxy --no-pager").stdout, "Watchdog timeout")
     machine("rm -r /run/systemd/system/pinproxy.service.d && systemctl daemon-reload", check=True)
 
@@ -163,3 +186,4 @@ def stopping_ends_it_cleanly(machine):
     seen = properties(machine, "ActiveState", "Result", "ExecMainStatus")
     equal(seen, {"ActiveState": "inactive", "Result": "success", "ExecMainStatus": "0"})
     equal(machine(f"{PROXIED} {URL}").returncode, 7, "nobody listens")
+    machines.until("no process is left", 20, lambda: machine("cat /sys/fs/cgroup/system.slice/pinproxy.service/cgroup.procs 2>/dev/null").stdout == "")

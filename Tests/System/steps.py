@@ -51,23 +51,28 @@ def pins(machine, text):
 
 
 def main_process(machine):
+    """The one that systemd has started, and that has started the proxy."""
     return properties(machine, "MainPID")["MainPID"]
 
 
+def proxy_process(machine):
+    return machine(f"cat {STATE}/pinproxy.pid", check=True).stdout.strip()
+
+
 RESTARTS = f"""
-    for time in $(seq 10); do
+    for time in $(seq 50); do
         systemctl restart pinproxy || exit 1
-        for request in $(seq 30); do {PROXIED} --output /dev/null {URL} || exit 1; done
+        for url in {URL} {SECURE}; do {PROXIED} --output /dev/null $url || exit 1; done
     done
     """
 
 
 def under_load(machine, script):
     """Nobody is refused while it runs."""
-    load = machine.start(f"python3 /root/load.py 7467 {URL}")
+    load = machine.start(f"python3 /root/load.py 7467 {URL} {SECURE} {STATE}/authority.pem")
     try:
-        equal(load.stdout.readline(), "under way\n", "load")
-        machine(script, check=True)
+        equal(load.stdout.readline(), "in flight\n", "load")
+        machine(script, check=True, timeout=300)
     finally:
         out = load.communicate()[0]
     equal(load.returncode, 0, out)

@@ -22,7 +22,7 @@ package struct HostileBody: Sendable, CustomStringConvertible {
                 "<!DOCTYPE a [<!ATTLIST a b (\((0..<50_000).map { "n\($0)" }.joined(separator: "|"))) #IMPLIED>]><a/>"
                     .utf8)),
         HostileBody(
-            serializer: "image", contentType: "image/tiff", words: "a tile of 32768 × 16384 pixels",
+            serializer: "image", contentType: "image/tiff", words: "a tile of 32768 x 16384 pixels",
             bytes: ImageFiles.tiff(
                 Array(repeating: 0, count: 8), pages: 1_000, ImageFiles.tiled(side: (width: 32_768, height: 16_384)))),
         HostileBody(

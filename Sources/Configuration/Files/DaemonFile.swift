@@ -86,6 +86,7 @@ struct DaemonFileReader {
         read("first_byte", .milliseconds(1)...(.days(1)), \.firstByte)
         read("drain", .zero...(.days(1)), \.drain)
         read("drain_tunnels", .zero...(.days(1)), \.drainTunnels)
+        read("handover", .zero...(.days(1)), \.handover)
         section.finish()
         return timeouts
     }
@@ -100,6 +101,15 @@ struct DaemonFileReader {
         limits.inspectedBody = section.read("inspected_body", .size(bodies)) ?? limits.inspectedBody
         limits.replayBody = section.read("replay_body", .size(bodies)) ?? limits.replayBody
         if let rate = section.read("minimum_rate", .minimumRate) { limits.minimumRate = rate }
+        limits.bodies = section.read("bodies", .size(64 << 10...1 << 40)) ?? limits.bodies
+        if limits.bodies < limits.inspectedBody,
+            let place = section.value("bodies") ?? section.value("inspected_body")
+        {
+            section.warning(
+                place,
+                "bodies (\(Quantity.text(bytes: limits.bodies))) is less than inspected_body "
+                    + "(\(Quantity.text(bytes: limits.inspectedBody))): a body of that length is always refused")
+        }
         section.finish()
         return limits
     }

@@ -39,7 +39,7 @@ extension PinEntryReader {
             return report(written) { () throws(PinError) in
                 try Pin(file: FileContents.resolve(name, relativeTo: file), for: mode, origin: name)
             }
-        case .null, .sequence:
+        case .null, .sequence, .set:
             section.error(value, "a pin is sha256/… or file: NAME, not \(value.kind)")
             return nil
         }

@@ -134,7 +134,7 @@ private struct RequestValues {
         return parts.contains { $0 == nil } ? nil : parts.compactMap(\.self)
     }
 
-    /// `{name: , value: }` or `{name: , file: , file_name: , type: }`.
+    /// `{name: , value: , file_name: , type: }` or `{name: , file: , file_name: , type: }`.
     private func part(_ value: YAMLValue) -> MultipartPart? {
         let fields = section.element("parts", value)
         defer { fields.finish() }
@@ -142,11 +142,7 @@ private struct RequestValues {
         let name = fields.required("name", of: value, "parts") { fields.scalar($0, "name", .text) }
         let content: MultipartPart.Content?
         switch (fields.value("value"), fields.value("file")) {
-        case (let text?, nil):
-            for key in ["file_name", "type"] {
-                if let extra = fields.value(key) { fields.error(extra, "\(key) belongs to a part with a file") }
-            }
-            content = fields.scalar(text, "value", .text).map { .value($0) }
+        case (let text?, nil): content = dataContent(fields, text)
         case (nil, let path?): content = fileContent(fields, path)
         case (nil, nil), (_?, _?):
             section.error(value, "parts: a part has either a value or a file")
@@ -161,17 +157,30 @@ private struct RequestValues {
         }
     }
 
-    private func fileContent(_ fields: Section, _ written: YAMLValue) -> MultipartPart.Content? {
+    private func dataContent(_ fields: Section, _ written: YAMLValue) -> MultipartPart.Content? {
+        guard let (fileName, type) = fileTraits(fields), let text = fields.scalar(written, "value", .text) else {
+            return nil
+        }
+        return fileName == nil && type == nil ? .value(text) : .data(Array(text.utf8), fileName: fileName, type: type)
+    }
+
+    /// What a part says of its content; nil: in a wrong way.
+    private func fileTraits(_ fields: Section) -> (fileName: String?, type: MediaType?)? {
         let fileName = fields.read("file_name", .text)
         let type = fields.read("type", Form.checked(MediaType.init))
+        let isWrong = fileName == nil && fields.value("file_name") != nil || type == nil && fields.value("type") != nil
+        return isWrong ? nil : (fileName, type)
+    }
+
+    private func fileContent(_ fields: Section, _ written: YAMLValue) -> MultipartPart.Content? {
+        let traits = fileTraits(fields)
         guard let name = fields.scalar(written, "file", .path) else { return nil }
         let path = FileContents.resolve(name, relativeTo: file)
         if let reason = FileContents.reasonAgainstReading(path) {
             fields.error(written, "file: \(path): \(reason)")
             return nil
         }
-        let isRight = (fields.value("type") == nil) == (type == nil) && (fields.value("file_name") == nil) == (fileName == nil)
-        guard isRight else { return nil }
+        guard let (fileName, type) = traits else { return nil }
         return .file(path: path, name: fileName ?? String(name.split(separator: "/").last ?? ""), type: type)
     }
 }
@@ -187,6 +196,7 @@ extension ParameterValue {
         case .scalar(let text): self = value.isWord ? ParameterValue(word: text) : .string(text)
         case .sequence(let list): self = .array(list.map(ParameterValue.init))
         case .mapping(let pairs): self = .dictionary(pairs.map(Pair.init))
+        case .set(let members): self = .set(Set(members.map(ParameterValue.init)))
         }
     }
 }

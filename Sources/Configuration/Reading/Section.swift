@@ -26,7 +26,7 @@ final class Section {
         isKnown = Array(repeating: false, count: pairs.count)
         switch value?.content {
         case nil, .null, .mapping: break
-        case .scalar, .sequence:
+        case .scalar, .sequence, .set:
             guard let value else { break }
             let what = name.isEmpty ? "the file" : "\"\(name)\""
             error(value, "\(what) must be a mapping (key: value), not \(value.kind)")
@@ -81,7 +81,7 @@ final class Section {
         switch value.content {
         case .null:
             error(value, "\"\(key)\" has no value; write one, or leave the line out")
-        case .sequence, .mapping:
+        case .sequence, .mapping, .set:
             error(value, "\"\(key)\" takes a single value, not \(value.kind)")
         case .scalar(let text):
             switch form.readShowably(text) {
@@ -98,7 +98,7 @@ final class Section {
         switch value.content {
         case .sequence(let list): return list
         case .scalar: return [value]
-        case .mapping, .null:
+        case .mapping, .set, .null:
             error(value, "\"\(key)\" takes a value or a list of them, not \(value.kind)")
             return nil
         }
@@ -110,7 +110,7 @@ final class Section {
         case .sequence(let list): return list
         case .scalar: return [value]
         case .null: return []
-        case .mapping:
+        case .mapping, .set:
             error(value, "\"\(key)\" takes a value or a list of them, not \(value.kind)")
             return nil
         }
@@ -121,7 +121,7 @@ final class Section {
         switch value.content {
         case .mapping(let pairs): return pairs
         case .null: return []
-        case .scalar, .sequence:
+        case .scalar, .sequence, .set:
             error(value, "\"\(key)\" takes a mapping (name: value), not \(value.kind)")
             return nil
         }

@@ -125,13 +125,19 @@ package final class RuleLayers: Sendable {
     /// What doesn't go together once it is laid over one another, and where the key to blame is written.
     func contradictions() -> [(place: Place, message: String)] {
         Self.choices(defaults, entry).flatMap { choice in
-            let laid = laid(choice)
+            let (laid, methods) = (laid(choice), methods(choice))
             return [
-                laid.request.rules.contradiction.flatMap { laid.request.blame($0.key, $0.reason) },
+                laid.request.rules.contradiction(for: methods).flatMap { laid.request.blame($0.key, $0.reason) },
                 laid.response.rules.contradiction.flatMap { laid.response.blame($0.key, $0.reason) },
                 laid.unaskedCredentials,
             ].compactMap(\.self)
         }
+    }
+
+    /// Those of the requests that a choice is made for; nil: all.
+    private func methods(_ choice: Choice) -> [MethodName]? {
+        let lists = chosen(choice).map(\.methods).filter { !$0.isEmpty }
+        return lists.first.map { first in first.filter { method in lists.allSatisfy { $0.contains(method) } } }
     }
 
     private func laid(_ choice: Choice) -> Laid { Laid(Self.layers(choice, defaults, entry)) }

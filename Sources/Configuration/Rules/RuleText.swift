@@ -1,3 +1,4 @@
+import Security
 package import Serialization
 package import Session
 
@@ -84,9 +85,14 @@ extension MultipartPart {
     fileprivate var written: String {
         switch content {
         case .value(let text): "{name: \(name), value: \(text)}"
-        case .file(let path, let fileName, let type):
-            "{name: \(name), file: \(path), file_name: \(fileName)\(type.map { ", type: \($0)" } ?? "")}"
+        case .data(let bytes, let fileName, let type):
+            "{name: \(name), value: \(String(decoding: bytes, as: UTF8.self))\(Self.written(fileName, type))}"
+        case .file(let path, let fileName, let type): "{name: \(name), file: \(path)\(Self.written(fileName, type))}"
         }
+    }
+
+    private static func written(_ fileName: String?, _ type: MediaType?) -> String {
+        (fileName.map { ", file_name: \($0)" } ?? "") + (type.map { ", type: \($0)" } ?? "")
     }
 }
 
@@ -95,7 +101,7 @@ extension ParameterValue {
         switch self {
         case .dictionary(let pairs): list(pairs.map { "\($0.key): \($0.value.written)" }, "{", "}")
         case .array(let values): list(values.map(\.written))
-        case .set(let values): list(values.map(\.written).sorted())
+        case .set(let values): list(values.map(\.written).sorted(), "!!set {", "}")
         // In quotes where it would be read as something else.
         case .string(let text): ParameterValue(word: text) == self && !["", "~", "null"].contains(text) ? text : text.debugDescription
         case .number(let text): text

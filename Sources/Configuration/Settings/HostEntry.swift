@@ -23,8 +23,9 @@ package final class HostEntry: Sendable {
     /// What decides where the action looks at certificates; without pins elsewhere.
     package let policy: SecurityPolicy
     private let terms: EntryTerms
-    /// Where exchanges with the host are counted; -1 until somebody counts them.
-    package let slot = Atomic<Int>(-1)
+    /// Where exchanges with the host are counted; ``noSlot`` until somebody counts them.
+    package let slot = Atomic<Int>(noSlot)
+    package static let noSlot = -1
     // UInt32 is as far as the lines of a file and their lengths are counted.
     private let number: UInt32
     private let writtenLine: UInt32

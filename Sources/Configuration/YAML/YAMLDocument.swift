@@ -72,13 +72,19 @@ struct YAMLDocument: ~Copyable {
         guard count(1, at: mark) else { return nil }
         switch event {
         case .scalar(let scalar):
+            if scalar.isSet { noSet(mark) }
             value = self.value(of: scalar, mark)
             anchor = scalar.anchor
-        case .sequenceStart(let name):
+        case .sequenceStart(let name, let isSet):
+            if isSet { noSet(mark) }
             guard let list = try list(at: mark, depth: depth + 1) else { return nil }
             value = YAMLValue(content: .sequence(list), line: mark.line, column: mark.column)
             anchor = name
-        case .mappingStart(let name):
+        case .mappingStart(let name, true):
+            guard let members = try members(at: mark, depth: depth + 1) else { return nil }
+            value = YAMLValue(content: .set(members), line: mark.line, column: mark.column)
+            anchor = name
+        case .mappingStart(let name, false):
             guard let pairs = try pairs(at: mark, depth: depth + 1) else { return nil }
             value = YAMLValue(content: .mapping(pairs), line: mark.line, column: mark.column)
             anchor = name
@@ -150,6 +156,39 @@ struct YAMLDocument: ~Copyable {
             }
         }
     }
+
+    /// The members of a set: keys with null values (the type `set` of YAML 1.1).
+    private mutating func members(at start: YAMLEvents.Mark, depth: Int) throws(YAMLSyntaxError) -> [YAMLValue]? {
+        guard isWithinDepth(depth, start) else { return nil }
+        var members: [YAMLValue] = []
+        var lines: [String: Int] = [:]
+        while true {
+            let (event, mark) = try events.next()
+            if case .mappingEnd = event { return members }
+            let member = try value(event, mark, depth: depth)
+            let (next, place) = try events.next()
+            guard let member, let value = try value(next, place, depth: depth) else { return nil }
+            guard case .scalar(let scalar) = event else {
+                findings.error(self.place(mark), "a member of a set must be a word, not \(member.kind)")
+                continue
+            }
+            guard value.isNull else {
+                findings.error(
+                    self.place(place),
+                    "the members of a set have no values; leave out \(value.kind), or write a mapping without !!set")
+                continue
+            }
+            if let first = lines.updateValue(mark.line, forKey: scalar.text) {
+                let name = ShownText(scalar.text)
+                findings.error(self.place(mark), "\"\(name)\" is already in the set, in line \(first)")
+                continue
+            }
+            members.append(member)
+        }
+    }
+
+    /// Reports `!!set` in front of a value that isn't a mapping.
+    private func noSet(_ mark: YAMLEvents.Mark) { findings.error(place(mark), "a set is written as !!set {a, b}") }
 
     private func place(_ mark: YAMLEvents.Mark) -> Place { Place(file: file, line: mark.line, column: mark.column) }
 }

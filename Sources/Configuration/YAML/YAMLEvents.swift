@@ -7,9 +7,11 @@ struct YAMLEvents: ~Copyable {
         case documentStart, documentEnd
         case alias(String)
         case scalar(Scalar)
-        case sequenceStart(anchor: String?)
+        /// - Parameter isSet: it is tagged `!!set`, which a list can't be.
+        case sequenceStart(anchor: String?, isSet: Bool)
         case sequenceEnd
-        case mappingStart(anchor: String?)
+        /// - Parameter isSet: it is tagged `!!set`.
+        case mappingStart(anchor: String?, isSet: Bool)
         case mappingEnd
     }
 
@@ -18,6 +20,8 @@ struct YAMLEvents: ~Copyable {
         /// Without quotes or a block indicator.
         var isPlain: Bool
         var hasTag: Bool
+        /// It is tagged `!!set`, which a scalar can't be.
+        var isSet: Bool
         var anchor: String?
     }
 
@@ -59,9 +63,11 @@ struct YAMLEvents: ~Copyable {
         case YAML_DOCUMENT_END_EVENT: .documentEnd
         case YAML_ALIAS_EVENT: .alias(name(raw.data.alias.anchor) ?? "")
         case YAML_SCALAR_EVENT: .scalar(scalar(raw))
-        case YAML_SEQUENCE_START_EVENT: .sequenceStart(anchor: name(raw.data.sequence_start.anchor))
+        case YAML_SEQUENCE_START_EVENT:
+            .sequenceStart(anchor: name(raw.data.sequence_start.anchor), isSet: isSet(raw.data.sequence_start.tag))
         case YAML_SEQUENCE_END_EVENT: .sequenceEnd
-        case YAML_MAPPING_START_EVENT: .mappingStart(anchor: name(raw.data.mapping_start.anchor))
+        case YAML_MAPPING_START_EVENT:
+            .mappingStart(anchor: name(raw.data.mapping_start.anchor), isSet: isSet(raw.data.mapping_start.tag))
         case YAML_MAPPING_END_EVENT: .mappingEnd
         // What is left is the stream's end; "no event" comes after it.
         default: .streamEnd
@@ -74,8 +80,10 @@ struct YAMLEvents: ~Copyable {
         let text = String(decoding: UnsafeBufferPointer(start: scalar.value, count: scalar.length), as: UTF8.self)
         return Scalar(
             text: text, isPlain: scalar.style == YAML_PLAIN_SCALAR_STYLE, hasTag: scalar.tag != nil,
-            anchor: name(scalar.anchor))
+            isSet: isSet(scalar.tag), anchor: name(scalar.anchor))
     }
+
+    private static func isSet(_ tag: UnsafeMutablePointer<UInt8>?) -> Bool { name(tag) == "tag:yaml.org,2002:set" }
 
     private static func name(_ pointer: UnsafeMutablePointer<UInt8>?) -> String? { pointer.map { String(cString: $0) } }
 }

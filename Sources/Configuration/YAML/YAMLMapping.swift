@@ -57,7 +57,7 @@ struct YAMLMapping {
                 all += pairs
             }
             return all
-        case .null, .scalar: return nil
+        case .null, .scalar, .set: return nil
         }
     }
 }

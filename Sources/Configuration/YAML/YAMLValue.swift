@@ -10,6 +10,8 @@ struct YAMLValue {
         case scalar(String)
         case sequence([YAMLValue])
         case mapping([YAMLPair])
+        /// `!!set`: scalars without an order, and null; none twice.
+        case set([YAMLValue])
     }
 
     var content: Content
@@ -26,6 +28,7 @@ struct YAMLValue {
         case .scalar(let text): text.utf8.count > 80 ? "a long text" : "\"\(ShownText(text))\""
         case .sequence: "a list"
         case .mapping: "a mapping"
+        case .set: "a set"
         }
     }
 

@@ -31,6 +31,8 @@ package struct PathReadings: Sendable {
 
     /// The reading last asked for, decoded.
     package private(set) var bytes: [UInt8] = []
+    /// In the reading last asked for, `..` stands where there is nothing to leave.
+    private var goesAboveRoot = false
     /// The path as it came, without its query.
     private var path: [UInt8] = []
     private var differences: Treatment = []
@@ -60,6 +62,16 @@ package struct PathReadings: Sendable {
         take(bytes.span)
     }
 
+    /// Whether a server that has the path below another one may read it as a place above or beside that one.
+    package mutating func mayLeaveRoot() -> Bool {
+        guard differences.contains(.resolvesDots) else { return false }
+        for number in 0..<count {
+            read(number)
+            if goesAboveRoot { return true }
+        }
+        return false
+    }
+
     /// Writes one reading to ``bytes``; number 0 is the one with everything normalised.
     package mutating func read(_ number: Int) {
         var treatment = differences
@@ -69,6 +81,7 @@ package struct PathReadings: Sendable {
             bits >>= 1
         }
         bytes.removeAll(keepingCapacity: true)
+        goesAboveRoot = false
         guard path.first == UInt8(ascii: "/") else {
             bytes.append(contentsOf: path)
             return
@@ -114,7 +127,7 @@ package struct PathReadings: Sendable {
         if isDots {
             bytes.removeLast(length)
             guard length == 2 else { return }
-            guard segmentStart > 1 else { return }
+            guard segmentStart > 1 else { return goesAboveRoot = true }
             // The slash in front of the segment before.
             segmentStart = (bytes[..<(segmentStart - 1)].lastIndex(of: UInt8(ascii: "/")) ?? 0) + 1
             bytes.removeLast(bytes.count - segmentStart)

@@ -32,6 +32,18 @@ extension ClientConnection {
         return shownToken == nil ? .clientOfAnotherUser : .runUnknown
     }
 
+    /// Why the configuration in force refuses a client that an earlier one let in; nil if it doesn't. Reads nothing of
+    /// the request, which the server may have dropped.
+    var objectionAfterReload: ProxyError? {
+        guard isStillAllowed else {
+            let address = source.address?.ip.description ?? source.description
+            return isAddressAllowed ? .clientOfAnotherUser : .clientNotAllowed(address)
+        }
+        guard let users = worker.users, !identity.isLetIn(by: users) else { return nil }
+        if identity.run != nil { return .runWithoutUser }
+        return identity.user == nil ? .credentialsMissing : .credentialsWrong
+    }
+
     /// Who may connect to a Unix socket, its file's permissions say. A door is for those who may use a port of the loopback.
     private var isAddressAllowed: Bool {
         let ranges = worker.snapshot.proxy.allowClients

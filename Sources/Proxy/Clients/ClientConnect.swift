@@ -8,29 +8,34 @@ import Transport
 
 /// CONNECT: the upstream first, then the answer, then TLS with a minted leaf, or a tunnel.
 extension ClientConnection {
-    func connect(_ route: Route) {
+    /// - Parameter overtaken: the attempt before this one, which a reload overtook.
+    func connect(_ route: Route, inPlaceOf overtaken: ConnectAttempt? = nil) {
         record.entry = route.destination.source?.pattern
         record.entrySlot = route.slot
         record.kind = route.target.key.layer.isShared ? .interception : .tunnel
         worker.session.begin(&record)
         server.dropHead()
-        obtain(route)
-    }
-
-    private func obtain(_ route: Route) {
+        guard let attempt = ConnectAttempt(route, worker: worker, inPlaceOf: overtaken) else {
+            return server.refuseRequest(.overtaken(host: route.authority.host))
+        }
+        state = .connecting(attempt)
+        boundConnecting()
         // Strong: the attempt drops the closure when it has called it, and when closed(_:) cancels it. Weak would cost
         // two allocations.
-        let attempt = ConnectAttempt(route, worker: worker) { self.connected(by: route, $0) }
-        state = .connecting(attempt)
-        attempt.start()
+        attempt.start { self.connected($0) }
     }
 
-    private func connected(by route: Route, _ result: Result<UpstreamConnection, UpstreamFailure>) {
-        if holdsBack({ $0.connected(by: route, result) }) { return }
+    private func connected(_ result: Result<UpstreamConnection, UpstreamFailure>) {
+        if holdsBack({ $0.connected(result) }) { return }
+        guard case .connecting(let attempt) = state else { return }
+        let route = attempt.route
         switch result {
+        case .success(let upstream) where upstream.origin.isRetired:
+            upstream.close()
+            connectAnew(inPlaceOf: attempt)
         case .success(let upstream): promise(route, upstream)
         case .failure(let failure):
-            if obtainPlain(after: failure, by: route) { return }
+            if obtainPlain(after: failure, of: attempt) { return }
             connectFailed(failure, by: route)
         }
     }
@@ -43,10 +48,6 @@ extension ClientConnection {
     }
 
     func promise(_ route: Route, _ upstream: UpstreamConnection) {
-        if upstream.origin.isRetired {
-            upstream.close()
-            return connectAnew(route)
-        }
         record.connected(upstream, at: worker.loop.now)
         state = .promised(route, upstream)
         if route.target.key.layer.isShared { upstream.hold() }
@@ -64,14 +65,21 @@ extension ClientConnection {
         server.answer(Self.established, then: .handOver)
     }
 
-    /// A reload came while the connection was being made, and what it says would have made another one, or none.
-    private func connectAnew(_ old: Route) {
+    /// A reload came while the connection was made. The configuration in force would have made another one, or none.
+    func connectAnew(inPlaceOf overtaken: ConnectAttempt) {
+        if worker.isDraining { return refuseToConnect(overtaken) }
         state = .open
+        if let objectionAfterReload { return server.refuseRequest(objectionAfterReload) }
+        let old = overtaken.route
         let authority = (asked ?? old.authority).canonical
-        if awaitsPeer(for: authority) { return identify { $0.connectAnew(old) } }
+        if awaitsPeer(for: authority) {
+            // Not identify(then:), which may read the request again: the server has dropped its head.
+            keepRequest { $0.connectAnew(inPlaceOf: overtaken) }
+            return askForDecision()
+        }
         switch worker.decide(authority, for: .secure, client: client(as: old.client)) {
         case .refuse(let error): server.refuseRequest(error)
-        case .relay(let route), .tunnel(let route): connect(beforeItSpeaks(route))
+        case .relay(let route), .tunnel(let route): connect(beforeItSpeaks(route), inPlaceOf: overtaken)
         }
     }
 
@@ -102,7 +110,7 @@ extension ClientConnection {
     // MARK: Interception
 
     func beginSecuring(_ route: Route) {
-        server.setDeadline(afterNanoseconds: worker.snapshot.timeouts.tlsHandshake.nanoseconds)
+        server.setDeadline(afterNanoseconds: handshakeNanoseconds)
         do {
             // Minted, if need be, while the client gets ready to speak.
             let identity = try worker.shared.leaves.identity(
@@ -147,15 +155,18 @@ extension ClientConnection {
             if let name = server.stream.withTLS({ $0.clientServerName }) ?? nil, !(asked ?? route.authority).isNamedWithPort(name) {
                 handshakeNamed(name)
             }
-            worker.counters.countClientHandshake(isResumed: server.stream.withTLS { $0.isResumed } ?? false)
+            worker.counters.countClientHandshake(isResumed: server.stream.withTLS { $0.isResumed } ?? false, at: route.slot)
             handshakeEnded()
             record.status = 200
-            if let refusalInside { record.failed(refusalInside.cause, errorType: refusalInside.proxyStatusError) }
+            if let refusalInside {
+                record.failed(
+                    refusalInside.cause, errorType: refusalInside.proxyStatusError, isPinFailure: refusalInside.report.isPinFailure)
+            }
             worker.session.complete(&record)
             state = .inside(route)
             server.serve()
         case .failure(let error):
-            worker.counters.countClientHandshake(isResumed: nil)
+            worker.counters.countClientHandshake(isResumed: nil, at: route.slot)
             let cause = "the client's TLS handshake failed: \(error)\(advice(on: error))"
             run?.refused(cause, asking: record.authority)
             fail(cause)
@@ -171,7 +182,7 @@ extension ClientConnection {
     // MARK: Tunnels
 
     private func verify(_ upstream: UpstreamConnection, for route: Route) {
-        server.setDeadline(afterNanoseconds: worker.snapshot.timeouts.tlsHandshake.nanoseconds)
+        server.setDeadline(afterNanoseconds: handshakeNanoseconds)
         let verification = VerifiedTunnel(
             worker: worker, route: route, downstream: server.stream, upstream: upstream,
             received: server.requests.takeBuffer()
@@ -197,11 +208,11 @@ extension ClientConnection {
         case .refused(let bytes, let refusal):
             server.stream.owner = server
             run?.refused(refusal.cause, asking: record.authority)
-            record.failed(refusal.cause, errorType: refusal.errorType)
+            record.failed(refusal.cause, errorType: refusal.errorType, isPinFailure: refusal.isPinFailure)
             worker.session.complete(&record)
             server.answer(bytes, then: .linger)
         case .failed(let refusal):
-            record.failed(refusal.cause, errorType: refusal.errorType)
+            record.failed(refusal.cause, errorType: refusal.errorType, isPinFailure: refusal.isPinFailure)
             worker.session.complete(&record)
             server.close()
         }

@@ -212,12 +212,13 @@ extension ClientConnection: HTTP1ServerOwner {
         switch state {
         case .verifying where worker.isDraining, .awaitingHandshake where worker.isDraining: return fail(Self.stopped)
         case .verifying: return fail("the TLS handshake in the tunnel took too long")
+        case .connecting(let attempt): return refuseToConnect(attempt)
         case .awaitingHandshake, .securing:
             record.failed("the client's TLS handshake took longer than \(timeouts.tlsHandshake)")
         case .identifying: record.failed("who the client is was not found out within \(timeouts.idleClient)")
         case .authenticating: record.failed("its password was not compared within \(timeouts.idleClient)")
         case .open, .inside: completeHeld("its body was not converted within \(timeouts.idleClient)")
-        case .connecting, .promised, .promisedRefusal, .relaying, .closed: break
+        case .promised, .promisedRefusal, .relaying, .closed: break
         }
         server.abort()
     }

@@ -1,4 +1,5 @@
 import Configuration
+import HTTPWire
 import Session
 import Transport
 
@@ -16,20 +17,47 @@ extension ClientConnection {
         switch state {
         case .relaying(let relay, _): drain(relay)
         // Nothing of it has been carried yet, and perhaps nothing ever will.
-        case .awaitingHandshake, .verifying:
-            server.setDeadline(afterNanoseconds: worker.snapshot.timeouts.drainTunnels.nanoseconds)
+        case .awaitingHandshake, .verifying: server.setDeadline(afterNanoseconds: handshakeNanoseconds)
+        case .connecting: boundConnecting()
         default: server.drain(lastChance: WorkerContext.lastChanceNanoseconds)
         }
     }
 
     func drain(_ relay: Relay) {
-        relay.drain(quietNanoseconds: worker.snapshot.timeouts.drainTunnels.nanoseconds, because: Self.stopped)
+        relay.drain(quietNanoseconds: worker.quietTunnelNanoseconds, because: Self.stopped)
     }
 
     static let stopped = "the proxy was stopped"
 
-    /// Ends the connection whatever is under way.
-    func stop() { cut(Self.stopped) }
+    /// How long a TLS handshake inside CONNECT may take. While the proxy stops, that is no longer than a tunnel may be
+    /// silent.
+    var handshakeNanoseconds: UInt64 {
+        let patience = worker.snapshot.timeouts.tlsHandshake.nanoseconds
+        return worker.isDraining ? min(patience, worker.quietTunnelNanoseconds) : patience
+    }
+
+    /// While the proxy stops, a CONNECT without a connection is a tunnel in which nothing moves.
+    func boundConnecting() {
+        guard worker.isDraining, case .connecting = state, !suspension.isSuspended else { return }
+        server.setDeadline(afterNanoseconds: worker.quietTunnelNanoseconds)
+    }
+
+    /// The proxy stops before there is a connection for CONNECT. Its client can ask again.
+    func refuseToConnect(_ attempt: ConnectAttempt) {
+        // CONNECT was answered: what the client speaks is TLS.
+        if server.isLent { return fail(Self.stopped) }
+        attempt.cancel()
+        state = .open
+        suspension = .none
+        server.refuseRequest(.stopping(host: attempt.route.authority.host))
+    }
+
+    /// Ends the connection whatever is in flight. A CONNECT that isn't answered yet gets an answer.
+    func stop() {
+        guard case .connecting(let attempt) = state else { return cut(Self.stopped) }
+        refuseToConnect(attempt)
+        server.close()
+    }
 
     /// Ends both sides where they stand.
     func cut(_ cause: String) {

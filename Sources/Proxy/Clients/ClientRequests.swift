@@ -20,7 +20,7 @@ extension ClientConnection {
         guard let users else { return performRequest() }
         guard let credentials else {
             run?.challenged(asking: askedAuthority)
-            return server.refuseRequest(.credentialsMissing)
+            return refuseAsker(.credentialsMissing)
         }
         state = .authenticating
         server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
@@ -35,7 +35,7 @@ extension ClientConnection {
         run?.requested()
         if let run, run.hasChallenges { run.answeredChallenge(asking: askedAuthority) }
         guard let users, !identity.isLetIn(by: users) else { return performRequest() }
-        server.refuseRequest(run == nil ? .runUnknown : .runWithoutUser)
+        refuseAsker(run == nil ? .runUnknown : .runWithoutUser)
     }
 
     private func verified(_ credentials: Credentials, _ ruling: UserVerifier.Ruling, by users: UserVerifier) {
@@ -47,10 +47,16 @@ extension ClientConnection {
         case .right:
             identity.user = users.user(named: credentials.user)
             // A reload may have come meanwhile.
-            if worker.users.map(identity.isLetIn) != false { performRequest() } else { server.refuseRequest(.credentialsWrong) }
-        case .wrong: server.refuseRequest(.credentialsWrong)
-        case .notCompared(let what): server.refuseRequest(.credentialsNotCompared(what))
+            if worker.users.map(identity.isLetIn) != false { performRequest() } else { refuseAsker(.credentialsWrong) }
+        case .wrong: refuseAsker(.credentialsWrong)
+        case .notCompared(let what): refuseAsker(.credentialsNotCompared(what))
         }
+    }
+
+    /// Refuses for who asks, before it is decided about what is asked for.
+    private func refuseAsker(_ error: ProxyError) {
+        if let host = askedAuthority?.host, TestHost(host) != nil { record.entrySlot = EntrySlots.uncounted }
+        server.refuseRequest(error)
     }
 
     private func performRequest() {
@@ -102,7 +108,8 @@ extension ClientConnection {
         let via = server.readRequest { $0.head.via(in: $0.bytes) }
         let decision = worker.decide(authority, for: purpose, client: Route.Client(place: place, asker: .client(peer), via: via))
         if case .refuse = decision {
-            let entry = worker.snapshot.entry(for: authority.host, port: authority.port)
+            let own = worker.shared.testHosts.entry(for: authority.host)
+            let entry = own ?? worker.snapshot.entry(for: authority.host, port: authority.port)
             record.entry = entry?.pattern
             record.entrySlot = worker.shared.slots.place(of: entry)
         }
@@ -119,6 +126,7 @@ extension ClientConnection {
     /// The authority is settled.
     func requestInside(_ route: Route) {
         record.authority = route.authority
+        record.entrySlot = route.slot
         if route.snapshot === worker.snapshot { return performInside(route) }
         // There was a reload.
         if let withdrawal { return fail(withdrawal) }

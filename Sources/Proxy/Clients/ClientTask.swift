@@ -113,15 +113,17 @@ extension ClientConnection {
         switch state {
         case .relaying(let relay, _): return relay.resume()
         case .verifying(let tunnel):
-            server.setDeadline(afterNanoseconds: worker.snapshot.timeouts.tlsHandshake.nanoseconds)
+            server.setDeadline(afterNanoseconds: handshakeNanoseconds)
             tunnel.resume()
         case .awaitingHandshake, .securing:
-            server.setDeadline(afterNanoseconds: worker.snapshot.timeouts.tlsHandshake.nanoseconds)
+            server.setDeadline(afterNanoseconds: handshakeNanoseconds)
             server.stream.wantsRead = true
         case .identifying, .authenticating, .promised, .promisedRefusal:
             server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
             server.stream.wantsRead = true
-        case .connecting: server.stream.wantsRead = true
+        case .connecting:
+            boundConnecting()
+            server.stream.wantsRead = true
         case .open, .inside: server.resumeGathering()
         case .closed: break
         }

@@ -5,25 +5,36 @@ import Transport
 
 /// The upstream side of a CONNECT before it is answered: an idle connection that passed under the same policy, or
 /// a new one; for a verified tunnel one whose origin a probe has accepted.
+///
+/// A reload may overtake it. Then one more is made by the configuration in force, and never a third: whatever retires
+/// origins can't have one CONNECT dial its origin again and again.
 final class ConnectAttempt {
     let route: Route
     private let worker: WorkerContext
+    /// A reload overtook the one before it.
+    private let isSecond: Bool
     private var completion: ((Result<UpstreamConnection, UpstreamFailure>) -> Void)?
     private var attempt: UpstreamAttempt?
     private var probe: UpstreamProbe?
 
-    /// - Parameter completion: called once, on the loop, perhaps before ``start()`` returns; never after
-    ///   ``cancel()``.
-    init(
-        _ route: Route, worker: WorkerContext,
-        completion: @escaping (Result<UpstreamConnection, UpstreamFailure>) -> Void
-    ) {
+    /// - Parameter overtaken: the attempt before this one, which a reload overtook. There is no attempt after a second one.
+    init?(_ route: Route, worker: WorkerContext, inPlaceOf overtaken: ConnectAttempt? = nil) {
+        if let overtaken, overtaken.isSecond { return nil }
         self.route = route
         self.worker = worker
-        self.completion = completion
+        isSecond = overtaken != nil
     }
 
-    func start() {
+    /// The same by another route, as often overtaken.
+    init(_ route: Route, after other: ConnectAttempt) {
+        self.route = route
+        worker = other.worker
+        isSecond = other.isSecond
+    }
+
+    /// - Parameter completion: called once, on the loop, perhaps before this returns; never after ``cancel()``.
+    func start(completion: @escaping (Result<UpstreamConnection, UpstreamFailure>) -> Void) {
+        self.completion = completion
         if let rules = rulesForAll,
             let refusal = worker.session.connector.network.outlook.refusal(by: rules, to: route.target)
         {

@@ -33,24 +33,26 @@ extension ClientConnection {
     /// Connects to the same port in the clear, if its server seems to speak plain HTTP and the policy lets that
     /// through. No client that speaks TLS is served over it.
     /// - Returns: whether it is tried.
-    func obtainPlain(after failure: UpstreamFailure, by route: Route) -> Bool {
-        guard let plain = plainRoute(after: failure, by: route) else { return false }
-        // Strong: the attempt drops the closure when it has called it, and when closed(_:) cancels it.
-        let attempt = ConnectAttempt(plain, worker: worker) {
-            self.obtainedPlain(by: plain, $0, after: failure, by: route)
-        }
+    func obtainPlain(after failure: UpstreamFailure, of first: ConnectAttempt) -> Bool {
+        guard let plain = plainRoute(after: failure, by: first.route) else { return false }
+        let attempt = ConnectAttempt(plain, after: first)
         state = .connecting(attempt)
-        attempt.start()
+        boundConnecting()
+        // Strong: the attempt drops the closure when it has called it, and when closed(_:) cancels it.
+        attempt.start { self.obtainedPlain($0, after: failure, by: first.route) }
         return true
     }
 
     private func obtainedPlain(
-        by plain: Route, _ result: Result<UpstreamConnection, UpstreamFailure>, after failure: UpstreamFailure,
-        by route: Route
+        _ result: Result<UpstreamConnection, UpstreamFailure>, after failure: UpstreamFailure, by route: Route
     ) {
-        if holdsBack({ $0.obtainedPlain(by: plain, result, after: failure, by: route) }) { return }
+        if holdsBack({ $0.obtainedPlain(result, after: failure, by: route) }) { return }
+        guard case .connecting(let attempt) = state else { return }
         switch result {
-        case .success(let upstream): promise(plain, upstream)
+        case .success(let upstream) where upstream.origin.isRetired:
+            upstream.close()
+            connectAnew(inPlaceOf: attempt)
+        case .success(let upstream): promise(attempt.route, upstream)
         // The first failure says more.
         case .failure: connectFailed(failure, by: route)
         }
@@ -134,10 +136,11 @@ extension ClientConnection {
         let authority = (asked ?? route.authority).canonical
         switch worker.decide(authority, for: .secure, client: client(as: route.client)) {
         case .relay(let secure):
-            // Strong: the attempt drops the closure when it has called it, and when closed(_:) cancels it.
-            let attempt = ConnectAttempt(secure, worker: worker) { self.obtained(by: secure, $0) }
+            guard let attempt = ConnectAttempt(secure, worker: worker) else { return server.abort() }
             state = .connecting(attempt)
-            attempt.start()
+            boundConnecting()
+            // Strong: the attempt drops the closure when it has called it, and when closed(_:) cancels it.
+            attempt.start { self.obtained(by: secure, $0) }
         case .refuse(let error): endHandshake(with: error)
         case .tunnel: fail("after a reload this host is no longer connected to in this way")
         }

@@ -26,8 +26,12 @@ extension ClientConnection {
 
     /// Sends the request to a base, as if the client had asked for that URL.
     private func rebased(on base: BaseURL) -> (Authority, Purpose)? {
+        guard let target = server.readRequest({ base.url(of: $0) }) else {
+            server.refuseRequest(.pathAboveBase(host: base.authority.host))
+            return nil
+        }
         do {
-            let request = try server.readRequest { OwnedRequest($0) }.rewritten(target: server.readRequest { base.url(of: $0) })
+            let request = try server.readRequest { OwnedRequest($0) }.rewritten(target: target)
             server.replaceRequest(with: request)
             record.moved(to: request.view)
         } catch {
@@ -59,7 +63,11 @@ extension ClientConnection {
             case .target(let target):
                 write(route, rules) { (request: OwnedRequest) throws(WireError) in try request.rewritten(target: target) }
             case .body(let body, let type):
-                write(route, rules, body: body) { (request: OwnedRequest) throws(WireError) in
+                let budget = worker.session.slabs.budget
+                guard let reservation = BodyReservation(of: budget, for: .request, bytes: body.count) else {
+                    return refuseForBudget(route)
+                }
+                write(route, rules, body: body, holding: reservation) { (request: OwnedRequest) throws(WireError) in
                     try request.rewritten(contentType: type, bodyLength: body.count)
                 }
             case .form(let form): try send(form, route, rules)
@@ -75,12 +83,12 @@ extension ClientConnection {
 
     /// Puts another message in the place of the request, and passes it on.
     private func write(
-        _ route: Route, _ rules: ExchangeRules, body: [UInt8] = [], inPlaceOf length: Int = 0,
+        _ route: Route, _ rules: ExchangeRules, body: [UInt8] = [], holding reservation: BodyReservation? = nil,
         _ rewrite: (OwnedRequest) throws(WireError) -> OwnedRequest
     ) {
         do {
             let request = try rewrite(server.readRequest { OwnedRequest($0) })
-            server.replaceRequest(with: request, body: body, inPlaceOf: length)
+            server.replaceRequest(with: request, body: body, holding: reservation)
             begin(route, rules)
         } catch {
             server.refuseRequest(.badRequest(error))
@@ -103,8 +111,9 @@ extension ClientConnection {
         server.gatherBody(limit: limit, rate: rate) { [weak self] progress in
             guard let self else { return }
             switch progress {
-            case .complete(let body, let taken):
-                convert(body, type, taken: taken, route, rules, conversion, limit: limit)
+            case .complete(let body, let reservation, _):
+                convert(body, reservation, type, route, rules, conversion, limit: limit)
+            case .noBudget: refuseForBudget(route)
             case .malformed(let error): server.refuseRequest(.badRequest(error))
             case .tooLong, .incomplete: server.refuseRequest(.bodyTooLong(limit: limit, host: route.authority.host))
             }
@@ -112,34 +121,40 @@ extension ClientConnection {
     }
 
     private func convert(
-        _ body: [UInt8], _ type: String, taken: Int, _ route: Route, _ rules: ExchangeRules, _ conversion: BodyConversion,
-        limit: Int
+        _ body: [UInt8], _ reservation: BodyReservation, _ type: String, _ route: Route, _ rules: ExchangeRules,
+        _ conversion: BodyConversion, limit: Int
     ) {
         server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
         conversionTicket = worker.session.bodies.perform(
             BodyConversionWork(conversion, contentType: type, limit: limit), on: body, of: route.authority.host,
-            loop: worker.loop
+            holding: reservation, loop: worker.loop
         ) { [weak self] outcome in
-            self?.converted(outcome, taken: taken, route, rules, conversion)
+            self?.converted(outcome, reservation, route, rules, conversion)
         }
     }
 
     private func converted(
-        _ outcome: Result<BodyConversionWork.Outcome, BodyWorkFailure>, taken: Int, _ route: Route, _ rules: ExchangeRules,
-        _ conversion: BodyConversion
+        _ outcome: Result<BodyConversionWork.Outcome, BodyWorkFailure>, _ reservation: BodyReservation, _ route: Route,
+        _ rules: ExchangeRules, _ conversion: BodyConversion
     ) {
         guard server.isHeld else { return }
-        if holdsBack({ $0.converted(outcome, taken: taken, route, rules, conversion) }) { return }
+        if holdsBack({ $0.converted(outcome, reservation, route, rules, conversion) }) { return }
         server.clearDeadline()
         switch outcome {
         case .success(.success(let body)):
-            write(route, rules, body: body, inPlaceOf: taken) { (request: OwnedRequest) throws(WireError) in
+            guard reservation.resize(to: body.count) else { return refuseForBudget(route) }
+            write(route, rules, body: body, holding: reservation) { (request: OwnedRequest) throws(WireError) in
                 try request.rewritten(contentType: conversion.to.contentType, bodyLength: body.count)
             }
         case .success(.failure(let error)):
             server.refuseRequest(.unconvertible(error, host: route.authority.host, entry: route.entry?.location))
         case .failure(let failure): server.refuseRequest(.notConverted(failure, host: route.authority.host))
         }
+    }
+
+    private func refuseForBudget(_ route: Route) {
+        let limit = worker.session.slabs.budget.limit
+        server.refuseRequest(.notConverted(.noBudget(limit: limit), host: route.authority.host))
     }
 
     /// Sends a form in parts, from its files as they are read.
@@ -160,7 +175,7 @@ extension ClientConnection {
 
 extension BaseURL {
     /// The whole URL of a request that is relative to it.
-    fileprivate func url(of request: borrowing RequestView) -> [UInt8] {
+    fileprivate func url(of request: borrowing RequestView) -> [UInt8]? {
         var path = request.head.target
         if case .absolute(let parts) = request.head.targetForm { path = parts.pathAndQuery }
         return url(of: request.bytes.extracting(path.offsets).array[...])

@@ -43,6 +43,7 @@ final class LiveFeed {
         var workers: [WorkerState] = []
         var requests: UInt64 = 0
         var refused: UInt64 = 0
+        var lastHour = LastHour()
         var broken: UInt64 = 0
         var bytesUp: UInt64 = 0
         var bytesDown: UInt64 = 0
@@ -60,7 +61,7 @@ final class LiveFeed {
     private let collector: MetricsCollector
     private let board: TaskBoard
     /// Fills in what the daemon itself knows.
-    private let fill: (inout Tick) -> Void
+    private let fill: (inout Tick, WorkerCounters) -> Void
     private let names: () -> [String]
     private var watchers: [Watcher] = []
     private var share = FairShare<Claimant>(places: limit)
@@ -86,7 +87,7 @@ final class LiveFeed {
 
     init(
         loop: EventLoop, collector: MetricsCollector, board: TaskBoard, names: @escaping () -> [String],
-        fill: @escaping (inout Tick) -> Void
+        fill: @escaping (inout Tick, WorkerCounters) -> Void
     ) {
         self.loop = loop
         self.collector = collector
@@ -134,13 +135,9 @@ final class LiveFeed {
             let isUp = !measurement.silent.contains(number)
             return Tick.WorkerState(worker: number + 1, up: isUp, lag: Double(measurement.workers[number]?.lag ?? 0) / 1e9)
         }
-        for entry in counters.entries {
-            tick.requests += entry.requests
-            tick.refused += entry.refused
-            tick.broken += entry.broken
-        }
+        (tick.requests, tick.refused, tick.broken) = (counters.requests, counters.refused, counters.broken)
         (tick.bytesUp, tick.bytesDown) = (counters.bytesUp, counters.bytesDown)
-        fill(&tick)
+        fill(&tick, counters)
         let all = counts(counters.entries)
         let recent = measurement.events
         let news = recent.filter { $0.number > told[$0.worker] ?? 0 }
@@ -168,7 +165,7 @@ final class LiveFeed {
         for watcher in watchers {
             var tick = tick
             tick.dropped = watcher.dropped
-            tick.events = Array((watcher.isNew || watcher.dropped > 0 ? recent : news).prefix(Self.eventLimit))
+            tick.events = (watcher.isNew || watcher.dropped > 0 ? recent : news).latest(Self.eventLimit)
             tick.counts = watcher.isNew || watcher.dropped > 0 ? all.map(\.count) : changed.map(\.element.count)
             if !watcher.showsPaths { for index in tick.tasks.indices { tick.tasks[index].path = "" } }
             let data = ControlResponse(tick).body

@@ -59,7 +59,12 @@ package struct StatusReport: Codable, Sendable, Equatable {
     /// Exchanges since the start, and those that the proxy answered itself.
     package var requests: UInt64?
     package var refused: UInt64?
-    /// What went wrong lately, the latest first.
+    package var lastHour: LastHour?
+    /// Bytes of bodies that are kept, how many there may be, and how many bodies were not kept since the start.
+    package var keptBodies: Int?
+    package var keptBodiesLimit: Int?
+    package var bodiesNotKept: Int?
+    /// What went wrong lately, the latest first. Failures of pins are kept longer than others.
     package var recent: [RecentEvent]?
     /// What ends within 30 days or has ended, the most urgent first.
     package var expiring: [Ending]?

@@ -27,10 +27,10 @@ extension ProxyDaemon {
         self.collector = collector
         slots = context.slots
         feed = LiveFeed(loop: loop, collector: collector, board: board, names: { context.slots.names }) { [weak self] in
-            self?.fill(&$0)
+            self?.fill(&$0, $1)
         }
         countingHits = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: 60_000_000_000) { daemon in
-            daemon.collector?.collect { [hits = daemon.hits] in hits.note($0.counters) }
+            daemon.collector?.collect { [weak daemon] in daemon?.hits.note($0.counters) }
         }
         return ControlResources(daemon: questions, tasks: board)
     }

@@ -16,6 +16,13 @@ package struct DaemonNotices {
 
     /// A socket to whoever has started the proxy for its own run (`pinproxy exec --start`), and ends it.
     package var starter: CInt?
+    /// A socket to the main process of the service, which asks for a handover (``SupervisorWord``).
+    package var supervisor: CInt?
+    /// Nothing of the state directory is used any more: the next proxy may have it.
+    package var handedOver: () -> Void = {}
 
     package init() {}
+
+    /// Tells a supervisor nothing.
+    init(handedOver: @escaping () -> Void) { self.handedOver = handedOver }
 }

@@ -1,8 +1,10 @@
 import Configuration
 import EventLoop
 import Logging
+import Security
 import Session
 import TLS
+import Transport
 
 /// Puts a configuration that was read again into force, whole or not at all.
 extension ProxyDaemon {
@@ -64,8 +66,10 @@ extension ProxyDaemon {
     private func putIntoForce(_ configuration: ActiveConfiguration) {
         snapshot = configuration.snapshot
         users = configuration.users
+        budget.limit = snapshot.limits.bodies
         upkeep?.replace(with: configuration)
         network?.follow(snapshot.reachability)
+        slots?.reserve(for: snapshot.hosts.values)
         for worker in workers { worker.perform { $0.replace(with: configuration) } }
     }
 

@@ -6,6 +6,7 @@ import Glibc
 import Security
 import Session
 import TLS
+import Transport
 
 /// What the daemon tells of itself: `/status`, `/metrics` and `/events`.
 extension ProxyDaemon {
@@ -29,6 +30,9 @@ extension ProxyDaemon {
         report.admin = admin.map(\.places) ?? []
         report.clients = clientCount
         report.clientLimit = snapshot.limits.clients
+        report.keptBodies = budget.inUse
+        report.keptBodiesLimit = budget.limit
+        report.bodiesNotKept = budget.refused.values.reduce(0, +)
         report.reachability = network?.targets
         report.networkChanges = network?.changes
         report.lastReload = lastReload
@@ -43,9 +47,10 @@ extension ProxyDaemon {
         guard let measurement else { return report }
         let counters = measurement.counters
         report.tasks = measurement.sum(\.tasks)
-        report.requests = counters.entries.reduce(0) { $0 + $1.requests }
-        report.refused = counters.entries.reduce(0) { $0 + $1.refused }
-        report.recent = Array(measurement.events.prefix(StatusReport.recentLimit))
+        report.requests = counters.requests
+        report.refused = counters.refused
+        report.lastHour = hits.lastHour(counters, slots?.names ?? [])
+        report.recent = measurement.events.latest(StatusReport.recentLimit)
         report.silentWorkers = measurement.silent.sorted().map { "worker \($0 + 1)" }
         report.hits = hits.hits(slots?.names ?? [])
         report.requestsByMinute = hits.exchangesByMinute
@@ -75,15 +80,18 @@ extension ProxyDaemon {
             daemon.leavesEvicted = leaves.evicted
             daemon.leavesHeld = leaves.entries
             daemon.decoders = decoders?.counts
+            daemon.budget = budget
             daemon.reachability = network?.targets ?? []
             daemon.expiring = expiring
             daemon.entryNames = context.slots.names
+            daemon.pinnedSlots = context.slots.pinned
             completion(MetricsReport(daemon: daemon, measurement: measurement).text(format))
         }
     }
 
     /// Fills in what the daemon knows of a tick.
-    func fill(_ tick: inout LiveFeed.Tick) {
+    func fill(_ tick: inout LiveFeed.Tick, _ counters: WorkerCounters) {
+        tick.lastHour = hits.lastHour(counters, slots?.names ?? [])
         tick.clients = clientCount
         tick.reachability = network?.targets ?? []
         tick.generation = generation

@@ -17,7 +17,7 @@ package final class ProxyDaemon {
     let load: () throws(ConfigurationProblems) -> Snapshot
     let logger: Logger
     let output: LogOutput
-    let notices: DaemonNotices
+    var notices: DaemonNotices
     private let inherited: [InheritedSocket]
     let listening: ProxyListening
 
@@ -32,15 +32,18 @@ package final class ProxyDaemon {
     var control: ControlSocket?
     private(set) var admin: AdminPort?
     private(set) var decoders: ProcessExecutor?
+    let budget: BodyBudget
+    private var budgetWatch: BudgetWatch?
     private var resources: ControlResources?
     var runs: RunSocket?
     var starter: StarterWatch?
+    var supervisor: SupervisorWatch?
     /// Who may use the proxy, as the configuration in force has it.
     var users: UserVerifier?
     var collector: MetricsCollector?
     var slots: EntrySlots?
     var feed: LiveFeed?
-    let hits = HitHistory()
+    var hits = HitHistory()
     var countingHits: RepeatingTimer?
     var reloads = (accepted: 0, refused: 0)
     let startedAt = WallClock.milliseconds() / 1000
@@ -57,6 +60,7 @@ package final class ProxyDaemon {
     private(set) var network: NetworkWatch?
     var workersUnderWay = 0
     var isStopping = false
+    var hasHandedOver = false
     var isAccepting: Bool { acceptor != nil }
     var drainTimer: Timer?
     let freeMemory = FreeMemory()
@@ -71,6 +75,7 @@ package final class ProxyDaemon {
         load: @escaping () throws(ConfigurationProblems) -> Snapshot
     ) throws {
         self.snapshot = snapshot
+        budget = BodyBudget(limit: snapshot.limits.bodies)
         self.logger = logger
         self.output = output
         self.notices = notices
@@ -114,13 +119,15 @@ package final class ProxyDaemon {
             authority: authority, leafLifetime: snapshot.authority.leafLifetime, pins: upkeep.watch, rules: upkeep.rules,
             listeners: listeners, logger: logger, logOutput: output, freeMemory: freeMemory,
             idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount),
-            sessionCount: workerCount + 1, bodies: decoders, unixTime: unixTime)
+            sessionCount: workerCount + 1, bodies: decoders, budget: budget, unixTime: unixTime)
+        context.slots.reserve(for: snapshot.hosts.values)
+        budgetWatch = BudgetWatch(budget, loop: loop, logger: logger)
         try listening.open(as: snapshot)
         if snapshot.admin.takesInherited, ListeningSocket.named(for: .admin, among: inherited).isEmpty {
             throw MissingSocket(port: .admin, file: snapshot.files.first ?? "")
         }
         let session = LoopSession(
-            loop: loop, slabs: SlabPool(), pool: UpstreamPool(), connector: upkeep.connector,
+            loop: loop, slabs: SlabPool(budget: budget), pool: UpstreamPool(), connector: upkeep.connector,
             index: context.sessionCount - 1, of: context.sessionCount)
         let admin = AdminPort(loop: loop, session: session, logger: logger) { [weak self] in
             self?.resources?.answer($0, $1)
@@ -222,6 +229,9 @@ package final class ProxyDaemon {
             starter = StarterWatch(loop: loop, descriptor: descriptor, listen: addresses) { [weak self] in
                 self?.stopWhenUnused()
             }
+        }
+        if let descriptor = notices.supervisor {
+            supervisor = SupervisorWatch(loop: loop, descriptor: descriptor) { [weak self] in self?.handOver() }
         }
         notices.ready()
         freeMemory.giveBackAfterStart()

@@ -53,6 +53,9 @@ extension HTTP1Server {
     }
 
     func answer(_ bytes: [UInt8], then next: AfterAnswer) {
+        // The request isn't sent any more: what was kept of it is given back.
+        gathering = nil
+        requests.forgetReplay()
         bytes.withUnsafeBytes { answer.append(copying: $0) }
         deadline.set(afterNanoseconds: settings.idleNanoseconds)
         writeAnswer(then: next)

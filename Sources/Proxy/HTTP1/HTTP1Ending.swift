@@ -86,6 +86,7 @@ extension HTTP1Server {
         if isClosed { return }
         assert(!exchange.isUnderWay, "the owner would be told of the exchange's end")
         phase = .closed
+        gathering = nil
         deadline.clear()
         stream.stop()
         owner.closed(self)

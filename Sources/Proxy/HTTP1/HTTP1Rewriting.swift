@@ -12,13 +12,16 @@ extension HTTP1Server {
     ///   - done: called once, perhaps before this returns, unless the connection ends before; what it is told isn't
     ///     ``BodyCollector/Progress/incomplete``, and the request is in the owner's hand again.
     func gatherBody(limit: Int, rate: MinimumRate?, _ done: @escaping (BodyCollector.Progress) -> Void) {
-        guard let collector = BodyCollector(head.framing, limit: limit) else { return done(.complete([], taken: 0)) }
+        let budget = session.slabs.budget
+        guard let collector = BodyCollector(head.framing, limit: limit, from: budget) else {
+            return done(.complete([], BodyReservation(of: budget, for: .request), taken: 0))
+        }
         gathering = (collector, BodyClock(rate: rate), done)
         phase = .gathering
         stream.wantsRead = true
         gather()
-        // Not for a body that is too long already.
-        if case .gathering = phase, head.expectsContinue, requests.unread.count == headLength {
+        // Not for a body that is too long already, or that there is no room for.
+        if case .gathering = phase, head.expectsContinue, gathering?.collector.hasBegun == false {
             Self.continuation.withUnsafeBytes { answer.append(copying: $0) }
             writeContinue()
         }
@@ -39,10 +42,15 @@ extension HTTP1Server {
         while case .gathering = phase {
             keepGatheringTime()
             let received = UnsafeRawBufferPointer(rebasing: requests.unread[headLength...])
-            guard let progress = gathering?.collector.look(at: received), let limit = gathering?.collector.limit else { return }
-            guard case .incomplete(let spent) = progress else { return endGathering(progress) }
-            requests.remove(spent, at: headLength)
-            switch requests.receive(from: stream, limit: headLength + limit + SlabPool.slabSize) {
+            guard let progress = gathering?.collector.look(at: received) else { return }
+            switch progress {
+            case .incomplete(let taken): requests.remove(taken, at: headLength)
+            case .complete(_, _, let taken):
+                requests.remove(taken, at: headLength)
+                return endGathering(progress)
+            case .malformed, .tooLong, .noBudget: return endGathering(progress)
+            }
+            switch requests.receive(from: stream, limit: headLength + SlabPool.slabSize) {
             case .received(let count)?: gathering?.collector.received += UInt64(count)
             case .blocked?: return
             case .ended?: return owner.clientHasGone("the client ended in the middle of the request")
@@ -90,9 +98,10 @@ extension HTTP1Server {
 
     /// Puts another message in the place of the request in hand.
     /// - Parameters:
-    ///   - body: in the place of the first `length` bytes of the body that were received.
-    func replaceRequest(with request: OwnedRequest, body: [UInt8] = [], inPlaceOf length: Int = 0) {
-        requests.replaceFront(headLength + length, with: request.message + body)
+    ///   - body: goes after its head, before what else was received.
+    ///   - reservation: the body's.
+    func replaceRequest(with request: OwnedRequest, body: [UInt8] = [], holding reservation: BodyReservation? = nil) {
+        requests.replaceFront(headLength, with: request.message + body, holding: reservation)
         head = request.head
         headLength = request.message.count
         noteTraits()

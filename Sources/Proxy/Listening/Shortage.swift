@@ -2,7 +2,7 @@ import EventLoop
 import Logging
 
 /// Something that there is too little of, perhaps thousands of times in a second. Told when it begins,
-/// and once more when there was enough for a while, with how long it went on and how many connections it met.
+/// and once more when there was enough for a while, with how long it went on and how many it met.
 final class Shortage {
     private let loop: EventLoop
     private let logger: Logger
@@ -15,16 +15,18 @@ final class Shortage {
     private var count = 0
     private lazy var deadline = Deadline(loop: loop, owner: self) { $0.review() }
 
-    /// What it does to connections.
+    /// What it does to connections, or to bodies.
     enum Effect: String {
         case newClientsWait = "new clients wait"
         case idleConnectionsClosed = "idle connections are closed"
+        case bodiesNotKept = "what can't go on without a body that is kept gets 503"
 
-        /// What those are called in the log that it was done to.
+        /// The field of the log that counts them.
         fileprivate var counted: String {
             switch self {
             case .newClientsWait: "waited"
             case .idleConnectionsClosed: "closed"
+            case .bodiesNotKept: "not_kept"
             }
         }
     }
@@ -54,10 +56,10 @@ final class Shortage {
         logger.log(level: level, event, metadata: fields().merging(["effect": "\(effect.rawValue)"]) { $1 })
     }
 
-    /// It was done to so many connections: a client was let in that had to wait, idle ones were closed.
-    func met(_ connections: Int = 1) {
+    /// It was done to so many: a client was let in that had to wait, idle connections were closed, bodies weren't kept.
+    func met(_ more: Int = 1) {
         guard began != nil else { return }
-        count += connections
+        count += more
         last = loop.now
     }
 

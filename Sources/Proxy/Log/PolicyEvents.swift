@@ -9,7 +9,7 @@ import Session
 /// Connections that are used again carry a verdict that was reported when it was made.
 extension WorkerContext {
     func report(_ result: Result<UpstreamConnection, UpstreamFailure>, of route: Route) {
-        counters.count(result)
+        counters.count(result, at: route.slot)
         switch result {
         case .success(let connection):
             if let verdict = connection.verdict { report(verdict, of: route) }

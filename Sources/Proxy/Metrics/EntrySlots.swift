@@ -1,4 +1,5 @@
 import Configuration
+import Security
 import Synchronization
 
 /// The places at which exchanges are counted by the entry that decided about them: a bounded number, the same for all
@@ -10,6 +11,8 @@ final class EntrySlots: Sendable {
     /// Where no entry decided, and where those are counted that found no place.
     static let none = 0
     static let others = 1
+    /// Of the proxy's own test hosts: what is tried with them isn't counted anywhere.
+    static let uncounted = -2
 
     private let capacity: Int
     private let table = Mutex(Table())
@@ -17,6 +20,8 @@ final class EntrySlots: Sendable {
     private struct Table {
         var names = ["(defaults)", "(others)"]
         var places: [String: Int] = [:]
+        /// Those of entries with pins, of this configuration or an earlier one.
+        var pinned: Set<Int> = [others]
     }
 
     /// - Parameter capacity: entries that are counted by themselves. Each is a time series for each protocol and outcome
@@ -26,7 +31,18 @@ final class EntrySlots: Sendable {
     func place(of entry: HostEntry?) -> Int {
         guard let entry else { return Self.none }
         let known = entry.slot.load(ordering: .relaxed)
-        return known >= 0 ? known : take(entry)
+        return known == HostEntry.noSlot ? take(entry) : known
+    }
+
+    /// Gives entries with pins their places before they are used, so that their series begin at 0. Prometheus' `increase`
+    /// doesn't see the first count of a series that begins with it. Called before a configuration is put into force.
+    func reserve(for entries: [HostEntry]) {
+        for entry in entries where entry.policy.mode != .none {
+            let place = place(of: entry)
+            // The others after it find none either.
+            if place == Self.others { return }
+            table.withLock { _ = $0.pinned.insert(place) }
+        }
     }
 
     private func take(_ entry: HostEntry) -> Int {
@@ -43,4 +59,6 @@ final class EntrySlots: Sendable {
 
     /// The entries' patterns by their places.
     var names: [String] { table.withLock { $0.names } }
+    /// The places at which pins are counted.
+    var pinned: Set<Int> { table.withLock { $0.pinned } }
 }

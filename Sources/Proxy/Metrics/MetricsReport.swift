@@ -4,6 +4,7 @@ import EventLoop
 import Security
 import Session
 import TLS
+import Transport
 
 /// What `GET /metrics` answers, of the daemon and of what its workers told (docs/metrics.md).
 struct MetricsReport {
@@ -24,10 +25,13 @@ struct MetricsReport {
         var leavesEvicted = 0
         var leavesHeld = 0
         var decoders: DecoderCounts?
+        var budget: BodyBudget?
         var reachability: [TargetStatus] = []
         /// What ends within 30 days, the most urgent first.
         var expiring: [ExpiryWatch.Finding] = []
         var entryNames: [String] = []
+        /// Places of entries with pins (``EntrySlots``).
+        var pinnedSlots: Set<Int> = []
     }
 
     /// What ends soon is named one by one up to here.
@@ -45,6 +49,7 @@ struct MetricsReport {
         pins(counters, &text)
         latencies(counters, &text)
         connections(counters, &text)
+        if let budget = daemon.budget { Self.bodies(budget, &text) }
         if let decoders = daemon.decoders { Self.decoders(decoders, &text) }
         workers(&text)
         configuration(&text)
@@ -59,11 +64,13 @@ struct MetricsReport {
             "pinproxy_exchanges", .counter,
             "Exchanges that are over, by the entry that decided, what they were, and how they ended. connect: a CONNECT whose "
                 + "requests are exchanges of their own.")
-        for (slot, entry) in counters.entries.enumerated() {
+        for slot in 0..<max(counters.entries.count, EntrySlots.others + 1) {
+            let entry = counters.entry(at: slot)
             for kind in WorkerCounters.kinds {
-                for outcome in WorkerCounters.Outcome.allCases {
-                    let count = entry.exchanges(kind, outcome)
-                    guard count > 0 else { continue }
+                let counts = WorkerCounters.Outcome.allCases.map { ($0, entry.exchanges(kind, $0)) }
+                // An entry has the outcomes of a protocol once one of them was met. What belongs to no entry has them all.
+                guard slot <= EntrySlots.others || counts.contains(where: { $0.1 > 0 }) else { continue }
+                for (outcome, count) in counts {
                     text.sample([("entry", name(slot)), ("protocol", kind.label), ("outcome", "\(outcome)")], count)
                 }
             }
@@ -71,7 +78,8 @@ struct MetricsReport {
         text.family("pinproxy_responses", .counter, "Responses of origins, by the class of their status.")
         for digit in 1...5 { text.sample([("code", "\(digit)xx")], counters.statuses[digit]) }
         text.family("pinproxy_refusals", .counter, "Exchanges that the proxy answered itself, by error type (RFC 9209).")
-        for (error, count) in counters.refusals.sorted(by: { $0.key < $1.key }) { text.sample([("error", error)], count) }
+        let refusals = counters.refusals.merging(RefusalErrors.all.map { ($0, 0) }) { count, _ in count }
+        for (error, count) in refusals.sorted(by: { $0.key < $1.key }) { text.sample([("error", error)], count) }
         text.family("pinproxy_transferred_bytes", .counter, "Bytes passed on, heads included; up is from clients to origins.")
         text.sample([("direction", "up")], counters.bytesUp)
         text.sample([("direction", "down")], counters.bytesDown)
@@ -87,9 +95,10 @@ struct MetricsReport {
         text.family(
             "pinproxy_pin_checks", .counter,
             "New connections to hosts of entries with pins: met a pin, met none and were refused, or were reported.")
-        for (slot, entry) in counters.entries.enumerated() where slot > 0 {
+        let used = counters.entries.indices.filter { $0 > EntrySlots.none && counters.entries[$0].hasPinChecks }
+        for slot in daemon.pinnedSlots.union(used).sorted() {
+            let entry = counters.entry(at: slot)
             let results = [("matched", entry.pinsMatched), ("missed", entry.pinsMissed), ("reported", entry.pinsReported)]
-            guard results.contains(where: { $0.1 > 0 }) else { continue }
             for (result, count) in results { text.sample([("entry", name(slot)), ("result", result)], count) }
         }
         text.family(
@@ -145,6 +154,19 @@ struct MetricsReport {
         text.sample([], daemon.leavesEvicted)
         text.family("pinproxy_leaves", .gauge, "Hosts whose certificates are kept.")
         text.sample([], daemon.leavesHeld)
+    }
+
+    private static func bodies(_ budget: BodyBudget, _ text: inout MetricsText) {
+        text.family("pinproxy_kept_bodies_bytes", .gauge, "Bytes of bodies that are kept.")
+        text.sample([], budget.inUse)
+        text.family("pinproxy_kept_bodies_limit_bytes", .gauge, "How many there may be (limits.bodies).")
+        text.sample([], budget.limit)
+        text.family(
+            "pinproxy_kept_bodies_refused", .counter,
+            "Bodies that were not kept for lack of room. request and response: the client got 503, unless a rule only reports; "
+                + "shared: readers go on alone; replay: can't be sent again.")
+        let refused = budget.refused
+        for purpose in BodyBudget.Purpose.allCases { text.sample([("what", purpose.rawValue)], refused[purpose] ?? 0) }
     }
 
     private static func decoders(_ counts: DecoderCounts, _ text: inout MetricsText) {

@@ -33,30 +33,58 @@ package struct RecentEvent: Codable, Sendable, Equatable {
     package let cause: String
     /// What the client was told, as far as that is more; for people.
     package let story: String?
+    /// The chain met none of the pins: true, or nil. (A proxy of an earlier version says nothing of it.)
+    package var pinFailure: Bool?
+
+    package var isPinFailure: Bool { pinFailure == true }
+    /// Failures of pins share their room by this.
+    fileprivate var subject: String { "\(kind.rawValue) \(host)" }
+}
+
+extension [RecentEvent] {
+    /// Shortens a list that begins with the latest. Up to half of it is kept for failures of pins: one of each host, before
+    /// any host has a second.
+    func latest(_ limit: Int) -> [RecentEvent] {
+        let failures = indices.filter { self[$0].isPinFailure }
+        let room = Swift.min(failures.count, Swift.max(limit / 2, limit - (count - failures.count)))
+        var subjects: Set<String> = []
+        var (first, further): ([Int], [Int]) = ([], [])
+        for place in failures {
+            if subjects.insert(self[place].subject).inserted { first.append(place) } else { further.append(place) }
+        }
+        var chosen = Set((first + further).prefix(room))
+        chosen.formUnion(indices.lazy.filter { !self[$0].isPinFailure }.prefix(limit - room))
+        return indices.filter(chosen.contains).map { self[$0] }
+    }
 }
 
 /// The last of one worker's events: a bounded number, which nobody pays for but who is refused. Belongs to the worker's
 /// thread.
+///
+/// Failures of pins have separate room. Neither three hundred denied clients nor another host that fails all the time push
+/// one out.
 struct RecentEvents: Sendable {
+    /// Of each of the two kinds.
     static let capacity = 64
     private static let longestStory = 4096
     private static let longestText = 512
 
     private let worker: Int
-    private var ring: [RecentEvent] = []
+    private var pinFailures: [RecentEvent] = []
+    private var others: [RecentEvent] = []
     private var next: UInt64 = 1
 
     init(worker: Int) { self.worker = worker }
 
-    /// The oldest first.
-    var all: [RecentEvent] { ring }
+    var all: [RecentEvent] { pinFailures + others }
 
     mutating func note(_ record: borrowing TaskRecord, at time: Int64) {
-        guard let failure = record.failure else { return }
+        guard let failure = record.failure, record.entrySlot != EntrySlots.uncounted else { return }
         add(
             record.errorType == nil ? .broken : .refused, at: time, client: Self.client(record),
             method: record.methodName, host: record.authority?.host ?? "", port: record.authority?.port, entry: record.entry,
-            status: record.status, error: record.errorType, cause: failure, story: record.story)
+            status: record.status, error: record.errorType, cause: failure, story: record.story,
+            isPinFailure: record.isPinFailure)
     }
 
     private static func client(_ record: borrowing TaskRecord) -> String? {
@@ -68,21 +96,32 @@ struct RecentEvents: Sendable {
     mutating func note(_ refusal: Refusal, host: String, port: UInt16, entry: String?, at time: Int64) {
         add(
             .reported, at: time, client: nil, method: "", host: host, port: port, entry: entry, status: 0, error: nil,
-            cause: refusal.title, story: refusal.details)
+            cause: refusal.title, story: refusal.details, isPinFailure: true)
     }
 
     private mutating func add(
         _ kind: RecentEvent.Kind, at time: Int64, client: String?, method: String, host: String, port: UInt16?, entry: String?,
-        status: Int, error: String?, cause: String, story: String?
+        status: Int, error: String?, cause: String, story: String?, isPinFailure: Bool
     ) {
-        if ring.count >= Self.capacity { ring.removeFirst(ring.count - Self.capacity + 1) }
         let story = story.map { Self.cut($0, Self.longestStory) }
-        ring.append(
-            RecentEvent(
-                number: next, worker: worker, time: time, kind: kind, client: client, method: Self.cut(method, 32),
-                host: Self.cut(host, Self.longestText), port: port, entry: entry, status: status, error: error,
-                cause: Self.cut(cause, Self.longestText), story: story == cause ? nil : story))
+        let event = RecentEvent(
+            number: next, worker: worker, time: time, kind: kind, client: client, method: Self.cut(method, 32),
+            host: Self.cut(host, Self.longestText), port: port, entry: entry, status: status, error: error,
+            cause: Self.cut(cause, Self.longestText), story: story == cause ? nil : story, pinFailure: isPinFailure ? true : nil)
         next += 1
+        if isPinFailure { return keep(event) }
+        if others.count >= Self.capacity { others.removeFirst(others.count - Self.capacity + 1) }
+        others.append(event)
+    }
+
+    /// Keeps a failure of pins. The host with the most of them gives up its oldest.
+    private mutating func keep(_ failure: RecentEvent) {
+        if pinFailures.count >= Self.capacity {
+            let counts = pinFailures.reduce(into: [String: Int]()) { $0[$1.subject, default: 0] += 1 }
+            let most = counts.values.max()
+            pinFailures.remove(at: pinFailures.firstIndex { counts[$0.subject] == most } ?? 0)
+        }
+        pinFailures.append(failure)
     }
 
     private static func cut(_ text: String, _ longest: Int) -> String {

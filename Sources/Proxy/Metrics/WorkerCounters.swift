@@ -25,6 +25,9 @@ struct WorkerCounters: Sendable {
         var pinsMissed: UInt64 = 0
         var pinsReported: UInt64 = 0
 
+        /// Whether a chain was compared with its pins.
+        var hasPinChecks: Bool { pinsMatched > 0 || pinsMissed > 0 || pinsReported > 0 }
+
         func exchanges(_ kind: TaskRecord.Kind, _ outcome: Outcome) -> UInt64 { exchanges[kind.number * 3 + outcome.rawValue] }
 
         mutating func add(_ other: Entry) {
@@ -39,6 +42,8 @@ struct WorkerCounters: Sendable {
 
     /// By place (``EntrySlots``); as many as were needed.
     private(set) var entries: [Entry] = []
+    /// Of a place that may not have been needed yet.
+    func entry(at slot: Int) -> Entry { entries.indices.contains(slot) ? entries[slot] : Entry() }
     /// Responses by the first digit of their status; the proxy's own are not among them.
     private(set) var statuses = InlineArray<6, UInt64>(repeating: 0)
     /// By the error types of RFC 9209, of which there are few.
@@ -62,8 +67,9 @@ struct WorkerCounters: Sendable {
     private(set) var clientResumptions: UInt64 = 0
     private(set) var clientHandshakeFailures: UInt64 = 0
 
-    /// Counts an exchange that is over, or the CONNECT before it.
+    /// Counts an exchange that has ended, or the CONNECT before it.
     mutating func count(_ record: borrowing TaskRecord, now: MonotonicTime) {
+        guard record.entrySlot != EntrySlots.uncounted else { return }
         let outcome: Outcome = record.failure == nil ? .completed : record.errorType == nil ? .broken : .refused
         withEntry(record.entrySlot) { $0.exchanges[record.kind.number * 3 + outcome.rawValue] &+= 1 }
         if outcome == .refused, let type = record.errorType { refusals[type, default: 0] += 1 }
@@ -79,8 +85,9 @@ struct WorkerCounters: Sendable {
         if let first = record.firstByte { firstByte.note(first - record.began) }
     }
 
-    /// Counts what became of an attempt to connect to an origin.
-    mutating func count(_ result: Result<UpstreamConnection, UpstreamFailure>) {
+    /// Counts what became of an attempt to connect to an origin of the entry at that place.
+    mutating func count(_ result: Result<UpstreamConnection, UpstreamFailure>, at slot: Int) {
+        guard slot != EntrySlots.uncounted else { return }
         guard case .success(let connection) = result else {
             connectionsFailed += 1
             return
@@ -95,20 +102,36 @@ struct WorkerCounters: Sendable {
 
     /// Counts what a policy found of an entry's pins.
     mutating func count(_ verdict: Verdict, at slot: Int) {
+        if verdict.refusal?.isPinFailure == true {
+            count(.missed, at: slot)
+        } else if verdict.report != nil {
+            count(.reported, at: slot)
+        } else if verdict.matchedPin != nil {
+            count(.matched, at: slot)
+        }
+    }
+
+    enum PinCheck {
+        case matched, missed, reported
+    }
+
+    mutating func count(_ check: PinCheck, at slot: Int) {
+        guard slot != EntrySlots.uncounted else { return }
         withEntry(slot) { entry in
-            if verdict.refusal?.isPinFailure == true {
-                entry.pinsMissed += 1
-            } else if verdict.report != nil {
-                entry.pinsReported += 1
-            } else if verdict.matchedPin != nil {
-                entry.pinsMatched += 1
+            switch check {
+            case .matched: entry.pinsMatched += 1
+            case .missed: entry.pinsMissed += 1
+            case .reported: entry.pinsReported += 1
             }
         }
     }
 
     /// Counts the TLS handshake of a client, with the proxy's port or inside CONNECT.
-    /// - Parameter isResumed: nil: it failed.
-    mutating func countClientHandshake(isResumed: Bool?) {
+    /// - Parameters:
+    ///   - isResumed: nil: it failed.
+    ///   - slot: of the entry that decided about the CONNECT.
+    mutating func countClientHandshake(isResumed: Bool?, at slot: Int) {
+        guard slot != EntrySlots.uncounted else { return }
         switch isResumed {
         case true?: clientResumptions += 1
         case false?: clientHandshakes += 1

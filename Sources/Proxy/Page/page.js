@@ -147,7 +147,8 @@ function ticked(tick) {
   const fresh = tick.events.filter(event => !state.events.has(`${event.worker}-${event.number}`));
   for (const event of fresh) state.events.set(`${event.worker}-${event.number}`, event);
   const all = [...state.events.entries()].sort((a, b) => b[1].time - a[1].time || b[1].number - a[1].number);
-  for (const [key] of all.slice(500)) state.events.delete(key);
+  // Of each kind: whatever else is refused, failures of pins stay.
+  for (const pins of [true, false]) for (const [key] of all.filter(([, event]) => isPin(event) === pins).slice(500)) state.events.delete(key);
   if (state.before) {
     state.rates.push(Math.max(0, (tick.requests - state.before.requests) * 1000 / Math.max(1, tick.time - state.before.time)));
     state.rates = state.rates.slice(-60);
@@ -170,9 +171,11 @@ setInterval(() => { if (state.connected) ask('/status').then(a => a.json()).then
 
 function problems() {
   const found = [], status = state.status || {}, tick = state.tick || {};
-  const hourAgo = Date.now() - 3600000;
-  const pins = [...state.events.values()].filter(event => isPin(event) && event.kind === 'refused' && event.time > hourAgo);
-  if (pins.length > 0) found.push(['bad', 'Pins fail', `${[...new Set(pins.map(event => event.host))].slice(0, 3).join(', ')}: ${count(pins.length, 'connection')} refused in the last hour.`, '#refusals']);
+  const hour = tick.last_hour || status.last_hour;
+  if (hour && hour.pins_missed > 0) {
+    const missed = hour.pin_failures.filter(entry => entry.missed > 0).map(entry => entry.entry);
+    found.push(['bad', 'Pins fail', `${missed.slice(0, 3).join(', ')}${missed.length > 3 ? ' …' : ''}: ${count(hour.pins_missed, 'connection')} refused in the last hour.`, '#refusals', 'pins']);
+  }
   const machine = (tick.reachability || status.reachability || []).find(target => target.target === 'any');
   if (machine && machine.status === 'not-reachable') found.push(['bad', 'No network', machine.reason || '', '#network']);
   for (const worker of (tick.workers || []).filter(worker => !worker.up)) found.push(['bad', `Worker ${worker.worker} hangs`, 'It has not answered for two seconds.', '#tasks']);
@@ -193,7 +196,7 @@ function health() {
   const shown = JSON.stringify(found);
   if ($('banners').dataset.shown !== shown) {
     $('banners').dataset.shown = shown;
-    fill($('banners'), ...found.map(([kind, title, text, link]) => h('p', { class: `banner ${kind}` }, h('strong', {}, title), text, ' ', h('a', { href: link }, 'Show'))));
+    fill($('banners'), ...found.map(([kind, title, text, link, refusals]) => h('p', { class: `banner ${kind}` }, h('strong', {}, title), text, ' ', h('a', { href: link, onclick: refusals ? () => showRefusals(refusals) : false }, 'Show'))));
   }
   const status = state.status;
   if (status) {
@@ -226,7 +229,13 @@ function renderTiles() {
 
 // MARK: Refusals
 
-function isPin(event) { return event.kind === 'reported' || (event.error === 'tls_certificate_error' && /pin/i.test(event.cause)); }
+function isPin(event) { return event.pin_failure === true; }
+
+/** Shows those of one kind: what a banner tells of may be below a hundred others. */
+function showRefusals(kind) {
+  $('refusal-kind').value = kind;
+  renderRefusals();
+}
 
 function kindOf(event) {
   if (event.kind === 'reported') return ['reported', 'info'];

@@ -36,6 +36,10 @@ enum ProxyError {
     case runWithoutUser
     /// Too many passwords are being compared already: `16 passwords of user 1000`.
     case credentialsNotCompared(String)
+    /// The proxy stops before there is a connection to the host.
+    case stopping(host: String)
+    /// The configuration changed twice before there was a connection to the host.
+    case overtaken(host: String)
     // The policy's.
     case denied(host: String, entry: String?)
     /// The entry is for other clients.
@@ -71,6 +75,8 @@ enum ProxyError {
     case bodyTooLong(limit: Int, host: String)
     /// Readings of the path lead to different rules.
     case ambiguousPath(host: String, entry: String?)
+    /// Some servers would read the path as one that isn't below `session.base_url`.
+    case pathAboveBase(host: String)
     /// The rules would send a password or token in the clear.
     case secretInTheClear(host: String, entry: String?)
     /// - Parameter by: whoever ended the task, and by what means.
@@ -80,7 +86,7 @@ enum ProxyError {
     var keepsConnection: Bool {
         switch self {
         case .clientOfAnotherUser, .credentialsMissing, .credentialsWrong, .runUnknown, .runWithoutUser, .credentialsNotCompared, .denied, .clientNotAdmitted,
-            .plainToPinnedHost, .upstream: true
+            .plainToPinnedHost, .upstream, .overtaken: true
         default: false
         }
     }
@@ -114,7 +120,9 @@ enum ProxyError {
     /// What the log tells of it.
     var refusal: TaskRecord.Refusal {
         let report = report
-        return TaskRecord.Refusal(status: report.status, cause: report.details, errorType: report.proxyStatusError, story: report.text)
+        return TaskRecord.Refusal(
+            status: report.status, cause: report.details, errorType: report.proxyStatusError, story: report.text,
+            isPinFailure: report.isPinFailure)
     }
     /// One line for the log.
     var cause: String { report.details }
@@ -205,6 +213,16 @@ enum ProxyError {
                 "this proxy wants a user name and a password (proxy.users), and pinproxy exec had none: put them into HTTPS_PROXY "
                     + "before it, as in HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT pinproxy exec -- COMMAND")
         case .credentialsNotCompared(let what): Self.notCompared(what)
+        case .stopping(let host):
+            Self.later(
+                .origin(
+                    503, "The proxy is stopping", Self.noRoom,
+                    "the proxy is stopping, and had no connection to \(host) yet; ask again in a moment", host))
+        case .overtaken(let host):
+            Self.later(
+                .origin(
+                    503, "The policy for \(host) is changing", Self.noRoom,
+                    "the configuration changed twice while the proxy connected to \(host); ask again in a moment", host))
         case .denied(let host, let entry):
             Self.policy(
                 "\(host) denied by policy", "action: deny",
@@ -255,6 +273,11 @@ enum ProxyError {
                 400, "Ambiguous path for \(host)", "http_request_error",
                 "servers read this path in different ways, which lead to different rules of \(entry ?? "the defaults"): "
                     + "ask for it without //, ., .., ;, a backslash, %2f or %5c")
+        case .pathAboveBase(let host):
+            Self.clientError(
+                400, "Path above the base URL at \(host)", "http_request_error",
+                "the path leads above session.base_url, as some servers read it: "
+                    + "ask for it without more .. than segments before them")
         case .secretInTheClear(let host, let entry):
             Self.policy(
                 "Secret for \(host) not sent in the clear", "the rules would send a password or token over http://", host: host,

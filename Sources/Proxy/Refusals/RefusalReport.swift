@@ -18,6 +18,8 @@ struct RefusalReport {
     /// The pins of the verified chain and those of the policy, as pin files write them.
     var presentedPins: [String] = []
     var configuredPins: [String] = []
+    /// The chain met none of the pins.
+    var isPinFailure = false
     /// What is wrong with the response.
     var mismatch: Mismatch?
     var extraFields: [(String, String)] = []

@@ -49,17 +49,30 @@ struct ResponseText {
 
 /// Texts from anywhere, made fit for a response's head: printable ASCII on one line.
 enum FieldText {
-    /// Other characters become question marks, line breaks and tabs spaces; what is longer is cut.
+    /// Line breaks and tabs become spaces, the typography of our own texts its ASCII form, other characters question
+    /// marks.
+    /// - Parameter longest: bytes; what is longer is cut.
     static func plain(_ text: String, longest: Int) -> String {
         var plain = ""
-        for scalar in text.unicodeScalars.prefix(longest) {
+        for scalar in text.unicodeScalars {
             switch scalar.value {
             case 0x20...0x7E: plain.unicodeScalars.append(scalar)
             case 0x09...0x0D: plain += " "
-            default: plain += "?"
+            default: plain += asciiForm(of: scalar)
             }
+            if plain.utf8.count >= longest { break }
         }
-        return plain
+        return String(plain.prefix(longest))
+    }
+
+    private static func asciiForm(of scalar: Unicode.Scalar) -> String {
+        switch scalar {
+        case "…": "..."
+        case "“", "”": "\""
+        case "•": "*"
+        case "·": "-"
+        default: "?"
+        }
     }
 
     /// A String of RFC 8941 section 3.3.3, with its quotes; `longest` counts before they are escaped.

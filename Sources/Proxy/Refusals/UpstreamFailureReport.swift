@@ -55,7 +55,7 @@ extension UpstreamFailure {
             return RefusalReport(
                 status: 502, reasonPhrase: refusal.title, proxyStatusError: "tls_certificate_error",
                 details: Self.summary(of: refusal), title: refusal.title, body: [refusal.details], host: host,
-                presentedPins: refusal.presentedPins, configuredPins: refusal.configuredPins)
+                presentedPins: refusal.presentedPins, configuredPins: refusal.configuredPins, isPinFailure: refusal.isPinFailure)
         case .noNetwork(let reason):
             var report = RefusalReport.origin(
                 503, "No network to reach \(host)", "destination_unavailable", "the network can't be reached: \(reason)", host)

@@ -1,6 +1,7 @@
 import Configuration
 import Security
 import Session
+import Synchronization
 import TLS
 
 /// What is in force for ``Configuration/TestHost``: a certificate authority that lives in this process and is trusted
@@ -26,9 +27,11 @@ final class TestHosts: Sendable {
 
     private static func entry(for host: TestHost, pin: SHA256Digest) -> HostEntry {
         let policy = SecurityPolicy(mode: .publicKey, pins: PinSet([Pin(.spki(pin), origin: "built in")]))
-        return HostEntry(
+        let entry = HostEntry(
             for: HostPattern(.exact, canonical: host.rawValue, port: nil), action: .intercept, policy: policy, file: "built in",
             line: 0, column: 0)
+        entry.slot.store(EntrySlots.uncounted, ordering: .relaxed)
+        return entry
     }
 
     /// - Parameter host: canonical.

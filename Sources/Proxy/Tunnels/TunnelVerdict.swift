@@ -22,6 +22,8 @@ struct TunnelRefusal {
     let cause: String
     /// The error type of RFC 9209 section 2.3.
     let errorType: String
+    /// The chain met none of the pins.
+    var isPinFailure = false
 }
 
 /// The alerts with which the proxy ends a handshake that it takes no part in (RFC 8446 section 6).

@@ -1,5 +1,6 @@
 import EventLoop
 import HTTPWire
+import Security
 import Session
 import TLS
 import Transport
@@ -269,6 +270,14 @@ final class VerifiedTunnel: ByteStreamOwner {
 
     func refuse(_ alert: TunnelAlert, _ cause: String, _ errorType: String) {
         end(.refused(saying: alert.record, TunnelRefusal(cause: cause, errorType: errorType)))
+    }
+
+    /// What the policy refuses.
+    func refuse(_ refusal: Refusal) {
+        end(
+            .refused(
+                saying: TunnelAlert(for: refusal).record,
+                TunnelRefusal(cause: refusal.title, errorType: "tls_certificate_error", isPinFailure: refusal.isPinFailure)))
     }
 
     private func fail(_ cause: String, _ errorType: String) {

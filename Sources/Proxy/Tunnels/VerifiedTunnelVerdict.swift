@@ -55,7 +55,7 @@ extension VerifiedTunnel {
         worker.report(verdict, of: route, check: .inBand)
         if let refusal = verdict.refusal {
             worker.session.connector.forget(route.target, after: refusal)
-            return refuse(TunnelAlert(for: refusal), refusal.title, "tls_certificate_error")
+            return refuse(refusal)
         }
         accepted(self, TunnelVerdict(verdict: verdict, check: .inBand))
     }
@@ -105,7 +105,7 @@ extension VerifiedTunnel {
             case .found(let finding, _): judge(finding, version: version, accepted: accepted)
             case .failed(.refused(let verdict)):
                 guard let refusal = verdict.refusal else { return refuse(.internalError, "no verdict", Self.tlsError) }
-                refuse(TunnelAlert(for: refusal), refusal.title, "tls_certificate_error")
+                refuse(refusal)
             case .failed(let failure):
                 let error = ProxyError.upstream(failure, route.authority, route.destination.source)
                 refuse(.internalError, "the probe failed: \(error.cause)", error.proxyStatusError)

@@ -3,6 +3,7 @@ import Logging
 import Security
 import Session
 import TLS
+import Transport
 
 /// What the workers share. All of it is immutable or guards itself.
 final class ProxyContext: Sendable {
@@ -17,6 +18,8 @@ final class ProxyContext: Sendable {
     let slots = EntrySlots()
     /// Judges and converts bodies.
     let bodies: any BodyExecutor
+    /// What they keep of bodies is drawn from it.
+    let budget: BodyBudget
     let challenges = ChallengeMemory()
     let fetches = SharedFetches()
     let admissions = Admissions()
@@ -40,9 +43,10 @@ final class ProxyContext: Sendable {
     init(
         authority: LocalAuthority, leafLifetime: Duration, pins: PinWatch, rules: RuleLedger, listeners: OwnListeners, logger: Logger,
         logOutput: LogOutput, freeMemory: FreeMemory, idleUpstreams: Int, sessionCount: Int,
-        bodies: any BodyExecutor = ThreadExecutor(), unixTime: @escaping @Sendable () -> Int64
+        bodies: any BodyExecutor = ThreadExecutor(), budget: BodyBudget = BodyBudget(), unixTime: @escaping @Sendable () -> Int64
     ) throws {
         self.bodies = bodies
+        self.budget = budget
         self.authority = authority
         self.freeMemory = freeMemory
         self.idleUpstreams = idleUpstreams

@@ -203,12 +203,14 @@ final class Worker {
     // MARK: The end
 
     /// Lets what is under way finish, and gives up what rests.
-    /// - Parameter stopped: called once the last client has gone.
-    func drain(stopped: @escaping () -> Void) {
-        context.drain()
+    /// - Parameters:
+    ///   - quietTunnels: how long nothing may move in a tunnel.
+    ///   - stopped: called once the last client has gone.
+    func drain(quietTunnels: Duration, stopped: @escaping () -> Void) {
+        context.drain(quietTunnels: quietTunnels)
         self.stopped = stopped
         for client in Array(clients.values) { client.drain() }
-        for reader in Array(headers.values) { reader.stop() }
+        // A PROXY header has a time-out of its own.
         for front in Array(fronts.values) { front.drain(within: WorkerContext.lastChanceNanoseconds) }
         finishDraining()
     }
@@ -217,6 +219,7 @@ final class Worker {
     func stopClients() {
         for client in Array(clients.values) { client.stop() }
         for front in Array(fronts.values) { front.stop() }
+        for reader in Array(headers.values) { reader.stop() }
         finishDraining()
     }
 

@@ -24,6 +24,8 @@ final class WorkerContext {
     private let accessLog: AccessLog
     private let events: TaskEvents
     private(set) var isDraining = false
+    /// While it drains.
+    private(set) var quietTunnelNanoseconds: UInt64 = 0
     private let tally: Tally
     var counters: WorkerCounters {
         _read { yield tally.counters }
@@ -52,7 +54,7 @@ final class WorkerContext {
         self.shared = shared
         self.configuration = configuration
         resolver = try Resolver(loop: loop, cache: shared.names)
-        let slabs = SlabPool()
+        let slabs = SlabPool(budget: shared.budget)
         let pool = UpstreamPool(capacity: shared.idleUpstreams)
         let connector = UpstreamConnector(
             loop: loop, resolver: resolver, slabs: slabs, pool: pool, sessions: shared.sessions,
@@ -167,8 +169,10 @@ final class WorkerContext {
     // MARK: The end
 
     /// The proxy stops: nothing is kept for another exchange.
-    func drain() {
+    /// - Parameter quietTunnels: how long nothing may move in a tunnel.
+    func drain(quietTunnels: Duration) {
         isDraining = true
+        quietTunnelNanoseconds = quietTunnels.nanoseconds
         session.isDraining = true
         serverSettings.requestNanoseconds = Self.lastChanceNanoseconds
         events.invalidated(connections: session.pool.close(), sessions: 0, cause: "the proxy is stopping")

@@ -47,6 +47,7 @@ package final class FileLock {
             }
             // The last holder has removed the name, and another process may hold the lock by now.
             close(raw)
+            guard ContinuousClock.now < end else { throw .system(EWOULDBLOCK) }
         }
     }
 }

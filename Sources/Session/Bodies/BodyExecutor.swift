@@ -1,5 +1,6 @@
 package import EventLoop
 package import Serialization
+package import Transport
 
 /// Does work on whole bodies away from the loops, which have other clients to serve meanwhile.
 ///
@@ -15,15 +16,18 @@ package protocol BodyExecutor: Sendable {
 }
 
 extension BodyExecutor {
-    /// - Parameter answer: called once on the loop, in a later turn; never if the loop ends before. It should hold its
-    ///   objects weakly, since it may be released on another thread.
+    /// - Parameters:
+    ///   - reservation: the body's. It is held as long as the body is.
+    ///   - answer: called once on the loop, in a later turn; never if the loop ends before. It should hold its objects
+    ///     weakly, since it may be released on another thread.
     package func perform<Work: BodyWork>(
-        _ work: Work, on body: [UInt8], of host: String, loop: EventLoop,
+        _ work: Work, on body: [UInt8], of host: String, holding reservation: BodyReservation, loop: EventLoop,
         answer: @escaping (Result<Work.Outcome, BodyWorkFailure>) -> Void
     ) -> BodyWorkTicket {
         let answer = LoopBound(answer, on: loop)
         let handle = loop.handle
         return perform(work, on: body, of: host) { outcome in
+            withExtendedLifetime(reservation) {}
             handle.post { loop in answer.value(on: loop)(outcome) }
         }
     }
@@ -44,6 +48,8 @@ package struct BodyWorkTicket: Sendable {
 package enum BodyWorkFailure: Error, Sendable, Hashable {
     /// Too much waits already.
     case noRoom
+    /// The bodies that are kept take all that they may together (`limits.bodies`).
+    case noBudget(limit: Int)
     /// The process that does such work can't be started; why, for people.
     case unavailable(String)
     /// It took longer than that, and was ended.
@@ -56,7 +62,7 @@ package enum BodyWorkFailure: Error, Sendable, Hashable {
     /// The body has made it fail, and would again.
     package var isOfBody: Bool {
         switch self {
-        case .noRoom, .unavailable: false
+        case .noRoom, .noBudget, .unavailable: false
         case .timedOut, .ended, .malformedAnswer: true
         }
     }
@@ -65,6 +71,7 @@ package enum BodyWorkFailure: Error, Sendable, Hashable {
     package var cause: String {
         switch self {
         case .noRoom: "too many bodies wait to be judged or converted"
+        case .noBudget(let limit): "the bodies that are kept now take all of \(limit) bytes (limits.bodies)"
         case .unavailable(let why): "no process can be started to decode it: \(why)"
         case .timedOut(let time): "decoding it took longer than \(time)"
         case .ended(let how): "the process that decoded it ended (\(how))"

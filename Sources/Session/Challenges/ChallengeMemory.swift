@@ -1,5 +1,5 @@
 package import HTTPWire
-package import Serialization
+import Serialization
 import Synchronization
 
 /// Answers Basic (RFC 7617) and Digest (RFC 7616) challenges from configured credentials, and knows which answers were

@@ -8,7 +8,8 @@ package final class Origin {
     package let key: OriginKey
     /// Places of idle connections in the pool's order. The most recently used is last.
     @exclusivity(unchecked) fileprivate var idle: [Int] = []
-    /// The configuration in force would not have made the connections to it: they are not used again.
+    /// The configuration in force would not have made the connections to it: they are not used again. A client that waits
+    /// for one may get another by that configuration, but only so often: each is a handshake with the origin.
     package fileprivate(set) var isRetired = false
     /// The configuration, or the network, in force would not have made the connection.
     package func hasRetired(_ connection: UpstreamConnection) -> Bool {
@@ -190,12 +191,13 @@ package final class UpstreamPool {
         return count
     }
 
-    /// Closes all that is idle, and whatever is given back from now on.
-    /// - Returns: how many those were.
+    /// Closes all idle connections, and each that is given back later. It retires no origin: the configuration is the
+    /// same, and exchanges in flight may finish.
+    /// - Returns: how many were idle.
     @discardableResult
     package func close() -> Int {
         isClosed = true
-        return retire { _ in true }
+        return origins.values.map(\.origin).reduce(0) { $0 + closeIdle(of: $1) }
     }
 
     fileprivate func forget(_ key: OriginKey) {

@@ -2,6 +2,7 @@
 // to origins, the pool that keeps them, and the rules by which they are made.
 
 package import TLS
+import Transport
 
 /// How long each thing that waits may wait (`timeouts` in pinproxy.yaml).
 package struct Timeouts: Sendable, Equatable {
@@ -19,6 +20,8 @@ package struct Timeouts: Sendable, Equatable {
     package var drain: Duration = .seconds(30)
     /// How long a tunnel must be silent then to be ended.
     package var drainTunnels: Duration = .seconds(2)
+    /// What is in flight gets that much to finish after the next proxy has taken over.
+    package var handover: Duration = .seconds(600)
 
     package init() {}
 }
@@ -37,6 +40,8 @@ package struct Limits: Sendable, Equatable {
     package var replayBody = 1 << 20
     /// Of a body that is on its way; nil: it may be as slow as it likes.
     package var minimumRate: MinimumRate? = MinimumRate(bytes: 1 << 10, within: .seconds(300))
+    /// Bytes of all bodies that are kept at one time.
+    package var bodies = BodyBudget.usualLimit
 
     package init() {}
 }

@@ -94,6 +94,9 @@ extension Exchange {
         case .unjudged:
             accept()
             return nil
+        case .notKept:
+            notJudged(noBudget)
+            return nil
         case .refused(let error):
             if refuses(error) {
                 let begun = upstream.responseCarried > 0
@@ -113,10 +116,11 @@ extension Exchange {
 
     /// The response that is held back is whole.
     func judgeBody() {
-        guard let inspection, case .judgement(let judgement) = inspection.question, let body = inspection.body
+        guard let inspection, case .judgement(let judgement) = inspection.question,
+            let (body, reservation) = inspection.body
         else { return accept() }
         inspection.ticket = session.bodies.perform(
-            judgement, on: body, of: hostOfBody, loop: session.loop
+            judgement, on: body, of: hostOfBody, holding: reservation, loop: session.loop
         ) { [weak self, weak inspection] outcome in
             guard let self, let inspection, self.inspection === inspection, state.phase == .judging else { return }
             whileHeld {
@@ -130,6 +134,8 @@ extension Exchange {
 
     /// Who shares the room for bodies fairly with others.
     private var hostOfBody: String { destination?.authority.host ?? "" }
+
+    private var noBudget: BodyWorkFailure { .noBudget(limit: session.slabs.budget.limit) }
 
     /// A rule that only reports holds nothing back for what isn't known.
     private func notJudged(_ failure: BodyWorkFailure) {
@@ -145,15 +151,16 @@ extension Exchange {
                 return happened(
                     .judged(isAccepted: false), because: .bodyBroke("its head can't be written for another body"))
             }
-            accept(message)
+            guard inspection?.replace(with: message) != false else { return notJudged(noBudget) }
+            accept()
         case .refuse(let error):
             if refuses(error) { happened(.judged(isAccepted: false)) } else { accept() }
         }
     }
 
-    /// - Parameter message: goes on in the place of what was kept.
-    private func accept(_ message: [UInt8]? = nil) {
-        inspection?.open(with: message)
+    /// What was kept goes on.
+    private func accept() {
+        inspection?.open()
         happened(.judged(isAccepted: true))
     }
 
@@ -168,11 +175,13 @@ extension Exchange {
     }
 
     private func judgeForwarded(_ inspection: ResponseInspection) {
-        guard case .judgement(let judgement) = inspection.question, !inspection.wasHeld, let body = inspection.body,
-            let rules, let told = session.hooks.judged
+        guard case .judgement(let judgement) = inspection.question, !inspection.wasHeld,
+            let (body, reservation) = inspection.body, let rules, let told = session.hooks.judged
         else { return }
         let finding = ResponseFinding(record, by: rules)
-        _ = session.bodies.perform(judgement, on: body, of: hostOfBody, loop: session.loop) { outcome in
+        _ = session.bodies.perform(
+            judgement, on: body, of: hostOfBody, holding: reservation, loop: session.loop
+        ) { outcome in
             if case .success(.refuse(let error)) = outcome { told(finding, error) }
         }
     }

@@ -2,8 +2,9 @@ import HTTPWire
 
 /// A response as it would be written to the client, kept to be judged.
 struct KeptResponse {
-    /// The head's, and then the body's in the framing in which it is forwarded.
-    private(set) var bytes: [UInt8] = []
+    private var head: [UInt8] = []
+    /// The body in the framing in which it is forwarded.
+    private var content: [UInt8] = []
     let headLength: Int
     let isChunked: Bool
 
@@ -16,21 +17,39 @@ struct KeptResponse {
     }
 
     init(whole message: [UInt8]) {
-        bytes = message
+        head = message
         headLength = message.count
         isChunked = false
     }
 
-    mutating func append(_ more: UnsafeRawBufferPointer) { bytes.append(contentsOf: more) }
-    mutating func clear() { bytes = [] }
+    mutating func append(_ more: UnsafeRawBufferPointer) {
+        let missing = min(headLength - head.count, more.count)
+        head.append(contentsOf: more[..<missing])
+        content.append(contentsOf: more[missing...])
+    }
+
+    mutating func clear() {
+        head = []
+        content = []
+    }
+
+    var count: Int { head.count + content.count }
 
     /// Bytes of the body so far, those of its framing counted.
-    var transferredLength: Int { max(0, bytes.count - headLength) }
+    var transferredLength: Int { content.count }
 
-    /// The body so far, without its chunks.
+    /// Lends a piece from a byte of the message on.
+    /// - Parameter most: its length at most. Empty if nothing follows.
+    func withPiece(from offset: Int, most: Int, _ body: (UnsafeRawBufferPointer) -> Void) {
+        let (bytes, first) = offset < head.count ? (head, offset) : (content, offset - head.count)
+        let last = min(bytes.count, first + most)
+        bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[first..<last])) }
+    }
+
+    /// The body so far, without its chunks. A body without chunks shares its memory with this one.
     var body: [UInt8] {
-        var body = Array(bytes.dropFirst(headLength))
-        guard isChunked else { return body }
+        guard isChunked else { return content }
+        var body = content
         var decoder = ChunkedDecoder()
         var span = body.mutableSpan
         let length =

@@ -6,7 +6,8 @@ import Transport
 ///
 /// It keeps what the client would get until that has been judged, and then passes it on with all that follows; or
 /// passes it on at once and keeps a copy, where the rule only reports. What is kept is bounded by
-/// `limits.inspected_body`; beyond it the judgement says what becomes of the response.
+/// `limits.inspected_body`; beyond it the judgement says what becomes of the response. All inspections together are
+/// bounded by `limits.bodies`.
 final class ResponseInspection: ByteSink {
     /// What is asked of the body.
     enum Question {
@@ -26,6 +27,8 @@ final class ResponseInspection: ByteSink {
         case refused(ResponseSerializationError)
         /// The body is too long to be judged, and may be.
         case unjudged
+        /// The budget for bodies is spent.
+        case notKept
     }
 
     private enum Stage {
@@ -46,6 +49,9 @@ final class ResponseInspection: ByteSink {
     private var limit: Int?
     private let inspectedBody: Int
     private var kept: KeptResponse
+    private let budget: BodyBudget
+    /// Of what is kept.
+    private var reservation: BodyReservation
     private var stage: Stage
     private var finding: Finding?
     /// The question has its answer already.
@@ -85,6 +91,8 @@ final class ResponseInspection: ByteSink {
         self.limit = limit
         self.inspectedBody = inspectedBody
         self.client = client
+        budget = slabs.budget
+        reservation = BodyReservation(of: budget, for: .response)
         stage = isForwarded ? .passing : .keeping
         if case .judgement = question { keepsCopy = isForwarded } else { keepsCopy = false }
         backlog = ByteBuffer(slabs: slabs)
@@ -98,8 +106,10 @@ final class ResponseInspection: ByteSink {
         return finding
     }
 
-    /// The whole body, without its chunks; nil if it was too long to be kept.
-    var body: [UInt8]? { isTold || isTooLongToKeep ? nil : kept.body }
+    /// The whole body, without its chunks, to be judged, and what it holds of the budget; nil if it wasn't kept.
+    var body: (bytes: [UInt8], BodyReservation)? {
+        isTold || isTooLongToKeep ? nil : (kept.body, reservation)
+    }
 
     /// The lines of chunks take memory too, as much as the body again.
     private var isTooLongToKeep: Bool {
@@ -115,7 +125,10 @@ final class ResponseInspection: ByteSink {
         switch stage {
         case .keeping:
             let bytes = UnsafeRawBufferPointer(rebasing: buffer.unread[..<count])
-            kept.append(bytes)
+            guard keep(bytes) else {
+                finding = .notKept
+                return .blocked
+            }
             look(at: bytes)
             buffer.consume(count)
             taken += count
@@ -130,13 +143,26 @@ final class ResponseInspection: ByteSink {
 
     private func pass(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
         let fresh = UnsafeRawBufferPointer(rebasing: buffer.unread[..<count].dropFirst(seen - taken))
-        if keepsCopy { kept.append(fresh) }
+        if keepsCopy, !keep(fresh) {
+            // A part of it is no body.
+            isTold = true
+            dropCopy()
+        }
         look(at: fresh)
         if case .refused? = finding, isEnforced { return .blocked }
         let before = buffer.count
         let outcome = client.write(count, from: &buffer)
         taken += before - buffer.count
         return outcome
+    }
+
+    /// - Returns: whether the budget has room for them.
+    private func keep(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        // It is judged without its chunks, which takes a copy.
+        let copies = kept.isChunked ? 2 : 1
+        guard reservation.grow(to: copies * (kept.count + bytes.count)) else { return false }
+        kept.append(bytes)
+        return true
     }
 
     /// Looks at bytes of the message that come for the first time.
@@ -171,16 +197,29 @@ final class ResponseInspection: ByteSink {
 
     private func dropCopy() {
         keepsCopy = false
+        forget()
+    }
+
+    private func forget() {
         kept.clear()
+        reservation = BodyReservation(of: budget, for: .response)
     }
 
     // MARK: Release
 
     /// What is kept may go on, and what follows.
-    /// - Parameter message: goes on in its place.
-    func open(with message: [UInt8]? = nil) {
-        if let message { kept = KeptResponse(whole: message) }
+    func open() {
+        // The copy isn't needed any more. It can't fail: nothing grows.
+        _ = reservation.resize(to: kept.count)
         stage = .releasing(0)
+    }
+
+    /// Puts another message in the place of what is kept.
+    /// - Returns: false if the budget has no room for it.
+    func replace(with message: [UInt8]) -> Bool {
+        guard reservation.resize(to: message.count) else { return false }
+        kept = KeptResponse(whole: message)
+        return true
     }
 
     /// Bytes are kept that may go on.
@@ -199,14 +238,15 @@ final class ResponseInspection: ByteSink {
                     return outcome
                 }
             }
-            guard next < kept.bytes.count else { break }
-            let count = min(SlabPool.slabSize / 2, kept.bytes.count - next)
+            guard next < kept.count else { break }
             backlog.compact()
-            kept.bytes.withUnsafeBytes { backlog.append(copying: UnsafeRawBufferPointer(rebasing: $0[next..<(next + count)])) }
-            next += count
+            kept.withPiece(from: next, most: SlabPool.slabSize / 2) {
+                backlog.append(copying: $0)
+                next += $0.count
+            }
         }
         backlog.releaseIfEmpty()
-        kept.clear()
+        forget()
         stage = .passing
         return .done
     }

@@ -45,7 +45,7 @@ package struct MessagePipe: ~Copyable {
     private var ready = 0
     /// Bytes in front of the buffer's start that were sent and can be sent again.
     private var replay = 0
-    /// How many bytes may be kept so; 0: none are.
+    /// How many bytes may be kept so, if the budget for bodies has room for them; 0: none are.
     private var replayLimit = 0
     /// What breaks the body's framing, once that has been seen.
     private var defect: WireError?
@@ -87,8 +87,12 @@ package struct MessagePipe: ~Copyable {
     }
 
     /// Puts `message` in the place of the first `length` received bytes.
-    package mutating func replaceFront(_ length: Int, with message: [UInt8]) {
+    /// - Parameter reservation: of the message, if it has a body.
+    package mutating func replaceFront(
+        _ length: Int, with message: [UInt8], holding reservation: BodyReservation? = nil
+    ) {
         message.withUnsafeBytes { buffer.replaceFront(length, with: $0) }
+        if let reservation { buffer.hold(reservation) }
     }
 
     /// Drops bytes that are of no use, e.g. an interim response that is not passed on.

@@ -22,20 +22,26 @@ struct StoredBody: Sendable {
     var path: String?
 }
 
-/// Collects a body in memory, up to a limit.
+/// Collects a body in memory, up to a limit, and as far as the session's budget has room.
 final class CollectedBody: BodyReceiver {
     var received: ((Int) -> Void)?
     var isReady: (() -> Void)?
     private(set) var failure: SessionError?
     private var bytes: [UInt8] = []
     private let limit: Int
+    private let budget: BodyBudget
+    private var reservation: BodyReservation?
 
-    init(limit: Int) { self.limit = limit }
+    init(limit: Int, from budget: BodyBudget) {
+        self.limit = limit
+        self.budget = budget
+        reservation = BodyReservation(of: budget, for: .response)
+    }
 
     func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
-        guard bytes.count + count <= limit else {
-            failure = .bodyTooLong(limit: limit)
-            return .failed(.socket(ECANCELED))
+        guard bytes.count + count <= limit else { return fail(.bodyTooLong(limit: limit)) }
+        guard reservation?.grow(to: bytes.count + count) == true else {
+            return fail(.bodiesTooLong(limit: budget.limit))
         }
         bytes += buffer.unread[..<count]
         buffer.consume(count)
@@ -43,11 +49,21 @@ final class CollectedBody: BodyReceiver {
         return .done
     }
 
+    private func fail(_ error: SessionError) -> WriteOutcome {
+        failure = error
+        return .failed(.socket(ECANCELED))
+    }
+
+    /// From here on the body is the program's.
     func finish(_ completion: @escaping (Result<StoredBody, SessionError>) -> Void) {
+        reservation = nil
         completion(.success(StoredBody(bytes: bytes)))
     }
 
-    func abandon() { bytes = [] }
+    func abandon() {
+        bytes = []
+        reservation = nil
+    }
 }
 
 /// Takes no more than a few bytes, of a body that nobody wants.

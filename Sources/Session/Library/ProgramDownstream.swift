@@ -264,7 +264,8 @@ extension ProgramDownstream: Downstream {
         case .data:
             let limit = core.routing.longestBody
             let isTooLong = request.method != .head && length.map { $0 > UInt64(limit) } == true
-            return isTooLong ? refuse(.bodyTooLong(limit: limit)) : CollectedBody(limit: limit)
+            if isTooLong { return refuse(.bodyTooLong(limit: limit)) }
+            return CollectedBody(limit: limit, from: core.session.slabs.budget)
         case .download(let path):
             guard (200..<300).contains(arrived.status) else { return refuse(.unacceptableStatus(arrived)) }
             return DownloadedFile(path, on: core.loop)

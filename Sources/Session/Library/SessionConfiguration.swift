@@ -45,6 +45,9 @@ public struct SessionConfiguration: Sendable {
     public var keepAlive: Duration = .seconds(60)
     /// Bytes of a body that ``SessionManager/data(for:)`` collects, at most. Longer ones fail: download them to a file.
     public var maximumBodyLength = 64 << 20
+    /// Bytes that all bodies have together while they are being collected, at most. A body that would need more fails;
+    /// one that is complete doesn't count any more.
+    public var maximumBodiesLength = 256 << 20
     /// Bytes of a response's head, at most.
     public var maximumHeadLength = 256 << 10
 

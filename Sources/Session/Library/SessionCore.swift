@@ -23,7 +23,7 @@ final class SessionCore {
         self.routing = routing
         self.hooks = hooks
         resolver = try Resolver(loop: loop, cache: ResolverCache())
-        let slabs = SlabPool()
+        let slabs = SlabPool(budget: BodyBudget(limit: routing.longestBodies))
         let pool = UpstreamPool()
         let connector = UpstreamConnector(
             loop: loop, resolver: resolver, slabs: slabs, pool: pool, sessions: UpstreamSessionCache(),

@@ -40,6 +40,8 @@ public enum SessionError: Error, Sendable {
     case requestBody(String)
     /// The body is longer than ``SessionConfiguration/maximumBodyLength``.
     case bodyTooLong(limit: Int)
+    /// The bodies being collected are longer together than ``SessionConfiguration/maximumBodiesLength``.
+    case bodiesTooLong(limit: Int)
     /// A download with a status other than 2xx; the file is left as it was.
     case unacceptableStatus(HTTPResponse)
     /// The response is not what the serializer accepts.
@@ -68,7 +70,7 @@ public enum SessionError: Error, Sendable {
         case .badResponse, .unacceptableStatus: -1011
         case .redirect: -1007
         case .requestBody: -1021
-        case .bodyTooLong: -1103
+        case .bodyTooLong, .bodiesTooLong: -1103
         case .unacceptable(let error): error.code.rawValue
         case .file: -3003
         case .system: -1
@@ -92,6 +94,9 @@ extension SessionError: CustomStringConvertible {
         case .pinMismatch(let mismatch): mismatch.description
         case .bodyTooLong(let limit):
             "the body is longer than \(limit) bytes (maximumBodyLength); download it to a file"
+        case .bodiesTooLong(let limit):
+            "the bodies being collected are longer together than \(limit) bytes (maximumBodiesLength); "
+                + "ask again, or download it to a file"
         case .unacceptableStatus(let response): "the server answered \(response.status)"
         case .unacceptable(let error): error.description
         case .file(let path, let cause): "\(path): \(cause)"

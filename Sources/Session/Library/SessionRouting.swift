@@ -19,6 +19,8 @@ struct SessionRouting: Sendable {
     private let base: RequestURL?
     let userAgent: String?
     let longestBody: Int
+    /// Bytes of the bodies that are collected at one time.
+    let longestBodies: Int
     let redirectLimit: Int
 
     init(_ configuration: SessionConfiguration) throws(SessionError) {
@@ -47,6 +49,7 @@ struct SessionRouting: Sendable {
         limits.minimumRate = nil
         terms = ExchangeTerms(timeouts: timeouts, limits: limits)
         longestBody = max(configuration.maximumBodyLength, 0)
+        longestBodies = max(configuration.maximumBodiesLength, 0)
         redirectLimit = configuration.maximumRedirects
         if let agent = configuration.userAgent, (try? HeaderValue(agent)) == nil {
             throw .configuration("userAgent: \(agent.debugDescription) can't be the value of a field")

@@ -167,12 +167,19 @@ package struct BaseURL: Sendable, Hashable, CustomStringConvertible {
     package var origin: RequestURL.Origin { RequestURL.Origin(isSecure: isSecure, authority: authority) }
     package var description: String { "\(origin)\(path)" }
 
-    /// The whole URL of a request that is relative to it.
+    /// The whole URL of a request that is relative to it; nil: some servers would read its path as one above the base,
+    /// as that of `/../x` or `/a/%2e%2e/..\x`.
     /// - Parameter target: the request's path and query. That it begins with a slash doesn't make it begin at the host's
     ///   root: every request's does.
-    package func url(of target: ArraySlice<UInt8>) -> [UInt8] {
+    package func url(of target: ArraySlice<UInt8>) -> [UInt8]? {
         // `*` is the server, for which the base stands.
         if target == [UInt8(ascii: "*")] { return Array(description.utf8) }
+        if path != "/" {
+            var readings = PathReadings()
+            let path = target.first == UInt8(ascii: "/") ? Array(target) : Array("/".utf8 + target)
+            readings.take(path.span)
+            if readings.mayLeaveRoot() { return nil }
+        }
         return Array(description.utf8) + (target.first == UInt8(ascii: "/") ? target.dropFirst() : target)
     }
 }

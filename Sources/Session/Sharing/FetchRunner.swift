@@ -88,8 +88,9 @@ extension FetchRunner: HoldsRequest {
 
 extension FetchRunner: ByteSink {
     func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
-        guard fetch.hasRoom() else { return .blocked }
-        fetch.tell(.body(Array(buffer.unread[..<count])))
+        let bytes = UnsafeRawBufferPointer(rebasing: buffer.unread[..<count])
+        guard let piece = fetch.piece(of: bytes, from: session.slabs.budget) else { return .blocked }
+        fetch.tell(.body(piece))
         buffer.consume(count)
         if !fetch.isJoinable { closed() }
         return .done

@@ -1,10 +1,14 @@
 import HTTPWire
 import Synchronization
+import Transport
 
 /// One request in flight, and those who read its response: each on its own loop, as fast as it can.
 ///
 /// The response is taken from the origin as fast as the fastest reader takes it. A reader that falls too far behind is
 /// left behind: it goes on by itself from where it is.
+///
+/// When the process's budget for bodies is spent, nothing is kept any more: nobody can join, slower readers are left
+/// behind, and the fastest gets each piece after it has taken the one before.
 final class SharedFetch: Sendable {
     /// Bytes of a body that are kept for those who come late.
     static let keptForLatecomers = 1 << 20
@@ -18,7 +22,7 @@ final class SharedFetch: Sendable {
         /// Without the coding of its transfer: the pieces are the body's own. With the request that it answers, and where
         /// the origin is.
         case head(OwnedResponse, of: OwnedRequest, from: AddressScope?)
-        case body([UInt8])
+        case body(Piece)
         case ended
         /// There is no response; why.
         case failed(ExchangeFailure)
@@ -28,6 +32,13 @@ final class SharedFetch: Sendable {
         case notShared
         /// It is too far behind.
         case leftBehind
+    }
+
+    /// Bytes of the body. All readers share the memory.
+    struct Piece: Sendable {
+        let bytes: [UInt8]
+        /// Nil where the budget is spent: no other piece is kept then.
+        fileprivate let reservation: BodyReservation?
     }
 
     /// Somebody who reads.
@@ -50,6 +61,8 @@ final class SharedFetch: Sendable {
         var kept: [News] = []
         var keptBytes = 0
         var isJoinable = true
+        /// The budget was spent.
+        var keepsNothing = false
         /// The origin is kept waiting for the readers.
         var isPaused = false
         /// Of the one who runs it, on his loop.
@@ -115,11 +128,20 @@ final class SharedFetch: Sendable {
 
     // MARK: The one who runs it
 
-    /// Whether more may be taken from the origin; if not, ``run(wake:cancel:)``'s `wake` tells when.
-    func hasRoom() -> Bool {
+    /// Makes a piece for ``tell(_:)`` of bytes from the origin.
+    /// - Returns: nil: they have to wait until `wake` of ``run(wake:cancel:)`` is called.
+    func piece(of bytes: UnsafeRawBufferPointer, from budget: BodyBudget) -> Piece? {
         state.withLock { state in
-            state.isPaused = state.fastest >= SharedFetch.ahead
-            return !state.isPaused
+            guard state.mayGoOn() else { return nil }
+            if !state.keepsNothing {
+                if let reservation = BodyReservation(of: budget, for: .shared, bytes: bytes.count) {
+                    return Piece(bytes: Array(bytes), reservation: reservation)
+                }
+                state.keepNothing()
+                guard state.mayGoOn() else { return nil }
+            }
+            state.leaveBehind { $0.behind > 0 }
+            return Piece(bytes: Array(bytes), reservation: nil)
         }
     }
 
@@ -127,16 +149,11 @@ final class SharedFetch: Sendable {
     func tell(_ news: News) {
         state.withLock { state in
             state.keep(news)
-            for index in state.readers.indices.reversed() {
-                if case .body(let bytes) = news {
-                    guard state.readers[index].behind <= SharedFetch.slack else {
-                        state.readers.remove(at: index).tell([.leftBehind])
-                        continue
-                    }
-                    state.readers[index].behind += bytes.count
-                }
-                state.readers[index].tell([news])
+            if case .body(let piece) = news {
+                state.leaveBehind { $0.behind > SharedFetch.slack }
+                for index in state.readers.indices { state.readers[index].behind += piece.bytes.count }
             }
+            for reader in state.readers { reader.tell([news]) }
         }
     }
 
@@ -177,19 +194,37 @@ extension SharedFetch.State {
     /// How far the fastest reader is behind.
     fileprivate var fastest: Int { readers.lazy.map(\.behind).min() ?? 0 }
 
+    /// Whether more may be taken from the origin. If not, that is noted.
+    fileprivate mutating func mayGoOn() -> Bool {
+        isPaused = fastest >= (keepsNothing ? 1 : SharedFetch.ahead)
+        return !isPaused
+    }
+
     fileprivate mutating func takeWake() -> (@Sendable () -> Void)? {
-        guard isPaused, fastest < SharedFetch.ahead / 2 else { return nil }
+        guard isPaused, fastest < (keepsNothing ? 1 : SharedFetch.ahead / 2) else { return nil }
         isPaused = false
         return wake
+    }
+
+    fileprivate mutating func keepNothing() {
+        keepsNothing = true
+        isJoinable = false
+        kept = []
+    }
+
+    /// These readers get nothing more.
+    fileprivate mutating func leaveBehind(where isTooFar: (SharedFetch.Reader) -> Bool) {
+        for reader in readers where isTooFar(reader) { reader.tell([.leftBehind]) }
+        readers.removeAll(where: isTooFar)
     }
 
     fileprivate mutating func keep(_ news: SharedFetch.News) {
         guard isJoinable else { return }
         switch news {
         case .head: kept.append(news)
-        case .body(let bytes) where keptBytes + bytes.count <= SharedFetch.keptForLatecomers:
+        case .body(let piece) where keptBytes + piece.bytes.count <= SharedFetch.keptForLatecomers:
             kept.append(news)
-            keptBytes += bytes.count
+            keptBytes += piece.bytes.count
         case .body, .ended, .failed, .broke, .notShared, .leftBehind:
             isJoinable = false
             kept = []

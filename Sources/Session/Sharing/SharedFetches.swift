@@ -19,7 +19,8 @@ package final class SharedFetches: Sendable {
         struct Field: Hashable {
             /// In lower case.
             let name: String
-            let value: String
+            /// In bytes: as texts, values that aren't UTF-8 would be equal.
+            let value: [UInt8]
         }
     }
 
@@ -99,7 +100,7 @@ extension OwnedRequest {
         return view.head.fields.compactMap { field in
             if RequestView.isIgnored(field.id) { return nil }
             return SharedFetches.Key.Field(
-                name: field.name.text(in: view.bytes).lowercased(), value: field.value.text(in: view.bytes))
+                name: field.name.text(in: view.bytes).lowercased(), value: Array(message[field.value.offsets]))
         }.enumerated().sorted { ($0.element.name, $0.offset) < ($1.element.name, $1.offset) }.map(\.element)
     }
 
@@ -109,7 +110,7 @@ extension OwnedRequest {
         return true
     }
 
-    private func values(of name: String) -> [String] { view.head.fields.values(of: name, in: view.bytes) }
+    private func values(of name: String) -> [[UInt8]] { view.head.fields.values(of: name, in: view.bytes) }
 }
 
 extension OwnedResponse {
@@ -124,7 +125,7 @@ extension OwnedResponse {
     }
 
     /// The values of the fields of a name, which is given in lower case.
-    func values(of name: String) -> [String] { view.head.fields.values(of: name, in: view.bytes) }
+    func values(of name: String) -> [[UInt8]] { view.head.fields.values(of: name, in: view.bytes) }
 
     /// Whether it may go to others than the one who asked (RFC 9111 section 3): it says nothing that is for him alone.
     var isForEverybody: Bool {
@@ -149,7 +150,10 @@ extension ResponseView {
 
 extension [HeadField] {
     /// The values of the fields of a name, which is given in lower case.
-    fileprivate func values(of name: String, in bytes: Span<UInt8>) -> [String] {
-        compactMap { $0.name.text(in: bytes).lowercased() == name ? $0.value.text(in: bytes) : nil }
+    fileprivate func values(of name: String, in bytes: Span<UInt8>) -> [[UInt8]] {
+        compactMap { field -> [UInt8]? in
+            guard field.name.text(in: bytes).lowercased() == name else { return nil }
+            return bytes.extracting(field.value.offsets).withUnsafeBufferPointer { [UInt8]($0) }
+        }
     }
 }

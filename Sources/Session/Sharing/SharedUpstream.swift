@@ -8,8 +8,8 @@ final class SharedUpstream {
     private var fetch: SharedFetch?
     private var number = 0
     private weak var receiver: (any UpstreamReceiver)?
-    /// What was told and not taken, the oldest first.
-    private var news: [SharedFetch.News] = []
+    /// What was told, the oldest first. What was taken of it is nil.
+    private var news: [SharedFetch.News?] = []
     private var next = 0
     private var wantsNews = false
     private var isCalling = false
@@ -96,16 +96,19 @@ final class SharedUpstream {
 
     private var hasNews: Bool { next < news.count }
 
+    /// Entries that were taken and are still in the list.
+    private static let mostTaken = 64
+
     private func take() -> SharedFetch.News? {
         guard hasNews else { return nil }
-        defer {
-            next += 1
-            if next == news.count {
-                news.removeAll(keepingCapacity: true)
-                next = 0
-            }
+        // The memory of a piece is released at once, even if the list never becomes empty.
+        let taken = news[next].take()
+        next += 1
+        if next == news.count || next >= Self.mostTaken {
+            news.removeFirst(next)
+            next = 0
         }
-        return news[next]
+        return taken
     }
 
     private func leave() {
@@ -192,7 +195,8 @@ extension SharedUpstream: Upstream {
     /// - Returns: false: nothing follows, and the response isn't whole.
     private func pass(_ news: SharedFetch.News) -> Bool {
         switch news {
-        case .body(let bytes):
+        case .body(let piece):
+            let bytes = piece.bytes
             prefix?.append(bytes)
             fetch?.took(bytes.count, by: number)
             guard let rest = search == nil ? bytes : search?.rest(of: bytes) else { return lost() }

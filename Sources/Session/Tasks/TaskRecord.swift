@@ -36,6 +36,8 @@ package struct TaskRecord: ~Copyable {
     package var failure: String?
     /// RFC 9209's name of it.
     package var errorType: String?
+    /// The chain met none of the pins, and that is why it was refused.
+    package private(set) var isPinFailure = false
     /// What a client that was refused is told, as far as that is more than ``failure``.
     package private(set) var story: String?
     /// What a verified tunnel's bytes flow by, and how that was found out.
@@ -134,6 +136,7 @@ package struct TaskRecord: ~Copyable {
         if failure != nil { failure = nil }
         if story != nil { story = nil }
         if errorType != nil { errorType = nil }
+        isPinFailure = false
         if verification != nil { verification = nil }
         method = .other
         if !otherMethod.isEmpty { otherMethod = [] }
@@ -195,10 +198,14 @@ package struct TaskRecord: ~Copyable {
         let cause: String
         let errorType: String
         let story: String?
+        let isPinFailure: Bool
 
-        /// - Parameter story: all that it is told.
-        package init(status: Int, cause: String, errorType: String, story: String? = nil) {
+        /// - Parameters:
+        ///   - story: all that it is told.
+        ///   - isPinFailure: the chain met none of the pins.
+        package init(status: Int, cause: String, errorType: String, story: String? = nil, isPinFailure: Bool = false) {
             self.story = story
+            self.isPinFailure = isPinFailure
             self.status = status
             self.cause = cause
             self.errorType = errorType
@@ -210,13 +217,15 @@ package struct TaskRecord: ~Copyable {
         failure = refusal.cause
         story = refusal.story
         errorType = refusal.errorType
+        isPinFailure = refusal.isPinFailure
     }
 
     package mutating func failed(_ cause: String) { failure = cause }
 
-    package mutating func failed(_ cause: String, errorType: String) {
+    package mutating func failed(_ cause: String, errorType: String, isPinFailure: Bool = false) {
         failure = cause
         self.errorType = errorType
+        self.isPinFailure = isPinFailure
     }
 
     /// Success was said, and these bytes of a handshake have passed.

@@ -20,7 +20,7 @@ struct ExpectedExchange {
 
     /// Where the request would go if it were made with `http://`; nil: where it says.
     var base: String? {
-        rules.baseURL.map { String(decoding: $0.url(of: Array((path ?? "").utf8)[...]), as: UTF8.self) }
+        rules.baseURL?.url(of: Array((path ?? "").utf8)[...]).map { String(decoding: $0, as: UTF8.self) }
     }
 
     var lines: [String] {
@@ -36,6 +36,16 @@ struct ExpectedExchange {
         }
     }
 
+    /// Where redirects are followed to.
+    private var reach: String {
+        switch rules.followTo {
+        case .anywhere: "anywhere"
+        case .named([]): "within one origin"
+        case .named(let patterns):
+            "within one origin and to \(patterns.map(\.description).joined(separator: ", ").printable)"
+        }
+    }
+
     /// Nil where the key changes nothing, or is told with another.
     private func fact(_ key: SessionRules.Key) -> (name: String, text: String)? {
         switch key {
@@ -46,7 +56,8 @@ struct ExpectedExchange {
             case .pass: nil
             case .follow:
                 ("redirects",
-                    "followed, at most \(rules.maxRedirects), each by the policy, pins and rules of its host; never from https to http")
+                    "followed \(reach), at most \(rules.maxRedirects), each by the policy, pins and rules of its host; "
+                        + "never from https to http, and not for browsers")
             case .refuse: ("redirects", "refused: a client is told 502")
             }
         case .credentials:
@@ -68,7 +79,10 @@ struct ExpectedExchange {
                 let next = rules.order == .fifo ? "the one that has waited longest goes first" : "the last one to come goes first"
                 return ("at one time", "\(Count($0, "exchange")); others wait, and \(next)")
             }
-        case .baseURL: base.map { ("with http://", "goes to \($0.printable), by the policy, pins and rules of that host") }
+        case .baseURL where rules.baseURL == nil: nil
+        case .baseURL:
+            ("with http://", base.map { "goes to \($0.printable), by the policy, pins and rules of that host" }
+                ?? "400: the path leads above the base, as some servers read it")
         case .allowWWAN: rules.allowWWAN ? nil : ("network", "refused while reachability says WWAN")
         default: nil
         }

@@ -200,6 +200,25 @@ struct LibrarySessionTests {
         }
     }
 
+    /// Those that are complete are the program's, and those that failed are gone.
+    @Test func bodiesThatAreCollectedAtOneTimeAreLimitedTogether() async throws {
+        try await withLibraryBed { bed in
+            let session = try bed.session { $0.maximumBodiesLength = 1 << 20 }
+            func length(_ count: Int) async throws -> Int {
+                try await session.data(for: HTTPRequest(bed.url + "/large/\(count)")).body.count
+            }
+            for _ in 0..<5 {
+                #expect(try await length(900_000) == 900_000)
+                let error = await failure { _ = try await length(1_100_000) }
+                guard case .bodiesTooLong(let limit)? = error else { return note("\(String(describing: error))") }
+                #expect(limit == 1 << 20 && error?.code == -1103)
+                #expect(error?.description.contains("maximumBodiesLength") == true)
+            }
+            let path = bed.bed.path("got")
+            #expect(try await session.download(for: HTTPRequest(bed.url + "/large/3000000"), to: path).status == 200)
+        }
+    }
+
     @Test func responsesThatAreNotWholeFail() async throws {
         try await withLibraryBed { bed in
             let session = try bed.session { $0.maximumBodyLength = 1000 }

@@ -1,11 +1,13 @@
 """The status page in a real Chromium, driven over WebDriver (chromedriver).
 
     page.py URL --profile DIRECTORY [--token TOKEN] [--axe axe.min.js] [--screenshots DIRECTORY] [--wait-for TEXT] [--orders]
+            [--follow TITLE]
 
 Prints one JSON line when the page shows what is in force ({"event": "ready", "port": 0, …}), and a second one
 ({"event": "done", …}) with what was found once TEXT is among the refusals: the page's texts, messages of the console,
 hosts that were asked, what axe-core complains of, and how many rows of entries there are in the document. With --orders it
-presses the buttons of the one task that is under way, and tells what it saw of it.
+presses the buttons of the one task that is under way, and tells what it saw of it. With --follow it follows the link of the
+banner with that title first.
 """
 
 import argparse
@@ -52,6 +54,7 @@ def main():
     parser.add_argument("--screenshots")
     parser.add_argument("--wait-for")
     parser.add_argument("--orders", action="store_true")
+    parser.add_argument("--follow")
     options = parser.parse_args()
     page = Page(options.profile, "--no-proxy-server", "--hide-scrollbars", "--window-size=1280,1000")
     try:
@@ -64,6 +67,10 @@ def main():
         page.wait("return !document.getElementById('content').hidden && document.getElementById('headline').textContent !== "
                   "'Connecting …' && document.getElementById('headline').textContent !== 'Not connected'")
         say("ready", port=0, headline=page.run("return document.getElementById('headline').textContent"))
+        if options.follow:
+            banner = "[...document.querySelectorAll('#banners .banner')].find(b => b.textContent.startsWith(arguments[0]))"
+            page.wait(f"return {banner} !== undefined", options.follow)
+            page.run(f"{banner}.querySelector('a').click()", options.follow)
         if options.wait_for:
             page.wait("return document.getElementById('refusal-list').textContent.includes(arguments[0])", options.wait_for)
         orders = press_buttons(page) if options.orders else None

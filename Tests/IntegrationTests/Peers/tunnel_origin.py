@@ -8,7 +8,8 @@ A plan is a list KEY=VALUE,...; the last one serves all further handshakes:
     tls=1.2     speaks this version only
     pieces=N    writes N bytes at a time, each a segment of its own
     client=PEM  asks for a client certificate of this authority, and insists
-    hold=1      answers the ClientHello only after another connection has sent "GO"
+    hold=N      answers the ClientHello only after N other connections have sent "GO"
+    delay=SECONDS  answers the ClientHello after this time
     raw=HEX     writes these bytes in the place of a ServerHello
     silent=1    says nothing
     copied=NAME shows NAME.pem, as anyone can, and ends the handshake before the key has to be proved
@@ -23,11 +24,13 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 
 from events import say
 
 lock = threading.Lock()
-released = threading.Event()
+releases = threading.Condition()
+released = 0
 handshakes = 0
 plans = [dict(part.split("=", 1) for part in plan.split(",")) for plan in sys.argv[1:]]
 
@@ -74,7 +77,7 @@ class Connection:
                 raise
 
     def serve(self):
-        global handshakes
+        global handshakes, released
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.plan = {}
         # Up to the random of the ClientHello.
@@ -82,7 +85,9 @@ class Connection:
             self.receive()
             if self.start == b"GO":
                 say("released")
-                released.set()
+                with releases:
+                    released += 1
+                    releases.notify_all()
                 return
         with lock:
             handshakes += 1
@@ -90,7 +95,10 @@ class Connection:
         self.plan = plans[min(number, len(plans)) - 1]
         say("hello", handshake=number, connection=self.number, total=self.total)
         if "hold" in self.plan:
-            released.wait(60)
+            with releases:
+                releases.wait_for(lambda: released >= int(self.plan["hold"]), 60)
+        if "delay" in self.plan:
+            time.sleep(float(self.plan["delay"]))
         if "silent" in self.plan:
             while True:
                 self.receive()

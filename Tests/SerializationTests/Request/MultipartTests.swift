@@ -51,6 +51,29 @@ import Testing
         }
     }
 
+    /// appendPartWithFileData:name:fileName:mimeType:, and with less said of the data.
+    @Test func dataIsAPartWithAFileNameAndAType() throws {
+        func part(_ bytes: [UInt8], _ fileName: String?, _ type: String?) throws -> MultipartPart {
+            try MultipartPart(name: "d", content: .data(bytes, fileName: fileName, type: try type.map(MediaType.init)))
+        }
+        let form = try form(
+            [:], [part([0, 13, 10, 255], "a\".png", nil), part([], "b", "text/csv"), part([0x7B, 0x7D], nil, "application/json"), part([65], nil, nil)])
+        let expected =
+            [
+                "--Boundary+0123456789ABCDEF", #"Content-Disposition: form-data; name="d"; filename="a%22.png""#, "Content-Type: image/png", "", "",
+            ].joined(separator: "\r\n").utf8 + [0, 13, 10, 255]
+            + [
+                "", "--Boundary+0123456789ABCDEF", #"Content-Disposition: form-data; name="d"; filename="b""#, "Content-Type: text/csv", "", "",
+                "--Boundary+0123456789ABCDEF", #"Content-Disposition: form-data; name="d""#, "Content-Type: application/json", "", "{}",
+                "--Boundary+0123456789ABCDEF", #"Content-Disposition: form-data; name="d""#, "", "A",
+                "--Boundary+0123456789ABCDEF--", "",
+            ].joined(separator: "\r\n").utf8
+        let body = try form.open()
+        #expect(try read(body) == Array(expected))
+        #expect(body.contentLength == expected.count)
+        for wrong in ["", "a\r\nX-Evil: 1"] { #expect(throws: InvalidValue.self) { try part([], wrong, nil) } }
+    }
+
     @Test func boundariesAreRandomAndHave16Digits() throws {
         var random = SeededGenerator(seed: 3)
         for _ in 0..<200 {

@@ -45,7 +45,7 @@ import Testing
         bomb.replaceSubrange(16..<24, with: [0, 0, 0x75, 0x30, 0, 0, 0x75, 0x30])
         let crc = ImageFiles.crc32(bomb[12..<29])
         bomb.replaceSubrange(29..<33, with: (0..<4).map { UInt8(truncatingIfNeeded: crc >> (24 - 8 * $0)) })
-        #expect(defect(in: bomb)?.explanation == "PNG: 30000 × 30000 pixels are too many: the limit is 67108864 in all")
+        #expect(defect(in: bomb)?.explanation == "PNG: 30000 x 30000 pixels are too many: the limit is 67108864 in all")
     }
 
     @Test func saysWhatIsWrong() throws {

@@ -3,6 +3,7 @@ import EventLoop
 import Serialization
 import Synchronization
 import Testing
+import Transport
 
 @testable import Session
 
@@ -112,11 +113,41 @@ import Testing
         let bench = try Workbench()
         var said: [String] = []
         let executor = ThreadExecutor(threads: 1)
-        _ = executor.perform(Held("x"), on: [], of: "a", loop: bench.loop) { [stop = bench.stop] outcome in
+        let reservation = BodyReservation(of: BodyBudget(), for: .response)
+        _ = executor.perform(Held("x"), on: [], of: "a", holding: reservation, loop: bench.loop) { [stop = bench.stop] outcome in
             if case .success(let name) = outcome { said.append(name) }
             stop.isWanted = true
         }
         bench.run()
         #expect(said == ["x"])
+    }
+
+    /// What is worked on takes memory until it is done, and what waits until it is cancelled.
+    @Test func aBodyHoldsItsReservationAsLongAsItIsHere() throws {
+        let bench = try Workbench()
+        let budget = BodyBudget()
+        let executor = ThreadExecutor(threads: 1)
+        var answered = 0
+        func perform(_ work: Held) throws -> BodyWorkTicket {
+            let reservation = try #require(BodyReservation(of: budget, for: .response, bytes: 100))
+            return executor.perform(work, on: [1], of: "a", holding: reservation, loop: bench.loop) { [stop = bench.stop] _ in
+                answered += 1
+                stop.isWanted = true
+            }
+        }
+        let first = try perform(Held("first", gate: gate, began: began))
+        began.wait()
+        let waiting = try perform(Held("waiting"))
+        #expect(budget.inUse == 200)
+        waiting.cancel()
+        #expect(budget.inUse == 100)
+        first.cancel()
+        #expect(budget.inUse == 100, "it has begun")
+        gate.signal()
+        bench.run()
+        // Its thread lets go of it before it begins the next.
+        self.perform(Held("next"), by: executor)
+        #expect(answers.first(1) == ["next"])
+        #expect(budget.inUse == 0 && answered == 1)
     }
 }

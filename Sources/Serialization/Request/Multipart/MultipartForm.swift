@@ -49,10 +49,11 @@ public struct MultipartForm: Sendable, Hashable {
             case .value(let text):
                 pending += "\"\r\n\r\n".utf8
                 pending += text.utf8
+            case .data(let bytes, let name, let type):
+                Self.append(fileName: name, type, to: &pending)
+                pending += bytes
             case .file(let path, let name, let type):
-                pending += "\"; filename=\"".utf8
-                Self.append(escaped: Array(name.utf8), to: &pending)
-                pending += "\"\r\nContent-Type: \(type?.description ?? FileExtension.mediaType(of: name))\r\n\r\n".utf8
+                Self.append(fileName: name, type, to: &pending)
                 segments.append(.bytes(pending))
                 pending = []
                 segments.append(.file(try OpenedFile(path: path)))
@@ -61,6 +62,19 @@ public struct MultipartForm: Sendable, Hashable {
         if !parts.isEmpty { pending += "\r\n--\(boundary)--\r\n".utf8 }
         segments.append(.bytes(pending))
         return try MultipartBody(segments)
+    }
+
+    /// What follows the name of a part, as far as its content.
+    private static func append(fileName: String?, _ type: MediaType?, to out: inout [UInt8]) {
+        if let fileName {
+            out += "\"; filename=\"".utf8
+            append(escaped: Array(fileName.utf8), to: &out)
+        }
+        out += "\"\r\n".utf8
+        if let type = type?.description ?? fileName.map(FileExtension.mediaType) {
+            out += "Content-Type: \(type)\r\n".utf8
+        }
+        out += "\r\n".utf8
     }
 
     private static func append(escaped name: [UInt8], to out: inout [UInt8]) {

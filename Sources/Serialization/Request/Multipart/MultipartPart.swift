@@ -4,6 +4,11 @@ public struct MultipartPart: Sendable, Hashable {
     public enum Content: Sendable, Hashable {
         /// A text, without a content type.
         case value(String)
+        /// Bytes (`appendPartWithFileData:name:fileName:mimeType:`).
+        /// - Parameters:
+        ///   - fileName: `filename` of the part; nil: it has none.
+        ///   - type: nil: by the ending of the file's name, else `application/octet-stream`; without a name, none.
+        case data([UInt8], fileName: String?, type: MediaType?)
         /// - Parameters:
         ///   - path: read when the body is sent.
         ///   - name: `filename` of the part.
@@ -22,7 +27,13 @@ public struct MultipartPart: Sendable, Hashable {
         guard !name.utf8.contains(where: \.isControl) else {
             throw InvalidValue("\(name.debugDescription) contains a control character")
         }
-        if case .file(_, let fileName, _) = content {
+        let fileName: String? =
+            switch content {
+            case .value: nil
+            case .data(_, let fileName, _): fileName
+            case .file(_, let fileName, _): fileName
+            }
+        if let fileName {
             guard !fileName.isEmpty else { throw InvalidValue("the name of a file is empty") }
             guard !fileName.utf8.contains(where: \.isControl) else {
                 throw InvalidValue("\(fileName.debugDescription) contains a control character")

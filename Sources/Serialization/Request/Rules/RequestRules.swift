@@ -96,9 +96,21 @@ public struct RequestRules: Sendable, Hashable {
     }
 
     /// What doesn't go together, and the key to blame.
-    package var contradiction: (key: Key, reason: String)? {
-        guard !parts.isEmpty, serializer != .multipart else { return nil }
-        return (.parts, "only serializer: multipart sends parts, and here it is \(serializer.rawValue)")
+    /// - Parameter methods: of the requests that the rules are for; nil: all.
+    package func contradiction(for methods: [MethodName]? = nil) -> (key: Key, reason: String)? {
+        if !parts.isEmpty, serializer != .multipart {
+            return (.parts, "only serializer: multipart sends parts, and here it is \(serializer.rawValue)")
+        }
+        // In a query all can be said. With `all methods` some request has a body.
+        if let methods, methods.allSatisfy(queryMethods.contains) { return nil }
+        var ofBodies = self
+        ofBodies.queryMethods = []
+        do throws(RequestSerializationError) {
+            _ = try ofBodies.serialize(into: RequestOutline(method: "POST", target: Array("/".utf8)))
+            return nil
+        } catch {
+            return (.parameters, "\(error) (serializer: \(serializer.rawValue))")
+        }
     }
 }
 

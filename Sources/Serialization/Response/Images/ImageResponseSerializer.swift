@@ -89,13 +89,13 @@ struct ImageBudget {
     ///
     /// - Parameter bytesPerPixel: memory that its decoder needs.
     mutating func take(width: Int, height: Int, bytesPerPixel: Int) throws(ImageDefect) {
-        guard width > 0, height > 0 else { throw ImageDefect("\(width) × \(height) pixels") }
+        guard width > 0, height > 0 else { throw ImageDefect("\(width) x \(height) pixels") }
         let (area, overflows) = width.multipliedReportingOverflow(by: height)
         guard !overflows, area <= limits.pixels, pixels + area <= limits.pixels else {
-            throw ImageDefect("\(width) × \(height) pixels are too many: the limit is \(limits.pixels) in all")
+            throw ImageDefect("\(width) x \(height) pixels are too many: the limit is \(limits.pixels) in all")
         }
         guard area * bytesPerPixel <= limits.memory else {
-            throw ImageDefect("\(width) × \(height) pixels need more memory than the limit, \(limits.memory) bytes")
+            throw ImageDefect("\(width) x \(height) pixels need more memory than the limit, \(limits.memory) bytes")
         }
         pixels += area
     }

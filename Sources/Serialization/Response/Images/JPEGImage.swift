@@ -42,7 +42,7 @@ enum JPEGImage {
         try budget.take(width: Int(width), height: Int(height), bytesPerPixel: pixelSize + (layout.isHeldWhole ? 8 : 0))
         let area = Int(width) * Int(height)
         guard area * layout.scans <= mostPasses * limits.pixels else {
-            throw ImageDefect("\(layout.scans) scans of \(width) × \(height) pixels are more than \(mostPasses * limits.pixels) pixels in all")
+            throw ImageDefect("\(layout.scans) scans of \(width) x \(height) pixels are more than \(mostPasses * limits.pixels) pixels in all")
         }
         let pixels = UnsafeMutablePointer<UInt8>.allocate(capacity: pixelSize * area)
         defer { pixels.deallocate() }

@@ -24,7 +24,7 @@ struct TIFFStripBudget {
             tile.height <= max(Self.longestTile, page.height + 15)
         else {
             throw ImageDefect(
-                "a tile of \(tile.width) × \(tile.height) pixels in a page of \(page.width) × \(page.height)")
+                "a tile of \(tile.width) x \(tile.height) pixels in a page of \(page.width) x \(page.height)")
         }
     }
 

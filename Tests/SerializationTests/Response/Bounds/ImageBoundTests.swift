@@ -51,7 +51,7 @@ import Testing
         #expect(explanation(ImageFiles.jpeg(moreScans: 99)) == "JPEG: 109 scans: the limit is 100")
         #expect(
             explanation(ImageFiles.jpeg(moreScans: 7), ImageLimits(pixels: 17 * 11))
-                == "JPEG: 17 scans of 17 × 11 pixels are more than \(16 * 17 * 11) pixels in all")
+                == "JPEG: 17 scans of 17 x 11 pixels are more than \(16 * 17 * 11) pixels in all")
     }
 
     // MARK: PNG

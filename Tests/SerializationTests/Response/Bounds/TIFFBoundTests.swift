@@ -31,7 +31,7 @@ import Testing
         let tags = ImageFiles.tiled(side: (width: 32_768, height: 16_384))
         #expect(
             explanation(ImageFiles.tiff(Array(repeating: 0, count: 8), pages: 1_000, tags))
-                == "TIFF: a tile of 32768 × 16384 pixels in a page of 1 × 1")
+                == "TIFF: a tile of 32768 x 16384 pixels in a page of 1 x 1")
     }
 
     /// What several pages share is read and decoded for each.

@@ -1,0 +1,146 @@
+import Synchronization
+
+/// The bytes of bodies that a process keeps at one time (`limits.bodies`), shared by its threads.
+///
+/// A body that only passes through isn't kept: it takes at most a slab of its connection. A body that is kept has a
+/// ``BodyReservation``, which grows with it. Nobody waits: when the budget is spent, the reservation doesn't grow.
+package final class BodyBudget: Sendable {
+    /// Why a body is kept.
+    package enum Purpose: String, CaseIterable, Sendable {
+        /// A request's body is written in another form.
+        case request
+        /// A response is read by a rule before, or while, the client gets it.
+        case response
+        /// Several clients read one response.
+        case shared
+        /// A request may have to be sent again.
+        case replay
+    }
+
+    private struct Refusals {
+        var counts: [Purpose: Int] = [:]
+        /// Since ``takeRefusals()``.
+        var fresh = 0
+        var told: (@Sendable () -> Void)?
+    }
+
+    package static let usualLimit = 256 << 20
+
+    private let taken = Atomic<Int>(0)
+    private let most: Atomic<Int>
+    private let refusals = Mutex(Refusals())
+
+    package init(limit: Int = BodyBudget.usualLimit) { most = Atomic(limit) }
+
+    /// Bytes. A new limit may be below what is in use: then nothing more is kept until enough has been given back.
+    package var limit: Int {
+        get { most.load(ordering: .relaxed) }
+        set { most.store(newValue, ordering: .relaxed) }
+    }
+
+    /// Bytes that are kept.
+    package var inUse: Int { taken.load(ordering: .relaxed) }
+
+    fileprivate func take(_ count: Int, for purpose: Purpose) -> Bool {
+        guard count > 0 else { return true }
+        let limit = limit
+        var now = inUse
+        while true {
+            let (sum, overflows) = now.addingReportingOverflow(count)
+            guard !overflows, sum <= limit else {
+                refuse(purpose)
+                return false
+            }
+            let (isTaken, others) = taken.weakCompareExchange(expected: now, desired: sum, ordering: .relaxed)
+            if isTaken { return true }
+            now = others
+        }
+    }
+
+    fileprivate func giveBack(_ count: Int) { taken.subtract(count, ordering: .relaxed) }
+
+    // MARK: Refusals
+
+    /// Bodies that were not kept, or not to their end, since the start.
+    package var refused: [Purpose: Int] { refusals.withLock { $0.counts } }
+
+    private func refuse(_ purpose: Purpose) {
+        let told = refusals.withLock { refusals in
+            refusals.counts[purpose, default: 0] += 1
+            refusals.fresh += 1
+            return refusals.fresh == 1 ? refusals.told : nil
+        }
+        told?()
+    }
+
+    /// - Parameter told: called on any thread when a body isn't kept, and then not again before ``takeRefusals()``.
+    package func notify(_ told: @escaping @Sendable () -> Void) { refusals.withLock { $0.told = told } }
+
+    /// Bodies that were not kept since the last call.
+    package func takeRefusals() -> Int {
+        refusals.withLock { refusals in
+            defer { refusals.fresh = 0 }
+            return refusals.fresh
+        }
+    }
+}
+
+/// The part of a ``BodyBudget`` that one body has. Its deinit gives the bytes back, on any thread.
+///
+/// Every holder of the body holds its reservation. Only one of them changes it.
+package final class BodyReservation: Sendable {
+    private static let (first, step) = (4 << 10, 64 << 10)
+
+    private let budget: BodyBudget
+    private let purpose: BodyBudget.Purpose
+    private let taken = Atomic<Int>(0)
+
+    /// For a body that grows. It takes nothing yet.
+    package init(of budget: BodyBudget, for purpose: BodyBudget.Purpose) {
+        self.budget = budget
+        self.purpose = purpose
+    }
+
+    /// For a body of a known length; nil if the budget is spent.
+    package convenience init?(of budget: BodyBudget, for purpose: BodyBudget.Purpose, bytes: Int) {
+        self.init(of: budget, for: purpose)
+        guard budget.take(bytes, for: purpose) else { return nil }
+        taken.store(bytes, ordering: .relaxed)
+    }
+
+    deinit { budget.giveBack(bytes) }
+
+    /// Bytes that it has of the budget.
+    package var bytes: Int { taken.load(ordering: .relaxed) }
+
+    /// Makes room for a body of so many bytes. It doubles from 4 KiB to 64 KiB, then it grows in steps of 64 KiB.
+    /// - Returns: false if the budget is spent. The reservation is unchanged then.
+    package func grow(to count: Int) -> Bool {
+        let missing = Self.rounded(count) - bytes
+        guard missing > 0 else { return true }
+        guard budget.take(missing, for: purpose) else { return false }
+        taken.add(missing, ordering: .relaxed)
+        return true
+    }
+
+    /// The same for another body, which may be shorter.
+    package func resize(to count: Int) -> Bool {
+        let surplus = bytes - Self.rounded(count)
+        guard surplus > 0 else { return grow(to: count) }
+        taken.subtract(surplus, ordering: .relaxed)
+        budget.giveBack(surplus)
+        return true
+    }
+
+    /// Takes over the bytes of another reservation.
+    package func absorb(_ other: BodyReservation) {
+        taken.add(other.taken.exchange(0, ordering: .relaxed), ordering: .relaxed)
+    }
+
+    private static func rounded(_ count: Int) -> Int {
+        guard count > 0 else { return 0 }
+        guard count > step else { return max(first, 1 << (Int.bitWidth - (count - 1).leadingZeroBitCount)) }
+        let (sum, overflows) = count.addingReportingOverflow(step - 1)
+        return overflows ? count : sum / step * step
+    }
+}

@@ -1,0 +1,106 @@
+internal import EventLoop
+internal import Glibc
+internal import Proxy
+
+/// The main process of a service that hands over: it runs the proxy as its child (`pinproxy run --handover`).
+///
+/// A service manager starts the next proxy as soon as the main process has ended. Told to stop, this one has the proxy
+/// hand over, which takes milliseconds, and ends. The proxy finishes what is in flight without it.
+struct Supervisor {
+    /// What the proxy gets to hand over, or to end after a signal that asks for a core file.
+    private static let patienceSeconds = 10
+    private static let awaited = [SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGABRT, SIGQUIT]
+
+    private let proxy: pid_t
+    private let socket: CInt
+    private var signals = sigset_t()
+
+    /// Starts the proxy.
+    init(_ options: ConfigurationOptions) throws {
+        var before = sigset_t()
+        sigemptyset(&signals)
+        for signal in Self.awaited { sigaddset(&signals, signal) }
+        pthread_sigmask(SIG_BLOCK, &signals, &before)
+        // The proxy feeds the watchdog, and has another process number.
+        unsetenv("WATCHDOG_PID")
+        let (near, far) = try DescriptorMessage.pair()
+        defer { close(far) }
+        proxy = try Self.spawn(options, far, signals: before)
+        socket = near
+        ServiceNotifier.closeSockets()
+    }
+
+    /// - Returns: the exit status: the proxy's, or 0 if it has handed over.
+    func run() -> CInt {
+        var signals = signals
+        while true {
+            switch sigwaitinfo(&signals, nil) {
+            case SIGCHLD: if let status = reaped() { return status }
+            case SIGHUP: kill(proxy, SIGHUP)
+            case SIGINT, SIGTERM: return handOver()
+            case let signal where signal > 0:
+                kill(proxy, signal)
+                // One that stands still takes no signal but this.
+                kill(proxy, SIGCONT)
+                return end()
+            default: continue
+            }
+        }
+    }
+
+    private func handOver() -> CInt {
+        var patience = timeval(tv_sec: Self.patienceSeconds, tv_usec: 0)
+        setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        do {
+            try DescriptorMessage.send(SupervisorWord.handOver.bytes, over: socket)
+            // Nothing else is ever said there. Its end is the proxy's.
+            if try DescriptorMessage.receive(from: socket) != nil { return 0 }
+        } catch {}
+        return end()
+    }
+
+    /// Waits for the proxy's end, and sees to it.
+    private func end() -> CInt {
+        var child = sigset_t()
+        sigemptyset(&child)
+        sigaddset(&child, SIGCHLD)
+        var patience = timespec(tv_sec: Self.patienceSeconds, tv_nsec: 0)
+        if let status = reaped() { return status }
+        _ = sigtimedwait(&child, nil, &patience)
+        if let status = reaped() { return status }
+        kill(proxy, SIGKILL)
+        return reaped(waiting: true) ?? 1
+    }
+
+    /// The proxy's exit status, as a shell has it; nil: it runs.
+    private func reaped(waiting: Bool = false) -> CInt? {
+        var status: CInt = 0
+        var found = waitpid(proxy, &status, waiting ? 0 : WNOHANG)
+        while found < 0, errno == EINTR { found = waitpid(proxy, &status, waiting ? 0 : WNOHANG) }
+        guard found == proxy else { return nil }
+        return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + status & 0x7F
+    }
+
+    private static func spawn(_ options: ConfigurationOptions, _ socket: CInt, signals: sigset_t) throws -> pid_t {
+        var arguments = ["pinproxy", "run", "--config", try options.file(), "--supervisor", "\(socket)"]
+        if let directory = options.stateDirectory { arguments += ["--state-directory", directory] }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        // To itself: it isn't closed by the start of a program any more.
+        posix_spawn_file_actions_adddup2(&actions, socket, socket)
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var signals = signals
+        posix_spawnattr_setsigmask(&attributes, &signals)
+        // POSIX_SPAWN_SETSIGMASK of <spawn.h>.
+        posix_spawnattr_setflags(&attributes, 0x08)
+        let pointers = arguments.map { strdup($0) } + [nil]
+        defer { for pointer in pointers { free(pointer) } }
+        var process = pid_t()
+        let problem = posix_spawn(&process, "/proc/self/exe", &actions, &attributes, pointers, environ)
+        guard problem == 0 else { throw CommandFailure("the proxy couldn't be started: \(systemReason(problem))") }
+        return process
+    }
+}

@@ -1,0 +1,193 @@
+import Synchronization
+import Testing
+import Transport
+
+@Suite struct BodyBudgetTests {
+    // MARK: Reservations
+
+    @Test func aReservationGrowsInStepsAndGivesBackWhatItTook() {
+        let budget = BodyBudget(limit: 1 << 20)
+        var reservation: BodyReservation? = BodyReservation(of: budget, for: .request)
+        #expect(budget.inUse == 0)
+        let steps = [
+            (0, 0), (1, 4096), (4096, 4096), (4097, 8192), (8193, 16384), (40_000, 65_536), (65_536, 65_536),
+            (65_537, 131_072), (200_000, 262_144), (1 << 20, 1 << 20),
+        ]
+        for (count, bytes) in steps {
+            #expect(reservation?.grow(to: count) == true, "\(count)")
+            #expect(reservation?.bytes == bytes && budget.inUse == bytes, "\(count)")
+        }
+        // It doesn't shrink by itself.
+        #expect(reservation?.grow(to: 1) == true && budget.inUse == 1 << 20)
+        reservation = nil
+        #expect(budget.inUse == 0)
+    }
+
+    @Test func whatWouldExceedTheLimitTakesNothing() {
+        let budget = BodyBudget(limit: 100 << 10)
+        let first = BodyReservation(of: budget, for: .request)
+        #expect(first.grow(to: 60_000))
+        let second = BodyReservation(of: budget, for: .response)
+        #expect(second.grow(to: 30_000))
+        #expect(!second.grow(to: 40_000))
+        #expect(second.bytes == 32 << 10 && budget.inUse == 96 << 10)
+        #expect(BodyReservation(of: budget, for: .shared, bytes: 4097) == nil)
+        let last = BodyReservation(of: budget, for: .shared, bytes: 4096)
+        #expect(last != nil && budget.inUse == budget.limit)
+        #expect(BodyReservation(of: budget, for: .shared, bytes: 0) != nil)
+        #expect(!first.grow(to: .max))
+        #expect(budget.refused == [.response: 1, .shared: 1, .request: 1])
+    }
+
+    @Test func aReservationFollowsTheBodyThatTakesItsPlace() {
+        let budget = BodyBudget(limit: 256 << 10)
+        let reservation = BodyReservation(of: budget, for: .request)
+        for (count, bytes) in [(100_000, 128 << 10), (10, 4096), (0, 0), (256 << 10, 256 << 10)] {
+            #expect(reservation.resize(to: count) && budget.inUse == bytes, "\(count)")
+        }
+        #expect(!reservation.resize(to: 257 << 10))
+        #expect(budget.inUse == 256 << 10)
+    }
+
+    @Test func oneTakesOverWhatAnotherHas() {
+        let budget = BodyBudget(limit: 64 << 10)
+        let all = BodyReservation(of: budget, for: .request)
+        do {
+            let other = BodyReservation(of: budget, for: .request)
+            #expect(all.grow(to: 4096) && other.grow(to: 8192))
+            all.absorb(other)
+            #expect(other.bytes == 0)
+        }
+        #expect(all.bytes == 12 << 10 && budget.inUse == 12 << 10)
+    }
+
+    @Test func aLowerLimitLosesNoCount() {
+        let budget = BodyBudget(limit: 1 << 20)
+        var reservation: BodyReservation? = BodyReservation(of: budget, for: .request, bytes: 1 << 20)
+        budget.limit = 64 << 10
+        #expect(reservation?.bytes == 1 << 20 && budget.inUse == 1 << 20)
+        #expect(BodyReservation(of: budget, for: .request, bytes: 1) == nil)
+        reservation = nil
+        #expect(budget.inUse == 0)
+        #expect(BodyReservation(of: budget, for: .request, bytes: 64 << 10) != nil)
+    }
+
+    @Test func aShortageIsToldOnceUntilItIsTaken() {
+        let budget = BodyBudget(limit: 0)
+        let told = Told()
+        budget.notify { told.count.add(1, ordering: .relaxed) }
+        for _ in 0..<5 { _ = BodyReservation(of: budget, for: .replay, bytes: 1) }
+        #expect(told.count.load(ordering: .relaxed) == 1)
+        #expect(budget.takeRefusals() == 5 && budget.takeRefusals() == 0)
+        _ = BodyReservation(of: budget, for: .replay, bytes: 1)
+        #expect(told.count.load(ordering: .relaxed) == 2)
+        #expect(budget.refused == [.replay: 6])
+    }
+
+    private final class Told: Sendable {
+        let count = Atomic<Int>(0)
+    }
+
+    // MARK: Threads
+
+    /// Whatever many threads do, the limit holds, and at the end nothing is in use.
+    @Test func manyThreadsKeepTheLimitAndEndAtNothing() async {
+        let budget = BodyBudget(limit: 512 << 10)
+        await withTaskGroup(of: Int.self) { group in
+            for seed in 1...4 {
+                group.addTask {
+                    var random = UInt64(seed)
+                    func next(_ below: Int) -> Int {
+                        random = random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+                        return Int(random >> 33) % below
+                    }
+                    var held: [BodyReservation] = []
+                    var most = 0
+                    for _ in 0..<5000 {
+                        switch next(5) {
+                        case 0: held.append(BodyReservation(of: budget, for: .request))
+                        case 1: BodyReservation(of: budget, for: .shared, bytes: next(70_000)).map { held.append($0) }
+                        case 2: if let one = held.randomElement() { _ = one.grow(to: next(200_000)) }
+                        case 3: if let one = held.randomElement() { _ = one.resize(to: next(200_000)) }
+                        default:
+                            if held.count > 1, let last = held.popLast() { held[0].absorb(last) }
+                            if !held.isEmpty { held.remove(at: next(held.count)) }
+                        }
+                        most = max(most, budget.inUse)
+                    }
+                    return most
+                }
+            }
+            for await most in group { #expect(most <= budget.limit) }
+        }
+        #expect(budget.inUse == 0)
+        #expect(!budget.refused.isEmpty, "the limit was reached")
+    }
+
+    // MARK: Buffers
+
+    private func buffer(of slabs: SlabPool, kept count: Int) -> ByteBuffer {
+        var buffer = ByteBuffer(slabs: slabs)
+        let piece = [UInt8](repeating: 7, count: 1000)
+        var written = 0
+        while written < count, buffer.makeRoomKeepingConsumed(limit: 1 << 20) {
+            let part = min(piece.count, buffer.free, count - written)
+            piece[..<part].withUnsafeBytes { buffer.append(copying: $0) }
+            buffer.consume(part)
+            written += part
+        }
+        return buffer
+    }
+
+    @Test func aBufferDrawsWhatItKeepsBeyondASlab() {
+        let budget = BodyBudget(limit: 1 << 20)
+        let slabs = SlabPool(budget: budget)
+        do {
+            var buffer = buffer(of: slabs, kept: 60_000)
+            #expect(budget.inUse == 0)
+            buffer = self.buffer(of: slabs, kept: 200_000)
+            #expect(budget.inUse >= 200_000)
+            let taken = budget.inUse
+            // It goes along with the memory.
+            let moved = buffer.take()
+            #expect(budget.inUse == taken)
+            buffer.releaseIfEmpty()
+            #expect(budget.inUse == taken)
+            _ = consume moved
+        }
+        #expect(budget.inUse == 0 && slabs.inUse == 0)
+        var released = buffer(of: slabs, kept: 200_000)
+        #expect(budget.inUse > 0)
+        released.releaseIfEmpty()
+        #expect(budget.inUse == 0)
+    }
+
+    @Test func aBufferKeepsNoMoreThanThereIsRoomFor() {
+        let budget = BodyBudget(limit: 64 << 10)
+        let slabs = SlabPool(budget: budget)
+        let buffer = buffer(of: slabs, kept: 200_000)
+        let kept = buffer.start - ByteBuffer.headroom
+        #expect(kept > 60_000 && kept < 70_000 && budget.inUse == 0)
+        #expect(budget.refused == [.replay: 1])
+    }
+
+    @Test func aBufferHoldsWhatWasPutIntoIt() {
+        let budget = BodyBudget(limit: 1 << 20)
+        var buffer = ByteBuffer(slabs: SlabPool(budget: budget))
+        [UInt8](repeating: 1, count: 300_000).withUnsafeBytes { buffer.append(copying: $0) }
+        for _ in 0..<2 {
+            guard let reservation = BodyReservation(of: budget, for: .request, bytes: 300_000) else {
+                Issue.record("no room")
+                return
+            }
+            buffer.hold(reservation)
+        }
+        #expect(budget.inUse == 600_000)
+        buffer.consume(299_999)
+        buffer.releaseIfEmpty()
+        #expect(budget.inUse == 600_000)
+        buffer.consume(1)
+        buffer.releaseIfEmpty()
+        #expect(budget.inUse == 0)
+    }
+}
