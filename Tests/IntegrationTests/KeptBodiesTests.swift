@@ -41,7 +41,7 @@ struct KeptBodiesTests {
             try await eventually("all to be given back") { try await inUse == 0 }
         }
 
-        /// Sends the head of a form that is to be converted, and the first bytes of its body.
+        /// Sends the head of a form for conversion, and the first bytes of its body.
         func post(_ length: Int, sending count: Int, _ fields: String = "") async throws -> RawConnection {
             let connection = try RawConnection(to: shared.proxy)
             let url = "\(shared.plainURL)/received/form/json"
