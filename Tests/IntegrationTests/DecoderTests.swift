@@ -169,7 +169,7 @@ struct DecoderTests {
         }
     }
 
-    /// An upgrade replaces the executable. The running program still starts its old one.
+    /// An upgrade replaces the executable. The running proxy still starts its own old one.
     @Test(.enabled(if: ProcessInfo.processInfo.environment["PINPROXY_TEST_LAUNCHER"] == nil))
     func aProgramThatWasReplacedStillStartsThem() async throws {
         try await withTestBed { bed in

@@ -266,7 +266,7 @@ struct KeptBodiesTests {
     /// Clients that can't be served from memory are served by the origin.
     @Test(arguments: ["chunked", "close", "length"]) func aSharedResponseGoesOnUnshared(coding: String) async throws {
         try await withTestBed { bed in
-            let shared = try await SharedFetchTests.Bed(
+            let shared = try await SharedFetchBed(
                 bed, session: "{coalesce: true}",
                 sections: AdminClient.section.merging(["limits": ["bodies: 128KiB", "inspected_body: 64KiB"]]) { $1 })
             let admin = try await AdminClient(shared.proxy)
