@@ -192,7 +192,7 @@ struct SharedFetchTests {
         }
     }
 
-    /// Vary names a field in which they agree.
+    /// Vary names a field that is equal in all requests.
     @Test func aResponseForSomeIsSharedByThose() async throws {
         try await withTestBed { bed in
             let shared = try await SharedFetchBed(bed, session: "{coalesce: true}")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Security
 
-/// A directory in which root acts, while a hostile user owns it.
+/// A directory that root uses and a hostile user owns.
 @Suite struct TrustedDirectoryTests {
     private static let isRoot = geteuid() == 0
     private static let nobody: uid_t = 65534

@@ -36,7 +36,7 @@ struct FairShare<Holder: Hashable> {
     }
 
     /// Takes a place. Call ``leave(_:)`` once for each.
-    /// - Returns: why there is none; nil: it is taken.
+    /// - Returns: why no place was taken; nil: one was.
     mutating func enter(_ holder: Holder) -> Lack? {
         if let lack = lack(for: holder) { return lack }
         taken[holder, default: 0] += 1

@@ -8,7 +8,7 @@ package enum FilePlace: Sendable, Hashable {
     /// In the proxy's own directory.
     case kept(String, in: TrustedDirectory)
 
-    /// - Parameter own: the proxy's own directory; nil: there is none.
+    /// - Parameter own: the proxy's own directory, if it has one.
     package init(_ path: String, own: TrustedDirectory?) {
         guard let own, path.hasPrefix(own.path + "/") else {
             self = .named(path)

@@ -2,7 +2,7 @@ import EventLoop
 import Security
 
 extension IPAddress {
-    /// The canonical spelling, in which addresses are compared (``Security/HostAddress/canonical``).
+    /// The canonical spelling, for comparing addresses (``Security/HostAddress/canonical``).
     var canonical: IPAddress {
         HostAddress(bytes: bytes).flatMap { IPAddress(bytes: $0.canonical.bytes) } ?? self
     }

@@ -1,8 +1,8 @@
 /// An origin that an exchange asks, with the secrets allowed there: rules' secrets, a client certificate.
 ///
-/// The client names only the first origin; later ones are named by whoever answered. A redirect may name a host that
-/// knows this proxy's password, and the client gets the answer from there. So a hop after another origin has rules
-/// without secrets and never a client certificate. There is no other way to make one (architecture rule 9).
+/// The client names only the first origin; redirects name the later ones. A redirect may name a host that knows this
+/// proxy's password, and the client gets the answer from there. So a hop after another origin has rules without secrets
+/// and never a client certificate. There is no other way to make one (architecture rule 9).
 struct Hop {
     let destination: Destination
     let rules: ExchangeRules?

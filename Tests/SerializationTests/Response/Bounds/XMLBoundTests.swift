@@ -2,8 +2,8 @@ import Testing
 
 @testable import Serialization
 
-/// Documents on which libxml2 would spend minutes. Each was measured without the bound; the suite's time limit would
-/// fail then.
+/// Documents that would cost libxml2 minutes. Each was measured without the bound; the suite's time limit would fail
+/// then.
 @Suite(.timeLimit(.minutes(1))) struct XMLBoundTests {
     private func defect(in text: String) -> BodyDefect? {
         caught { () throws(BodyDefect) in try XMLResponseSerializer().check(body: Array(text.utf8)) }
