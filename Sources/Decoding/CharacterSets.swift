@@ -9,9 +9,9 @@ enum CharacterSets {
             "MACINTOSH", "UTF-7", "UTF-16", "UTF-32",
         ]
 
-    /// A set that isn't installed makes the documents in it malformed.
+    /// Without the module, documents in that set are malformed.
     static func load() {
-        // A set stays loaded while it is open.
+        // An open converter keeps its module loaded.
         for name in names { _ = iconv_open("UTF-8", name) }
     }
 }

@@ -2,13 +2,12 @@ internal import CSeccomp
 internal import CShims
 internal import Glibc
 
-/// Closes a process in, for good: it may compute, allocate memory, read from one descriptor and write to two. It
-/// opens no file and no socket, starts no process and sends no signal to another.
+/// Confines the process for good. It may compute, allocate memory, read from one descriptor and write to two. It opens
+/// no file or socket, starts no process and signals no other.
 ///
-/// To be applied before the first byte of a peer is looked at, and after everything has been opened that will be
-/// needed.
+/// Apply it before reading a peer's first byte, and after opening everything that will be needed.
 package enum Confinement {
-    /// A step that failed, and why. The process must not go on.
+    /// The step that failed, and why. The process must exit.
     package struct Failure: Error, CustomStringConvertible {
         let step: String
         let code: CInt
@@ -17,13 +16,13 @@ package enum Confinement {
     }
 
     /// - Parameters:
-    ///   - socket: is read and written.
-    ///   - memory: bytes beyond those that are mapped already; nil: any number.
-    ///   - processorSeconds: after which the kernel ends the process.
+    ///   - socket: read and written.
+    ///   - memory: bytes beyond those already mapped; nil: no limit.
+    ///   - processorSeconds: time after which the kernel kills the process.
     package static func apply(socket: CInt, memory: Int?, processorSeconds: Int) throws(Failure) {
         if let memory { try limit(RLIMIT_AS, "RLIMIT_AS", mapped() + memory) }
         try limit(RLIMIT_CPU, "RLIMIT_CPU", processorSeconds)
-        // Those that are open stay open.
+        // Open descriptors stay open.
         try limit(RLIMIT_NOFILE, "RLIMIT_NOFILE", 0)
         try limit(RLIMIT_FSIZE, "RLIMIT_FSIZE", 0)
         try limit(RLIMIT_CORE, "RLIMIT_CORE", 0)
@@ -54,11 +53,11 @@ package enum Confinement {
 
     // MARK: System calls
 
-    /// What is asked of an argument, by its number.
+    /// A condition on an argument, by its number.
     private typealias Condition = (argument: UInt32, scmp_compare, UInt64, UInt64)
 
-    /// Whatever isn't listed ends the process at once (SIGSYS). Only of a file that is to be opened it is told that
-    /// there is none: libraries look for some that they can do without.
+    /// Kills the process at any system call that isn't listed (SIGSYS). Opening a file fails with ENOENT instead:
+    /// libraries look for optional files.
     private static func filter(socket: CInt) throws(Failure) {
         guard let filter = seccomp_init(SCMP_ACT_KILL_PROCESS) else {
             throw Failure(step: "seccomp_init", code: ENOMEM)
@@ -74,16 +73,16 @@ package enum Confinement {
         // Memory, which never becomes code.
         try allow("mmap", "mprotect", where: (2, SCMP_CMP_MASKED_EQ, UInt64(PROT_EXEC), 0))
         try allow("munmap", "mremap", "madvise", "brk")
-        // qsort(3) asks once how much memory the machine has.
+        // qsort(3) asks once for the size of the machine's memory.
         try allow("futex", "sched_yield", "clock_gettime", "clock_getres", "gettimeofday", "getrandom", "sysinfo")
         try allow("exit", "exit_group", "rt_sigreturn", "rt_sigprocmask", "restart_syscall", "getpid", "gettid")
-        // abort(3): what a library finds wrong with its memory ends the process by the signal that says so.
+        // abort(3): a library that finds its memory corrupt raises SIGABRT.
         try allow(
             "tgkill",
             where: (0, SCMP_CMP_EQ, UInt64(getpid()), 0), (1, SCMP_CMP_EQ, UInt64(getpid()), 0),
             (2, SCMP_CMP_EQ, UInt64(SIGABRT), 0))
         for name in ["open", "openat"] { try add(shim_SCMP_ACT_NO_SUCH_FILE, name, [], to: filter) }
-        // PR_SET_NO_NEW_PRIVS comes with it, of which a filter of a process that isn't root has need.
+        // This also sets PR_SET_NO_NEW_PRIVS, which a filter needs in a process that isn't root.
         let code = seccomp_load(filter)
         guard code == 0 else { throw Failure(step: "seccomp_load", code: -code) }
     }
@@ -92,7 +91,7 @@ package enum Confinement {
         _ action: UInt32, _ name: String, _ conditions: [Condition], to filter: scmp_filter_ctx
     ) throws(Failure) {
         let number = seccomp_syscall_resolve_name(name)
-        // Not of this architecture.
+        // This architecture lacks the call.
         guard number >= 0 else { return }
         let arguments = conditions.map { condition in
             scmp_arg_cmp(arg: condition.argument, op: condition.1, datum_a: condition.2, datum_b: condition.3)

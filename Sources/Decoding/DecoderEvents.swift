@@ -1,46 +1,46 @@
 package import Session
 import Synchronization
 
-/// What became of processes that decode, for who keeps the log. Called on the pool's thread: it must not wait.
+/// Events of decoder processes, for the log. Called on the pool's thread: it must not wait.
 package struct DecoderEvents: Sendable {
-    /// A process that ended by a body, or by itself.
+    /// A process that died, because of a body or on its own.
     package struct Incident: Sendable {
-        /// Of which the body came, or to which it was to go; nil: there was none.
+        /// The origin that sent the body, or would have received it; nil: there was no body.
         package let host: String?
         package let failure: BodyWorkFailure
         package let process: Int32
-        /// The last of what it wrote to standard error, as it came.
+        /// The last bytes of its standard error, unchanged.
         package let output: String
     }
 
     package var failed: (@Sendable (Incident) -> Void)?
-    /// No process can be started; why. Told when that begins.
+    /// No process can be started; why. Called when the trouble begins.
     package var unavailable: (@Sendable (String) -> Void)?
-    /// One could be started again.
+    /// A process could be started again.
     package var availableAgain: (@Sendable () -> Void)?
 
     package init() {}
 }
 
-/// How often each thing happened, and what there is now.
+/// Counts of what happened, and the current state.
 package struct DecoderCounts: Sendable {
     /// Bodies that were answered.
     package internal(set) var done = 0
     package internal(set) var timedOut = 0
-    /// The process ended, or answered what makes no sense.
+    /// The process died, or its answer made no sense.
     package internal(set) var failed = 0
-    /// Bodies for which there was no room, or no process.
+    /// Bodies refused because there was no room or no process.
     package internal(set) var refused = 0
-    /// Processes that were started, and those of them that never got ready.
+    /// Processes started, and those that never became ready.
     package internal(set) var starts = 0
     package internal(set) var failedStarts = 0
-    /// Processes, by their numbers.
+    /// Process identifiers.
     package internal(set) var processes: [Int32] = []
-    /// Bodies that wait for their turn.
+    /// Bodies in the queue.
     package internal(set) var waiting = 0
 }
 
-/// The counts, for all threads.
+/// The counts, shared by all threads.
 final class DecoderTally: Sendable {
     private let counts = Mutex(DecoderCounts())
 

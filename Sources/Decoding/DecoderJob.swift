@@ -1,20 +1,20 @@
 import EventLoop
 import Session
 
-/// One body for a process that decodes.
+/// One body for a decoder process.
 struct DecoderJob: Sendable {
-    /// Tells it from others for its whole life.
+    /// Identifies it for its whole life.
     let number: UInt64
-    /// What is asked (``Frame``).
+    /// The request (``Frame``).
     let message: [UInt8]
     let body: [UInt8]
-    /// The longest body that may be made of it, and that may come out of it.
+    /// The longest body that may be sent with it, and that may be returned.
     let longestBody: Int
-    /// Who is served fairly.
+    /// The queue is fair among hosts.
     let host: String
     let arrived: MonotonicTime
-    /// Takes the answer, if it makes sense; else it is still owed one. To be called once, or ``fail``.
+    /// Takes the answer. False: it makes no sense, and the job still needs one. Call this or ``fail``, once.
     let accept: @Sendable (_ message: [UInt8], _ body: [UInt8]) -> Bool
-    /// It isn't done. To be called once, or ``accept``.
+    /// Reports that the job isn't done. Call this or ``accept``, once.
     let fail: @Sendable (BodyWorkFailure) -> Void
 }

@@ -1,12 +1,12 @@
 import EventLoop
 import Session
 
-/// The processes that decode, and the bodies that wait for them. It lives on a loop.
+/// The decoder processes, and the bodies that wait for them. It belongs to one loop.
 ///
-/// A process is started when a body waits and none is free, and ended when it has had nothing to do for a while. One
-/// that fails is replaced for the next body; where none can be started, the pauses between tries grow.
+/// A process starts when a body waits and none is free; it ends after some time without work. A failed process is
+/// replaced for the next body. Failed starts are retried after growing pauses.
 final class DecoderPool: DecoderProcessOwner {
-    /// Between tries to start a process after failures: doubled each time.
+    /// The pause between tries to start a process after failures. It doubles each time.
     private static let pause = (first: UInt64(100_000_000), longest: UInt64(30_000_000_000))
     private static let lookInterval: UInt64 = 1_000_000_000
 
@@ -16,17 +16,17 @@ final class DecoderPool: DecoderProcessOwner {
     private let events: DecoderEvents
     private let tally: DecoderTally
     private var queue: FairQueue<DecoderJob>
-    /// Where jobs that wait stand in the queue, by their own number.
+    /// Places of waiting jobs in the queue, by job number.
     private var places: [UInt64: FairQueue<DecoderJob>.Number] = [:]
-    /// The dying ones too.
+    /// Includes dying processes.
     private var processes: [ObjectIdentifier: DecoderProcess] = [:]
     private var running: [ObjectIdentifier: FairQueue<DecoderJob>.Number] = [:]
     private lazy var patience = Deadline(loop: loop, owner: self) { $0.losePatience() }
-    /// Starts that failed, one after the other, why the last did, and when the next may be tried.
+    /// Consecutive failed starts, the cause of the last, and the time of the next try.
     private var failures = (count: 0, cause: "", notBefore: MonotonicTime(nanoseconds: 0))
     private var isStopped = false
 
-    /// - Parameter executable: of this program.
+    /// - Parameter executable: the path of this program.
     init(loop: EventLoop, limits: DecoderLimits, executable: String, events: DecoderEvents, tally: DecoderTally) {
         (self.loop, self.limits, self.executable, self.events, self.tally) = (loop, limits, executable, events, tally)
         queue = FairQueue(capacity: limits.queuedBytes)
@@ -45,15 +45,15 @@ final class DecoderPool: DecoderProcessOwner {
         serve()
     }
 
-    /// Nobody waits for it any more. One that is worked on goes on to its end, and keeps its host's place until then:
-    /// clients that come and go start no more than those that stay.
+    /// Drops a job that nobody waits for. If it is running, it runs to its end and keeps its host's place. So clients
+    /// that come and go start no more jobs than those that stay.
     func cancel(_ number: UInt64) {
         guard let place = places.removeValue(forKey: number) else { return }
         _ = queue.remove(place)
         note()
     }
 
-    /// Ends all processes. What waits is answered as not done.
+    /// Ends all processes. Waiting jobs fail as not done.
     func stop() {
         isStopped = true
         refuseAll(.unavailable("the proxy stops"))
@@ -82,7 +82,7 @@ final class DecoderPool: DecoderProcessOwner {
 
     private var mayStart: Bool { processes.count < limits.processes && loop.now >= failures.notBefore }
 
-    /// Gives bodies to processes as long as there are both.
+    /// Gives waiting bodies to idle processes.
     private func serve() {
         let share = max(limits.processes - 1, 1)
         while !isStopped, mayStart || processes.values.contains(where: \.isIdle),
@@ -90,18 +90,18 @@ final class DecoderPool: DecoderProcessOwner {
         {
             places[job.number] = nil
             let idle = processes.values.filter(\.isIdle)
-            // The one that was used last: the others end when they aren't needed for a while.
+            // The most recently used process: the others end when they stay idle.
             if let process = idle.filter({ $0.longestBody >= job.longestBody }).max(by: { $0.idleSince < $1.idleSince })
             {
                 running[ObjectIdentifier(process)] = place
                 process.begin(job)
             } else {
-                // It was made for shorter bodies than the configuration has by now.
+                // It was started before the configuration allowed bodies this long.
                 idle.first?.dismiss()
                 start(for: job, place)
             }
         }
-        // Nothing would come to look.
+        // Nothing else would look again.
         if queue.count > 0, processes.isEmpty { refuseAll(.unavailable(failures.cause)) }
         note()
     }
@@ -140,7 +140,7 @@ final class DecoderPool: DecoderProcessOwner {
         if queue.count > 0, !patience.isSet { patience.set(afterNanoseconds: Self.lookInterval) }
     }
 
-    // MARK: What becomes of them
+    // MARK: Events of processes
 
     func isIdle(_ process: DecoderProcess) {
         finish(process)

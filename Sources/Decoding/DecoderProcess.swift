@@ -2,25 +2,25 @@ import EventLoop
 import Glibc
 import Session
 
-/// Hears what becomes of a process. Called on the loop.
+/// Receives the events of a process. Called on the loop.
 protocol DecoderProcessOwner: AnyObject {
-    /// Its body is done: it may be given another.
+    /// Its body is done: it can take another.
     func isIdle(_ process: DecoderProcess)
-    /// It ends. If it had a body, that was answered; if it never got ready, the cause is why.
+    /// It ends. Its body, if any, has been answered. If it never became ready, the cause says why.
     func fails(_ process: DecoderProcess, _ failure: BodyWorkFailure, host: String?, wasReady: Bool, output: [UInt8])
-    /// Nothing is left of it.
+    /// The process has been reaped.
     func isGone(_ process: DecoderProcess)
 }
 
-/// A process that decodes, as the proxy sees it. It has one body at a time, and whatever it says, nothing is believed.
+/// A decoder process, as the proxy sees it. It has one body at a time, and nothing that it says is trusted.
 final class DecoderProcess: SocketHandler {
-    /// Bytes that it may write to standard error for one body, and those of them that are kept.
+    /// The limit of its standard error for one body, and how much of that is kept.
     private static let output = (most: 1 << 20, kept: 1 << 10)
-    /// Pieces of the socket that are read in one turn, so that no process keeps the loop from others.
+    /// Reads of the socket in one turn: no process may keep the loop from others.
     private static let piecesInTurn = 16
 
     let identifier: pid_t
-    /// That it may be given.
+    /// The longest body that it can take.
     let longestBody: Int
     private(set) var idleSince = MonotonicTime(nanoseconds: 0)
     private let loop: EventLoop
@@ -40,10 +40,10 @@ final class DecoderProcess: SocketHandler {
     private var end: DescriptorWatch?
     private var written = 0
     private var words: [UInt8] = []
-    /// What it said in the place of "ready".
+    /// Its message, if it didn't say "ready".
     private var excuse: String?
 
-    /// Starts it for a body.
+    /// Starts it with a first body.
     init(
         _ executable: String, for job: DecoderJob, loop: EventLoop, limits: DecoderLimits,
         owner: any DecoderProcessOwner
@@ -67,18 +67,18 @@ final class DecoderProcess: SocketHandler {
         socket.close()
     }
 
-    /// It may be given a body.
+    /// It can take a body.
     var isIdle: Bool { state.phase == .idle }
     /// It is neither dying nor gone.
     var isAlive: Bool { [.starting, .working, .idle].contains(state.phase) }
 
-    /// To be called while it is idle.
+    /// Call it only while the process is idle.
     func begin(_ job: DecoderJob) {
         self.job = job
         happened(.given)
     }
 
-    /// It isn't needed any more. A body that it works on is answered as not done.
+    /// Dismisses it. A body in work is answered as not done.
     func dismiss() { happened(.dismissed) }
 
     // MARK: What happens

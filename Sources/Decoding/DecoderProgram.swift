@@ -5,15 +5,15 @@ import Serialization
 // Decoding: documents and images that peers send are decoded by processes without files, network or keys. Decoders that
 // are hard to trust read their bytes there, and a fault or a loop in one costs one response.
 
-/// What such a process does: it gets bodies over one socket, and answers what becomes of them.
+/// The decoder's main program: it reads bodies from one socket and answers each.
 ///
-/// It is the same program as the proxy, started anew, so that nothing of the proxy's memory is in it.
+/// It is the proxy's own executable, started afresh: it holds nothing of the proxy's memory.
 package enum DecoderProgram {
-    /// Its first argument. The second is how much memory it may take, in bytes, or nothing for any amount.
+    /// Its first argument. The second is its memory limit in bytes; absent: no limit.
     package static let command = "decoder"
-    /// Where its socket is.
+    /// The descriptor of its socket.
     static let socket: CInt = 3
-    /// What ps shows.
+    /// The name in ps.
     private static let name = "pinproxy-decode"
 
     /// - Parameter arguments: those after the command.
@@ -29,7 +29,7 @@ package enum DecoderProgram {
                 socket: socket, memory: arguments.first.flatMap { Int($0) },
                 processorSeconds: DecoderLimits().processorSeconds)
         } catch {
-            // The other end hears the reason, and that it isn't "ready".
+            // The proxy gets the reason instead of "ready".
             _ = FrameSocket(socket).send(Array("\(error)".utf8), [])
             _exit(1)
         }
@@ -37,15 +37,15 @@ package enum DecoderProgram {
         _exit(0)
     }
 
-    /// The proxy ends it. Signals that are meant for the proxy reach all of its processes: from a terminal, from
-    /// systemd at a stop, which the proxy has still to answer its clients before.
+    /// Ignores signals: the proxy ends this process. A terminal, and systemd at a stop, signal all of the proxy's
+    /// processes, and the proxy still has clients to answer.
     private static func prepareSignals() {
         for number in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2] { signal(number, SIG_IGN) }
-        // Not the Swift runtime's handler, which would start a program to show the stack.
+        // Replaces the Swift runtime's handler, which would start a program to print the stack.
         for number in [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT] { signal(number, SIG_DFL) }
     }
 
-    /// Where memory lacks, this process goes before the proxy does.
+    /// Makes the kernel kill this process before the proxy when memory is short.
     private static func preferToBeEnded() {
         let file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC)
         guard file >= 0 else { return }
@@ -53,7 +53,7 @@ package enum DecoderProgram {
         close(file)
     }
 
-    /// Has what is made at first use made now: tables of Unicode, the seed of hashes, locales.
+    /// Initializes what is lazy: Unicode tables, the hash seed, locales.
     private static func warmUp() {
         for text in [
             "<?xml version=\"1.0\" encoding=\"ISO-8859-2\"?><a b=\"c\">é</a>",
@@ -65,7 +65,7 @@ package enum DecoderProgram {
         _ = "É".lowercased()
     }
 
-    /// Until the other end closes the socket.
+    /// Serves until the other end closes the socket.
     private static func serve(_ socket: FrameSocket) {
         guard socket.send(Frame.ready, []) else { return }
         while let (message, body) = socket.receive() {

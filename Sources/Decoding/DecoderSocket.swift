@@ -1,7 +1,7 @@
 import EventLoop
 import Glibc
 
-/// The proxy's end of the socket to a process that decodes. It never waits.
+/// The proxy's end of the socket to a decoder process. It never waits.
 struct DecoderSocket {
     enum Written { case done, blocked, failed }
 
@@ -9,7 +9,7 @@ struct DecoderSocket {
         /// A part of a frame.
         case piece
         case frame(message: [UInt8], body: [UInt8])
-        /// Lengths that can't be, or bytes that nobody asked for.
+        /// Impossible lengths, or bytes that nobody asked for.
         case malformed
         case blocked
         case closed
@@ -22,11 +22,11 @@ struct DecoderSocket {
     private var sent = 0
     private var reader = FrameReader(longestMessage: 0, longestBody: 0)
 
-    /// - Parameter descriptor: is closed by ``close()``.
+    /// - Parameter descriptor: closed by ``close()``.
     init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor.release() }
 
     var raw: CInt { descriptor }
-    /// Something of the last frame is yet to be sent.
+    /// Part of the last frame isn't sent yet.
     var isSending: Bool { !outgoing.isEmpty }
 
     mutating func close() {
@@ -63,7 +63,7 @@ struct DecoderSocket {
 
     // MARK: Receiving
 
-    /// What comes next is one frame with such a body at most.
+    /// Expects one frame, with a body of at most this length.
     mutating func expect(longestBody: Int) {
         reader = FrameReader(longestMessage: Frame.longestAnswer, longestBody: longestBody)
     }

@@ -2,19 +2,19 @@ internal import CShims
 internal import EventLoop
 internal import Glibc
 
-/// A process that was just started: what leads to it.
+/// A process that was just started, and its descriptors.
 struct DecoderStart: ~Copyable {
     let process: pid_t
-    /// Readable once the process has ended.
+    /// Becomes readable when the process ends.
     let end: Descriptor
-    /// Doesn't block.
+    /// Non-blocking.
     let socket: Descriptor
-    /// What it writes to standard error; doesn't block.
+    /// The process's standard error; non-blocking.
     let output: Descriptor
 
     /// - Parameters:
-    ///   - executable: of this program.
-    ///   - longestBody: that it will be given.
+    ///   - executable: the path of this program.
+    ///   - longestBody: the longest body that it will get.
     init(_ executable: String, longestBody: Int) throws(SystemError) {
         let sockets = try Ends { ends in
             socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0, ends)
@@ -42,7 +42,7 @@ struct DecoderStart: ~Copyable {
         output = pipe.near
     }
 
-    /// Of something that connects two processes; both are close-on-exec.
+    /// A pair of descriptors between two processes; both are close-on-exec.
     private struct Ends: ~Copyable {
         let near: Descriptor
         let far: Descriptor
@@ -55,14 +55,14 @@ struct DecoderStart: ~Copyable {
         }
     }
 
-    /// With an empty environment, in `/`, in a session of its own, and with no descriptors but these.
+    /// Starts it in `/` and a new session, with an empty environment and no descriptors but these.
     private static func spawn(
         _ executable: String, _ arguments: [String], socket: CInt, errors: CInt
     ) throws(SystemError) -> pid_t {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        // In this order no number is taken before what has it is where it belongs: all of them are above 2.
+        // This order overwrites no descriptor before it is in place: all of them are above 2.
         posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO)
         posix_spawn_file_actions_adddup2(&actions, socket, DecoderProgram.socket)
         for descriptor in [STDIN_FILENO, STDOUT_FILENO] {

@@ -1,18 +1,18 @@
-/// What a process that decodes is about, as the proxy knows it. A value: it is told what happened and says what is to
-/// be done. ``DecoderProcess`` does it.
+/// The state of a decoder process, as the proxy knows it. A value: each event yields an action, which
+/// ``DecoderProcess`` performs.
 ///
 ///     starting → working ⇄ idle
 ///         ↘         ↓       ↙
 ///               dying → gone
 ///
-/// It has a body to work on while it is starting or working, and that is told the outcome once: by `finish`, by a
-/// `kill` with a reason, or, where how it ended is the reason, by `bury`.
+/// It has a body while it is starting or working. That body gets its outcome once: by `finish`, by a `kill` with a
+/// reason, or by `bury` if the exit status is the reason.
 struct DecoderState: Hashable {
     enum Phase: Hashable, CaseIterable {
         case starting, working, idle
-        /// It is killed, and what there was to say has been said.
+        /// It has been killed, and the cause reported.
         case dying
-        /// It ended by itself: why isn't known yet.
+        /// It died on its own: the cause isn't known yet.
         case fallen
         case gone
     }
@@ -20,19 +20,19 @@ struct DecoderState: Hashable {
     enum Event: Hashable, CaseIterable {
         /// It was given a body.
         case given
-        /// It said that it is ready.
+        /// It is ready.
         case ready
         /// It answered.
         case answered
-        /// It said anything else, or at another time.
+        /// It sent anything else, or at another time.
         case nonsense
         /// It closed its end of the socket.
         case closed
-        /// Its time is over.
+        /// Its time is up.
         case late
         /// It isn't needed any more.
         case dismissed
-        /// The kernel says that it has ended.
+        /// The kernel reports its exit.
         case ended
     }
 
@@ -40,11 +40,11 @@ struct DecoderState: Hashable {
         case none
         /// Sends it the body.
         case send
-        /// Hands the answer on.
+        /// Passes on the answer.
         case finish
-        /// Ends it, for that reason.
+        /// Kills it for that reason.
         case kill(Reason)
-        /// Ends it; why it ends by itself is said later.
+        /// Kills it; the exit status will give the cause.
         case await
         /// Forgets it.
         case bury(saysHow: Bool)
@@ -55,7 +55,7 @@ struct DecoderState: Hashable {
     }
 
     private(set) var phase = Phase.starting
-    /// It never got ready.
+    /// It never became ready.
     private(set) var isNew = true
 
     mutating func received(_ event: Event) -> Action {

@@ -1,12 +1,12 @@
 import EventLoop
 
-/// A descriptor that is watched for something to read, and owned.
+/// Owns a descriptor and watches it for something to read.
 final class DescriptorWatch: SocketHandler {
     let descriptor: Descriptor
     private let ready: (DescriptorWatch) -> Void
     private var source: SocketSource?
 
-    /// - Parameter ready: called on the loop as long as there is something to read. It is held as long as the watch.
+    /// - Parameter ready: called on the loop while there is something to read. Kept as long as the watch.
     init(_ descriptor: consuming Descriptor, loop: EventLoop, ready: @escaping (DescriptorWatch) -> Void) {
         self.ready = ready
         let raw = descriptor.raw
@@ -20,6 +20,6 @@ final class DescriptorWatch: SocketHandler {
 
     func socketReady(_ readiness: Readiness) { ready(self) }
 
-    /// Nothing is told after this.
+    /// After this `ready` isn't called again.
     func stop() { source?.invalidate() }
 }

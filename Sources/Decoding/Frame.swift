@@ -1,15 +1,15 @@
-/// What goes over the socket between the proxy and a process that decodes: two lengths, a message, and a body.
+/// A message between the proxy and a decoder process: two lengths, a message and a body.
 ///
 ///     message length    8 bytes, the low one first
 ///     body length       8 bytes
 ///     message, body
 ///
-/// Each request is answered by one frame. Before the first comes one that says the process is ready.
+/// One frame answers each request. Before the first request the process sends one that says it is ready.
 enum Frame {
     static let headLength = 16
-    /// Bytes of the message of an answer: an error has a few texts of at most a thousand.
+    /// The longest message of an answer: an error has a few texts of at most a thousand bytes.
     static let longestAnswer = 64 << 10
-    /// What a process says first.
+    /// The first message of a process.
     static let ready = Array("ready".utf8)
 
     struct Lengths: Hashable {
@@ -29,7 +29,7 @@ enum Frame {
         return bytes
     }
 
-    /// Reads the lengths; nil if bytes are missing yet.
+    /// Reads the lengths; nil if bytes are still missing.
     /// - Parameters:
     ///   - longestMessage: more is a defect.
     ///   - longestBody: more is a defect.
@@ -48,7 +48,7 @@ enum Frame {
     }
 }
 
-/// Gathers a frame as its bytes arrive. What it holds grows with what has arrived, and not with what is announced.
+/// Collects a frame as its bytes arrive. It holds what has arrived, not what was announced.
 struct FrameReader {
     private let longestMessage: Int
     private let longestBody: Int
@@ -61,8 +61,8 @@ struct FrameReader {
 
     var isEmpty: Bool { bytes.isEmpty }
 
-    /// - Returns: the message and the body once both are whole.
-    /// - Throws: if lengths are beyond their bounds, or more than the frame has arrived.
+    /// - Returns: the message and the body once both are complete.
+    /// - Throws: if a length exceeds its bound, or more than the frame has arrived.
     mutating func take(_ more: UnsafeRawBufferPointer) throws(Frame.Defect) -> (message: [UInt8], body: [UInt8])? {
         bytes.append(contentsOf: more)
         guard let lengths = try Frame.lengths(bytes, longestMessage: longestMessage, longestBody: longestBody) else {

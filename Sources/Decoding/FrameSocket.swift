@@ -1,12 +1,12 @@
 internal import Glibc
 
-/// The process's end of the socket, on which it waits.
+/// The process's end of the socket. Its calls block.
 struct FrameSocket {
     private let descriptor: CInt
 
     init(_ descriptor: CInt) { self.descriptor = descriptor }
 
-    /// - Returns: whether all of it was taken.
+    /// - Returns: whether everything was sent.
     func send(_ message: [UInt8], _ body: [UInt8]) -> Bool {
         send(Frame.head(message: message.count, body: body.count) + message) && send(body)
     }
@@ -22,7 +22,7 @@ struct FrameSocket {
         return true
     }
 
-    /// The next frame; nil if there is none any more. What the proxy says has no bound here.
+    /// The next frame; nil at the end. The proxy's lengths are trusted.
     func receive() -> (message: [UInt8], body: [UInt8])? {
         guard let head = receive(Frame.headLength),
             let lengths = try? Frame.lengths(head, longestMessage: .max, longestBody: .max),

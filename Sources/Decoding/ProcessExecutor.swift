@@ -3,15 +3,14 @@ package import Serialization
 package import Session
 import Synchronization
 
-/// Does work on bodies in processes that can do nothing else: all that needs a decoder. What needs none is done on
-/// threads.
+/// Does all work that needs a decoder in confined processes. Other work runs on threads.
 package final class ProcessExecutor: BodyExecutor {
     private let threads = ThreadExecutor()
     private let pool: LoopThread<DecoderPool>
     private let tally: DecoderTally
     private let last = Atomic<UInt64>(0)
 
-    /// - Parameter executable: of this program.
+    /// - Parameter executable: the path of this program.
     package init(
         limits: DecoderLimits = DecoderLimits(), executable: String = "/proc/self/exe",
         events: DecoderEvents = DecoderEvents()
@@ -49,10 +48,10 @@ package final class ProcessExecutor: BodyExecutor {
         return BodyWorkTicket { [pool] in pool.perform { $0.cancel(number) } }
     }
 
-    /// Answers on the thread that looks after the processes, between two turns.
+    /// Calls back on the pool's thread, between two turns.
     package func ask(_ answer: @escaping @Sendable () -> Void) { pool.perform { _ in answer() } }
 
-    /// Ends the processes, and the thread that looks after them. What waits is answered as not done.
+    /// Ends the processes and the pool's thread. Waiting work fails as not done.
     package func stop() {
         pool.perform { $0.stop() }
         pool.stop()

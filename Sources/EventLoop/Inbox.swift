@@ -12,7 +12,7 @@ final class Inbox: Sendable {
     }
 
     private let contents = Mutex(Contents())
-    /// The loop's thread; until it runs, the one that created it.
+    /// The loop's thread; before it runs, the thread that created it.
     private let thread = Atomic(pthread_self())
     /// Closed with the inbox's last reference: a late post writes to it harmlessly, never to a stranger's descriptor.
     let descriptor: CInt

@@ -26,7 +26,7 @@ package struct LoopBound<Value>: @unchecked Sendable {
             init(_ value: Value) { self.value = value }
         }
 
-        // Released once, on the loop's thread. A strong reference would go on the thread that drops the keeper.
+        // Released once, on the loop's thread. A strong reference would be released on the keeper's last thread.
         private let held: Unmanaged<Held>
         // The inbox instead of the loop: it is Sendable, and its address isn't reused while we hold it.
         let inbox: Inbox

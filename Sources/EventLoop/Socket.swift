@@ -121,7 +121,7 @@ package enum Socket {
         setsockopt(descriptor, CInt(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<CInt>.size))
     }
 
-    /// Marks the packets that are sent from now on (DSCP, RFC 2474). A kernel that refuses leaves them as they are.
+    /// Marks all later packets (DSCP, RFC 2474). A kernel that refuses leaves them unmarked.
     package static func mark(_ descriptor: CInt, _ dscp: UInt8) {
         var field = CInt(dscp) << 2
         setsockopt(descriptor, CInt(IPPROTO_IP), IP_TOS, &field, socklen_t(MemoryLayout<CInt>.size))

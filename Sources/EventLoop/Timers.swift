@@ -4,7 +4,7 @@ package final class Timer {
     private let fired: () -> Void
 
     /// - Parameters:
-    ///   - owner: usually keeps the timer. Retained during the call; once it is gone, the timer calls nothing.
+    ///   - owner: usually keeps the timer. Retained during the call; after its release the timer calls nothing.
     ///   - fired: called on the loop's thread, at most once, never early. It may release the timer and the owner.
     package init<Owner: AnyObject>(
         loop: EventLoop, owner: Owner, afterNanoseconds delay: UInt64, fired: @escaping @Sendable (Owner) -> Void
@@ -30,7 +30,7 @@ package final class RepeatingTimer {
     private let fired: () -> Void
 
     /// - Parameters:
-    ///   - owner: usually keeps the timer. Retained during each call; once it is gone, the timer calls nothing.
+    ///   - owner: usually keeps the timer. Retained during each call; after its release the timer calls nothing.
     ///   - fired: called on the loop's thread, first after one interval. It may cancel the timer, and release the timer
     ///     and the owner.
     package init<Owner: AnyObject>(

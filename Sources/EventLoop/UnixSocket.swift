@@ -37,7 +37,7 @@ package enum UnixSocket {
     /// Lets others connect to a socket of this process's.
     /// - Parameters: as of ``listen(at:backlog:mode:group:)``.
     package static func allow(mode: UInt32, group: UInt32?, at path: String) throws(SystemError) {
-        // The socket that the path leads to now, whatever it leads to a moment later.
+        // Opens the socket now at that path, so that a later change of the path doesn't matter.
         let raw = Glibc.open(path, shim_O_PATH | O_NOFOLLOW | O_CLOEXEC)
         guard raw >= 0 else { throw SystemError.last("open") }
         defer { close(raw) }

@@ -31,7 +31,7 @@ extension OwnedRequest {
         guard redirection.contains(.leavesOrigin) else { return !redirection.contains(.leavesCredentials) || !isCredential(field) }
         switch field.id {
         case .accept, .acceptEncoding, .acceptLanguage, .userAgent, .cacheControl, .pragma: return true
-        // The hops owe each other these.
+        // Fields of the connection or of the route, for every hop.
         case .via, .maxForwards, .connection, .te: return true
         // A part of whatever is there, but not of the version that a validator of the other origin stands for.
         case .range: return head.first(.ifRange) == nil

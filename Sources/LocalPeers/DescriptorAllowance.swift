@@ -1,9 +1,9 @@
 internal import Glibc
 
-/// How many descriptors of each user's processes are looked at.
+/// The number of descriptors examined per user.
 struct DescriptorAllowance {
-    /// Of a process that seems to be root's, so many are looked at before its user is asked for: a process that can't be traced
-    /// (PR_SET_DUMPABLE of prctl(2)) has a directory of root's, whoever runs it.
+    /// Descriptors of a seemingly root-owned process that are examined before the process's real user is looked up. A
+    /// process that can't be traced (PR_SET_DUMPABLE of prctl(2)) has a directory owned by root, whatever user runs it.
     private static let free = 64
 
     private let limit: Int

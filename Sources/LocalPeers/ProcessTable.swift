@@ -2,7 +2,7 @@ internal import Glibc
 
 /// The processes that hold sockets, as far as was looked.
 package struct SocketHolders: Sendable {
-    /// By the numbers of the sockets; the one that started first as the first.
+    /// Keyed by socket number; the process that started first comes first.
     package var processes: [UInt64: [LocalProcess]] = [:]
     /// Users with more than ``ProcessTable/descriptorLimit`` descriptors: not all of their processes were looked into.
     package var overlooked: Set<UInt32> = []

@@ -332,7 +332,7 @@ package final class ByteStream: SocketHandler, ByteSink {
         set(CInt(IPPROTO_TCP), TCP_KEEPCNT, 3)
     }
 
-    /// Marks the packets that are sent from now on (DSCP, RFC 2474).
+    /// Marks all later packets (DSCP, RFC 2474).
     package func mark(_ dscp: UInt8) { Socket.mark(raw, dscp) }
 
     // MARK: Events

@@ -1,14 +1,14 @@
 internal import Glibc
 internal import Security
 
-/// The lock that keeps a second proxy out of a state directory. The system releases it when the
-/// process ends, however it ends, so that a stale file is never taken for a running proxy.
+/// The lock that keeps a second proxy out of a state directory. The system releases it when the process ends, so a
+/// stale file is never taken for a running proxy.
 ///
-/// Two files are locked. `pinproxy.lock` is for this user and root alone, so that no other can keep the proxy from starting.
-/// `pinproxy.pid` is for everybody to read: it holds the process id as long as it is locked.
+/// Two files are locked. `pinproxy.lock` is for this user and root alone: others can't block the proxy's start.
+/// Everybody may read `pinproxy.pid`, which holds the process id while it is locked.
 ///
-/// A disk that is full or can't be written is no reason to leave a machine without its proxy: then there is a lock without
-/// the process id, or none, and ``problem`` says why.
+/// A full or unwritable disk doesn't keep the proxy from starting. The lock then has no process id, or there is no
+/// lock, and ``problem`` says why.
 final class ProcessLock {
     private static let name = "pinproxy.lock"
     /// For others who hold the lock of the process id for a moment, to see whether somebody has it.

@@ -38,7 +38,7 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: bed.path("service")).sorted() == ["authority.key", "authority.pem"])
     }
 
-    /// The service has put links in the place of all that is written.
+    /// The service has replaced every written file by a link.
     @Test(.enabled(if: isRoot)) func rootWritesNothingWhereAServiceLeads() throws {
         let (bed, options) = try serviceBed()
         let victim = bed.path("victim")
@@ -75,7 +75,7 @@ import Testing
 
     // MARK: Files that are not what they are taken for
 
-    /// Neither a pipe nor a link, and whoever asks isn't kept waiting.
+    /// A pipe and a link are refused, and the command doesn't block.
     @Test(.timeLimit(.minutes(1)), arguments: ["authority.pem", "pinproxy.pid", "pins.json", "chains.json", "listen", "control.sock"])
     func aPipeIsNotWaitedFor(_ name: String) throws {
         let bed = try CommandBed(configuration: "proxy: {listen: systemd}\npins: null\n")

@@ -2,8 +2,8 @@ import CSeccomp
 import Foundation
 import Testing
 
-/// What a process that decodes may do once it has closed itself in: tried with real system calls, each by a process
-/// of its own (Tests/ConfinementProbe).
+/// What a confined decoder process may do. Each case makes real system calls in its own process
+/// (Tests/ConfinementProbe).
 @Suite(.timeLimit(.minutes(5))) struct ConfinementTests {
     struct Outcome: Sendable {
         /// `confined` is the first, if it got so far.

@@ -6,14 +6,14 @@ import Session
 import Synchronization
 import Testing
 
-/// Processes that decode, as a proxy has them: the real program, or a script in its place.
+/// Decoder processes as a proxy runs them: the real program, or a script that replaces it.
 final class DecoderBench: Sendable {
     let executor: ProcessExecutor
     private let incidents = Mutex<[DecoderEvents.Incident]>([])
     private let troubles = Mutex<[String]>([])
     private let directory: URL?
 
-    /// - Parameter script: Python, run by `Peers/decoder.py` in the place of the process.
+    /// - Parameter script: Python, run by `Peers/decoder.py` instead of the program.
     init(script: String? = nil, _ change: (inout DecoderLimits) -> Void = { _ in }) throws {
         var limits = DecoderLimits()
         limits.deadline = .seconds(60)

@@ -3,10 +3,10 @@ import Testing
 @testable import Decoding
 
 @Suite struct DecoderStateTests {
-    /// What a body that it has is owed, and what was done to the process, as a walk goes on.
+    /// One walk: the state, whether a body still lacks its outcome, and what was done to the process.
     private struct Walk: Hashable {
         var state = DecoderState()
-        /// It was started for one.
+        /// A process starts with a body.
         var hasBody = true
         var kills = 0
         var isBuried = false
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    /// Through every state that any sequence of events leads to.
+    /// Visits every state that some sequence of events reaches.
     @Test func inAnyOrderABodyIsAnsweredOnceAndAProcessIsBuriedOnce() {
         var seen: Set<Walk> = []
         var open = [Walk()]

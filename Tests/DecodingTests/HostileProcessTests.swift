@@ -95,7 +95,7 @@ import Testing
 
     // MARK: Fairness
 
-    /// Two processes: a host that holds one of them has no more, however much it brings.
+    /// Of two processes a host gets one, however many bodies it sends.
     @Test func oneHostNeverHoldsAllOfThem() async throws {
         let bench = try DecoderBench(script: Self.obedient) { $0.processes = 2 }
         let judgement = try DecoderBench.judgement(nil, .xml)

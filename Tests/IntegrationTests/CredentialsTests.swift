@@ -103,7 +103,7 @@ struct CredentialsTests {
         #expect(try await schemes("/basic/wrong") == ["", "Basic"])
     }
 
-    /// Many clients ask, and the account must not be locked for that: until the file is written anew.
+    /// Many clients ask, but the account must not get locked. Writing the file again allows a new try.
     @Test(arguments: ["/basic/", "/once/"]) func aRefusedPasswordIsSentOnce(_ folder: String) async throws {
         try await withTestBed { bed in
             let origin = try await PythonPeer(in: bed, script: "digest_origin.py")
@@ -117,14 +117,14 @@ struct CredentialsTests {
             func answers() -> Int { origin.events.all("asked").count { $0["scheme"] == scheme } }
             for path in ["a", "b", "a", "deep/c"] {
                 let run = try await get(folder + path)
-                // The client is told what the origin wants, each time.
+                // The client gets the origin's challenge each time.
                 #expect(run.output.hasPrefix("HTTP/1.1 401 ") && run.output.lowercased().contains("www-authenticate: \(scheme.lowercased())"), "\(run)")
             }
             #expect(answers() == 1)
             let line = try await proxy.events.first("credentials.refused")
             #expect(line["realm"] == "peers" && line["user"] == "ann" && line["entry"] == "origin.test" && line["host"] == "origin.test", "\(line)")
             #expect(proxy.events.lines.lines.allSatisfy { !$0.contains("guess") })
-            // A reload alone doesn't lead to another try, but a file that was written does, if only to say that it is right.
+            // A reload alone allows no new try. A rewritten file does, even with the same contents.
             #expect(try await proxy.reload().name == "config.reload")
             _ = try await get(folder + "d")
             #expect(answers() == 1)

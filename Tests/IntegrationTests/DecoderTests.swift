@@ -2,7 +2,7 @@ import Foundation
 import TestBodies
 import Testing
 
-/// Bodies that cost much: each is refused with its bound, and what else is judged goes on.
+/// Expensive bodies are refused with their bound; other bodies are still judged.
 @Suite(.sharedBed(DecoderBed.prepare), .timeLimit(.minutes(5)))
 struct DecoderTests {
     let shared: SharedBed
@@ -53,11 +53,11 @@ struct DecoderTests {
     }
 }
 
-/// The processes that decode as they stand still, are killed, or are left behind.
+/// Decoder processes that are stopped, killed or orphaned.
 @Suite(.timeLimit(.minutes(5))) struct DecoderEndTests {
     private static let xml = Array("<a/>".utf8)
 
-    /// JSON, from which null values are removed.
+    /// JSON, compressed, with null values to remove.
     private static let coded = Array(Data(base64Encoded: "H4sIAAAAAAACA4s21DGK5QIA3iMBaQYAAAA=") ?? Data())
 
     private func get(_ shared: SharedBed, host: String = OriginBed.name) async throws -> Run {
@@ -73,7 +73,7 @@ struct DecoderTests {
         try await admin.ask("GET", "/metrics").body.contains("\npinproxy_decoder_queue 1\n")
     }
 
-    /// On one processor there are two processes, of which a host has one.
+    /// One processor gives two processes; a host may have one of them.
     private func withOneStopped(_ body: (SharedBed, AdminClient, Int32) async throws -> Void) async throws {
         try await withTestBed { bed in
             let shared = try await DecoderBed.prepare(bed, launcher: ["taskset", "--cpu-list", "0"])
@@ -137,7 +137,7 @@ struct DecoderTests {
             kill(process, SIGKILL)
             let outcomes = [try await first, try await second].map(\.output)
             #expect(outcomes.allSatisfy { $0.hasPrefix("HTTP/1.1 200 ") }, "\(outcomes)")
-            // As it came.
+            // Forwarded unchanged.
             #expect(outcomes[0].contains("Content-Encoding: gzip"), "\(outcomes)")
             _ = try await shared.proxy.events.first("decoder.failed")
         }
@@ -169,7 +169,7 @@ struct DecoderTests {
         }
     }
 
-    /// As an upgrade does: the program goes on, and starts itself as it was.
+    /// An upgrade replaces the executable. The running proxy still starts its own old one.
     @Test(.enabled(if: ProcessInfo.processInfo.environment["PINPROXY_TEST_LAUNCHER"] == nil))
     func aProgramThatWasReplacedStillStartsThem() async throws {
         try await withTestBed { bed in

@@ -79,7 +79,7 @@ struct ExecIsolatedTests {
         }
     }
 
-    /// Where local users may not use the port, they may not use it from within a network of their own.
+    /// Local users barred from the port are barred from inside an isolated network too.
     @Test func aDoorIsForThoseWhoMayUseThePort() async throws {
         try await withTestBed { bed in
             _ = try await ProxyProcess(

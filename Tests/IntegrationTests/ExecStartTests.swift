@@ -67,7 +67,7 @@ struct ExecStartTests {
                 """
             let run = try await bed.exec(options: ["--start"], environment: ["STATE": bed.path("proxy/state/pinproxy")], "sh", "-c", script)
             let lines = run.output.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
-            // Nothing listens on port 1, which whoever is served is told.
+            // Nothing listens on port 1: a client that is served gets that error.
             #expect(lines.first == "200/200 200/200 200/200 407/000 200/200 407/000", "\(run)")
             #expect(lines.dropFirst().first == "000/502 000/502 000/502 000/407 000/502 000/407", "\(run)")
             #expect(lines.dropFirst(2).first == "600", "\(run)")

@@ -299,7 +299,7 @@ struct ExecTransparentTests {
 
     // MARK: Names
 
-    /// A question to a name server is a message to whoever answers for the domain.
+    /// A DNS query is a message to the domain's name servers.
     @Test func aRefusedHostIsNotLookedUp() async throws {
         try await withTestBed { bed in
             try bed.file("resolv.conf", "nameserver 127.0.0.1\n", mode: 0o644)

@@ -28,7 +28,7 @@ struct FairShareTests {
             #expect(said["cause"] == "16 passwords of user 65534 are waiting to be compared", "\(said)")
             let refused = try await proxy.events.first("exchange")
             #expect(refused["status"] == "503" && refused["cause"]?.hasPrefix("16 passwords of user 65534 are waiting") == true, "\(refused)")
-            // Others still find a place: 16 of root's, and no more.
+            // Other users still get places: root gets 16.
             var own: [RawConnection] = []
             for number in 0..<17 {
                 let credentials = Data("ada:own\(number)".utf8).base64EncodedString()

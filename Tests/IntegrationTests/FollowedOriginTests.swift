@@ -41,7 +41,7 @@ struct FollowedOriginTests {
         #expect(run.output.hasPrefix("HTTP/1.1 302 ") && run.output.contains("\r\nLocation: \(url("unnamed"))\r\n"), "\(run)")
     }
 
-    /// Another scheme is another origin: what comes over https would be read by whoever is on the way of http.
+    /// Another scheme is another origin: on plain http, the network could read what came by https.
     @Test func anotherSchemeIsAnotherOrigin() async throws {
         func plain(_ host: String, to location: String) -> String {
             "http://\(host).test:\(shared.secondOriginPort)"
@@ -62,7 +62,7 @@ struct FollowedOriginTests {
         #expect(run.output.contains("\r\nLocation: \(url("second", "/written/there?a=b"))\r\n"), "\(run)")
     }
 
-    // MARK: Who asks
+    // MARK: Browsers
 
     @Test(arguments: [
         "Sec-Fetch-Mode: cors", "sec-fetch-site: same-origin", "Sec-Fetch-Anything: 1", "Origin: https://first.test", "Origin: null",
@@ -79,8 +79,8 @@ struct FollowedOriginTests {
         #expect(isPassed(run), "\(run)")
     }
 
-    /// A page of one origin asks it, is led to another, and must not read what that says: neither what everybody may know nor
-    /// what the proxy alone is told.
+    /// A page of one origin is redirected to another and must not read its answer. That holds for public answers and
+    /// for those meant for the proxy alone.
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/certutil")))
     func aRealBrowserKeepsOriginsApart() async throws {
         let home = shared.bed.path("browser")
@@ -100,7 +100,7 @@ struct FollowedOriginTests {
         let fetched = try JSONDecoder().decode(Seen.self, from: Data(run.output.utf8)).fetched
         try #require(fetched.count == 3, "\(run)")
         #expect(fetched[0] == "TypeError: Failed to fetch", "\(fetched)")
-        // Within its origin the browser follows by itself.
+        // The browser follows redirects within its origin.
         #expect(fetched[1].contains("/received/same") && fetched[2].contains("/received/x"), "\(fetched)")
     }
 
@@ -160,7 +160,7 @@ struct FollowedOriginTests {
         #expect(part.values("Range") == [] && part.values("If-Range") == [], "\(part)")
     }
 
-    /// Back at the origin that was asked, by the word of another: nothing of its own comes back.
+    /// The way back to the first origin, after another: none of the client's own fields come back.
     @Test func theWayBackIsAbroadToo() async throws {
         let back = RuleBed.answer("x", "HTTP/1.1 302 F\r\nLocation: \(url("first", "/received/back"))\r\nContent-Length: 0\r\n\r\n")
         let arguments = Self.ofTheClient.flatMap { ["-H", $0] }
@@ -169,7 +169,7 @@ struct FollowedOriginTests {
         let followed = try await received(arguments + [redirect(to: url("second", back))])
         #expect(followed.target == "/received/back" && followed.values("X-First") == [], "\(followed)")
         #expect(followed.values("Cookie") == [] && followed.values("Authorization") == [] && followed.values("X-Api-Key") == [], "\(followed)")
-        // Within the origin it is lent.
+        // Redirects within the origin keep the secret.
         let within = try await received([redirect(to: "/received/back")])
         #expect(within.values("X-First") == ["geheim"], "\(within)")
     }

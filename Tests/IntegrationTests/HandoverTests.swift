@@ -43,7 +43,7 @@ struct HandoverTests {
         }
     }
 
-    /// Whoever kills the main process alone ends no exchange.
+    /// Killing only the main process ends no exchange.
     @Test func aKilledMainProcessIsAHandover() async throws {
         try await withTestBed { bed in
             let shared = try await prepare(bed)

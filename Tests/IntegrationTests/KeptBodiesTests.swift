@@ -41,7 +41,7 @@ struct KeptBodiesTests {
             try await eventually("all to be given back") { try await inUse == 0 }
         }
 
-        /// Sends the head of a form that is to be converted, and the first bytes of its body.
+        /// Sends the head of a form for conversion, and the first bytes of its body.
         func post(_ length: Int, sending count: Int, _ fields: String = "") async throws -> RawConnection {
             let connection = try RawConnection(to: shared.proxy)
             let url = "\(shared.plainURL)/received/form/json"
@@ -266,7 +266,7 @@ struct KeptBodiesTests {
     /// Clients that can't be served from memory are served by the origin.
     @Test(arguments: ["chunked", "close", "length"]) func aSharedResponseGoesOnUnshared(coding: String) async throws {
         try await withTestBed { bed in
-            let shared = try await SharedFetchTests.Bed(
+            let shared = try await SharedFetchBed(
                 bed, session: "{coalesce: true}",
                 sections: AdminClient.section.merging(["limits": ["bodies: 128KiB", "inspected_body: 64KiB"]]) { $1 })
             let admin = try await AdminClient(shared.proxy)

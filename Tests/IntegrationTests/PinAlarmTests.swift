@@ -118,7 +118,7 @@ struct PinAlarmTests {
         }
     }
 
-    // MARK: What is told
+    // MARK: What is reported
 
     private struct Status: Decodable {
         struct Hour: Decodable {

@@ -2,7 +2,7 @@ import Foundation
 import TestAuthority
 import Testing
 
-/// A redirect from an address of the internet leads to nothing inside, by the addresses that are dialled.
+/// A redirect from an internet address reaches no internal address, judged by the addresses dialled.
 @Suite(.enabled(if: NetworkBed.isAvailable), .timeLimit(.minutes(5)))
 struct RedirectReachTests {
     private static let pins = """

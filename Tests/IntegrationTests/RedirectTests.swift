@@ -117,7 +117,7 @@ struct RedirectTests {
         #expect(next.output.contains("/received/after"), "\(next)")
     }
 
-    /// The policy refuses a place in the same way whoever names it.
+    /// The policy refuses a redirect's target as it refuses a direct request.
     @Test(arguments: ["https://denied.test/", "https://blocked.test/", "https://169.254.169.254/latest/meta-data"])
     func aForbiddenPlaceIsForbidden(_ location: String) async throws {
         let run = try await curl("-i", shared.url + Self.redirect(to: location))

@@ -103,7 +103,7 @@ struct ShutdownTests {
         }
     }
 
-    /// The stop changes no policy: whoever waits for a turn (`session.max_active`) gets it.
+    /// The stop changes no policy: a request that waits for its turn (`session.max_active`) gets it.
     @Test func whoWaitsForATurnIsServed() async throws {
         try await withTestBed { bed in
             let shared = try await OriginBed.prepare(

@@ -33,7 +33,7 @@ struct SilentNameServerTests {
                 #expect(answer.status == 504 && answer["Proxy-Status"]?.contains("dns_timeout") == true, "\(answer)")
                 try await client.finishSending()
             }
-            // Queries go on for the cache, and keep their sockets until c-ares gives up, after 14 s.
+            // Queries continue for the cache, and keep their sockets until c-ares gives up, after 14 s.
             try await shared.hasGivenBack(since: before)
         }
     }

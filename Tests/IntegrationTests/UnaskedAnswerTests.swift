@@ -22,7 +22,7 @@ struct UnaskedAnswerTests {
         let run = try await curl(["-i", answer(rule, "HTTP/1.1 205 Reset Content\r\nX-Kept: 1\r\n" + rest), shared.url + "/received/next"])
         #expect(run.output.hasPrefix("HTTP/1.1 205 ") && run.output.contains("\r\nX-Kept: 1\r\n"), "\(run)")
         #expect(run.output.contains("\r\nContent-Length: 0\r\n") && !run.output.contains("<p>"), "\(run)")
-        // The client's connection goes on, and no byte of the rest is taken for another answer.
+        // The client's connection continues, and no leftover byte is taken for another answer.
         #expect(run.output.contains("HTTP/1.1 200 ") && run.output.contains("/received/next"), "\(run)")
     }
 

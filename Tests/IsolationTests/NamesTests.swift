@@ -57,7 +57,7 @@ import Testing
         #expect(table.verdict(Names.placeholder, "denied.test") == .isOfName)
         #expect(table.verdict(one, "denied.test") == .isOfName)
         #expect(table.verdict(Names.placeholder, "other.test") == .isNot([]))
-        // After a reload that lets it through, what the program was told stays good.
+        // A reload that allows the name keeps the program's earlier answer valid.
         table.answers["denied.test"] = .addresses([one])
         #expect(table.verdict(Names.placeholder, "denied.test") == .isOfName)
     }

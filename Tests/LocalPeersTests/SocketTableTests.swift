@@ -170,7 +170,7 @@ import Testing
         #expect(ProcessTable.holders(of: [1]).overlooked.isEmpty)
     }
 
-    /// Whoever holds very many descriptors isn't looked through to the end, whether the process may be traced or not.
+    /// The search of a user's descriptors stops at a limit, whether the process is traceable or not.
     @Test(.enabled(if: geteuid() == 0, "needs root, to be another user"), arguments: [true, false])
     func looksAtNoMoreThanALimitOfOneUsers(isTraceable: Bool) throws {
         let program = """

@@ -76,10 +76,10 @@ import Testing
         #expect(add("a1", 1, isBusy: true) == nil && add("a2", 1) == nil && add("b1", 2) == nil)
         #expect(add("a3", 1) == "a2")
         #expect(add("a4", 1, isBusy: true) == "a3")
-        // All of its own are busy.
+        // All members of that holder are busy.
         #expect(add("a5", 1) == "a1")
         #expect(add("b2", 2) == nil)
-        // The places are taken: by two and two, or by whoever has most.
+        // All places are taken: two by each, or most by one holder.
         #expect(["a5", "b1"].contains(add("c1", 3)))
         #expect(roster.members.count == 4)
         for member in roster.members { roster.remove(member) }

@@ -99,7 +99,7 @@ import Testing
     @Test func `one user's decisions keep no other waiting`() throws {
         let loop = try EventLoop()
         let looks = Looks()
-        // Rests a quarter of a second after each.
+        // Each search is followed by a pause of a quarter of a second.
         let inquiry = inquiry(looks, nanoseconds: 100_000_000)
         var answers: [Int32?] = []
         func count(_ peer: ClientPeer) {
@@ -108,7 +108,7 @@ import Testing
                 inquiry.ask(self.peer(2, user: 1), isComplete: true, on: loop) { count($0) }
                 inquiry.ask(self.peer(3, user: 2), isComplete: true, on: loop) { count($0) }
             }
-            // Whoever waits anyway is answered by the look of another.
+            // A question that waits anyway is answered by another user's search.
             if answers.count == 3 { inquiry.ask(self.peer(4, user: 1), isComplete: true, on: loop) { count($0) } }
             if answers.count == 4 { loop.stop() }
         }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Security
 
-/// A directory in which root acts while its owner is somebody else, who leads it astray where that can be done.
+/// A directory that root uses and a hostile user owns.
 @Suite struct TrustedDirectoryTests {
     private static let isRoot = geteuid() == 0
     private static let nobody: uid_t = 65534
@@ -57,7 +57,7 @@ import Testing
             #expect(untrusted { _ = try state.openForWriting("link", O_WRONLY, mode: 0o600) } != nil)
             #expect(untrusted { _ = try state.socket("link") } != nil)
             #expect(try state.has("link"))
-            // It is replaced, and what it leads to stays as it was.
+            // The link is replaced, and its target is unchanged.
             try state.write([0x78], to: "link", mode: 0o600)
             #expect(try contents("state/link") == "x")
         }
@@ -135,7 +135,7 @@ import Testing
         #expect(try bed.mode("state/folder/own") == 0o600)
     }
 
-    /// Whoever owns a directory on the way could put root's in its place.
+    /// The owner of a directory on the path could replace root's.
     @Test(.enabled(if: isRoot)) func pastAnothersDirectoryAllIsThatUsers() throws {
         let inner = TrustedDirectory(path("state/inner"))
         try inner.create()

@@ -11,7 +11,7 @@ import Testing
         ("2002:7f00:1::", "loopback"), ("::127.0.0.2", "loopback"),
         ("::169.254.169.254", "link-local metadata"), ("64:ff9b:1::10.1.2.3", "private"),
         ("64:ff9b:1:a9fe:a9:fe00::", "link-local metadata"),
-        // The local prefix of NAT64, cut at 56 and at 64 bits; and one whose zeros must not be read as 0.0.0.0/8.
+        // The local prefix of NAT64, cut at 56 and at 64 bits; and one with zeros that aren't 0.0.0.0/8.
         ("64:ff9b:1:a:0:102:300::", "private"), ("64:ff9b:1:0:a:102:300::", "private"), ("64:ff9b:1::8.8.8.8", ""),
         // Teredo's client 10.0.0.1, inverted; and its server.
         ("2001:0:4136:e378:8000:63bf:f5ff:fffe", "private"), ("2001:0:7f00:1:8000:63bf:f7f7:f7f7", "loopback"),

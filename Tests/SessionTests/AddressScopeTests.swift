@@ -8,7 +8,7 @@ import Testing
 
 @testable import Session
 
-/// A redirect from an address of the internet leads to none inside, whichever way connections are made.
+/// A redirect from an internet address reaches no internal address, on every kind of connection.
 @Suite struct AddressScopeTests {
     @Test(arguments: [
         ("127.0.0.1", AddressScope.inside), ("127.8.8.8", .inside), ("::1", .inside), ("::", .inside), ("0.0.0.0", .inside), ("10.0.0.1", .inside),
@@ -92,7 +92,7 @@ import Testing
         unknown.close()
     }
 
-    // MARK: What is lent
+    // MARK: Secrets
 
     private func destination(_ target: UpstreamTarget, _ bench: Workbench) throws -> Destination {
         Destination(

@@ -140,9 +140,9 @@ import Testing
         #expect(unasked("/a/b") == nil)
         let again = challenge.hasPrefix("Basic") ? ["Basic realm=x", "Basic realm=\"x\", charset=UTF-8"] : ["Digest realm=x, nonce=m, qop=auth"]
         for other in again { #expect(answer(other, "/elsewhere") == nil, "\(other)") }
-        // Told once, also where two exchanges find out at one time.
+        // Reported once, even when two exchanges find out at the same time.
         #expect(!isNewRefusal(reply(challenge, "/a/b", after: first), in: "x"))
-        // Another realm is another protection space, and a file that was written anew may hold another password.
+        // Another realm is another protection space, and a rewritten file may hold another password.
         #expect(answer("Basic realm=y") != nil)
         #expect(answer("\(challenge), Basic realm=z")?.realm == Array("z".utf8))
         let later = AnsweringCredentials(credentials.credentials, edition: 2)

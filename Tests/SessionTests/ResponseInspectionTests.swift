@@ -240,7 +240,7 @@ private final class Clients {
         #expect(write(message, by: 5000, to: inspection).isEmpty)
         let held = budget.inUse
         #expect(held >= message.count)
-        // Without its chunks it is there once more.
+        // The decoded body is a second copy only if the message is chunked.
         #expect(inspection.body?.bytes == body && (held >= message.count + body.count) == isChunked)
         inspection.open()
         #expect(budget.inUse >= message.count && budget.inUse < message.count + (64 << 10))

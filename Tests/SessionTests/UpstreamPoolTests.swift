@@ -292,7 +292,7 @@ import Transport
         func used() throws -> CInt {
             let (connection, end) = try connection(to: key())
             bench.pool.close()
-            // The policy is the same: what is in flight goes on, and nobody begins it again.
+            // The policy is the same: exchanges in flight continue, and none begins again.
             #expect(!connection.origin.isRetired && !connection.origin.hasRetired(connection))
             #expect(!bench.pool.origin(for: key()).isRetired)
             bench.pool.giveBack(connection, idleNanoseconds: minute)

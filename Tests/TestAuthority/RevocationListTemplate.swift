@@ -8,7 +8,7 @@ public struct RevocationListTemplate: Sendable {
     public var nextUpdate: Int64? = CertificateTemplate.now + CertificateTemplate.day
     /// The keyIdentifier of its authorityKeyIdentifier. Without it and without `authority` there is no such extension.
     public var keyIdentifier = CertificateTemplate.KeyIdentifier.right
-    /// The certificate whose issuer and serial number its authorityKeyIdentifier has.
+    /// The certificate with the issuer and serial number in its authorityKeyIdentifier.
     public var authority: HeldCertificate?
     /// Object identifier, critical or not, contents.
     public var extensions: [(identifier: String, isCritical: Bool, contents: [UInt8])] = []

@@ -110,7 +110,7 @@ package enum ImageFiles {
 
 /// Property lists made by hand.
 package enum PropertyListFiles {
-    /// A `bplist00` of objects as they are written, the first of which is the top, with offsets of four bytes.
+    /// A `bplist00` of encoded objects, the root first, with offsets of four bytes.
     /// - Parameter given: which of these each object is, by its number; nil: each is itself.
     package static func binary(_ objects: [[UInt8]], referenceSize: Int = 1, places given: [Int]? = nil) -> [UInt8] {
         var body = Array("bplist00".utf8)

@@ -17,7 +17,7 @@ import Transport
             #expect(reservation?.grow(to: count) == true, "\(count)")
             #expect(reservation?.bytes == bytes && budget.inUse == bytes, "\(count)")
         }
-        // It doesn't shrink by itself.
+        // It doesn't shrink on its own.
         #expect(reservation?.grow(to: 1) == true && budget.inUse == 1 << 20)
         reservation = nil
         #expect(budget.inUse == 0)

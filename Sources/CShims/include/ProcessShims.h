@@ -1,5 +1,5 @@
-// What rooms need of prctl(2) and pidfd_open(2), of which the first takes a variable number of arguments and Swift's Glibc
-// module lacks the second's header, and of <spawn.h> what it shows only under _GNU_SOURCE.
+// Wrappers for prctl(2), which is variadic, and pidfd_open(2), missing from Swift's Glibc module. Also the parts of
+// <spawn.h> that need _GNU_SOURCE.
 #pragma once
 
 #include <spawn.h>

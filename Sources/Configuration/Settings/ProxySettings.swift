@@ -16,7 +16,7 @@ package struct ProxySettings: Sendable {
     package var users: UserFile?
     /// Who may connect. Never empty.
     package var allowClients: [AddressRange]
-    /// The user whose own programs, and runs, are served alone; nil: everybody whom `allowClients` lets in. Set for `pinproxy exec --start`.
+    /// The only user served, besides runs; nil: everybody in `allowClients`. Set for `pinproxy exec --start`.
     package var owner: UInt32?
     /// Whether messages that pass get a Via field (RFC 9110 section 7.6.3).
     package var via: Bool

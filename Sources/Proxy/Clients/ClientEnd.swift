@@ -36,7 +36,7 @@ extension ClientConnection {
         return worker.isDraining ? min(patience, worker.quietTunnelNanoseconds) : patience
     }
 
-    /// While the proxy stops, a CONNECT without a connection is a tunnel in which nothing moves.
+    /// While the proxy stops, a CONNECT without a connection counts as an idle tunnel.
     func boundConnecting() {
         guard worker.isDraining, case .connecting = state, !suspension.isSuspended else { return }
         server.setDeadline(afterNanoseconds: worker.quietTunnelNanoseconds)

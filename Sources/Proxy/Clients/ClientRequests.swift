@@ -53,7 +53,7 @@ extension ClientConnection {
         }
     }
 
-    /// Refuses for who asks, before it is decided about what is asked for.
+    /// Refuses the client itself, before its request is examined.
     private func refuseAsker(_ error: ProxyError) {
         if let host = askedAuthority?.host, TestHost(host) != nil { record.entrySlot = EntrySlots.uncounted }
         server.refuseRequest(error)

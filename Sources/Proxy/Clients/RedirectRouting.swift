@@ -20,7 +20,7 @@ extension ClientConnection {
         case .tunnel: return .pass
         case .relay(let allowed): route = allowed
         }
-        // The client's own request would be shown to come from itself, and not from the one that led it there.
+        // A client certificate would vouch for the client, but another origin chose this target.
         if isAbroad, route.target.hasIdentity { return .pass }
         guard let layers = route.rules else { return follow(route, by: nil) }
         guard case .success(let rules) = worker.rules(of: layers, for: request) else {

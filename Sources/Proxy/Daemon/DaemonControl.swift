@@ -10,7 +10,7 @@ import TLS
 extension ProxyDaemon {
     /// What the control socket and the admin port answer by.
     func controlResources(_ context: ProxyContext, _ upkeep: PinUpkeep) -> ControlResources {
-        // unowned: only the loop calls it, which runs within run(), whose caller keeps the daemon.
+        // unowned: only the loop calls it; the loop runs within run(), and run()'s caller keeps the daemon.
         let daemon = { [unowned self] in self }
         let questions = ControlResources.Daemon(
             unreadiness: { daemon().unreadiness },

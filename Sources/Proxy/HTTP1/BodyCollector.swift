@@ -68,7 +68,7 @@ struct BodyCollector {
         }
     }
 
-    /// Needs room even before the first byte, so that no client is asked for a body that would be refused.
+    /// Reserves room before the first byte: no client is asked for a body that would be refused.
     private mutating func take(_ bytes: Slice<UnsafeRawBufferPointer>) -> Bool {
         guard reservation.grow(to: max(body.count + bytes.count, 1)) else { return false }
         body.append(contentsOf: bytes)

@@ -20,12 +20,13 @@ protocol HTTP1ServerOwner: AnyObject {
     func switched(to upstream: UpstreamConnection, by server: HTTP1Server)
     /// Keeps an upstream for this client's next request: it is nobody else's.
     func keep(_ upstream: UpstreamConnection)
-    /// A redirect of the exchange under way may be followed to that place, as about one that was asked for.
+    /// Decides whether a redirect of the exchange may be followed, as if the client had asked for its target.
     /// - Parameters:
-    ///   - isAbroad: another origin was asked on the way: no secret is lent there.
+    ///   - isAbroad: another origin was asked before, so the target gets no secret.
     ///   - request: as it would be sent there, with the whole URL.
     func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling
-    /// Tells of connections that are tried for the request in hand, by whomever, perhaps after the owner is gone.
+    /// Reports connection attempts for the current request. Other tasks may make them, even after the owner is
+    /// released.
     func attemptReport() -> AttemptReport
     /// A connection was tried for a request.
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>)
@@ -102,7 +103,7 @@ final class HTTP1Server: ByteStreamOwner {
     let session: LoopSession
     let settings: HTTP1ServerSettings
     /// Set once, before ``serve()``.
-    // unowned: the owner keeps the server until closed(_:), after which the server calls it no more.
+    // unowned: the owner keeps the server until closed(_:), and the server calls nothing after that.
     unowned var owner: (any HTTP1ServerOwner)!
     var phase = Phase.awaitingRequest
     let exchange: Exchange

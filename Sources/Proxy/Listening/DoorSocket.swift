@@ -5,9 +5,9 @@ import Logging
 /// `door.sock` in the state directory: the listener for what leaves a command's own network (`pinproxy exec --isolated` and
 /// `--transparent`).
 ///
-/// The socket is the mark. A client that comes by it is not of this machine (``Arrival/place``), whoever has made the connection, so
-/// that it reaches none of the machine's loopback services. A program in such a network can neither choose another way nor
-/// drop the mark.
+/// The socket identifies these clients. They count as remote (``Arrival/place``), whatever process connects, and reach
+/// none of the machine's loopback services. A program in such a network can't choose another way out,
+/// nor hide that it came this way.
 package enum DoorSocket {
     package static func place(in stateDirectory: String) -> StateSocket { StateSocket("door.sock", in: stateDirectory) }
 }
@@ -17,7 +17,7 @@ extension ProxyDaemon {
     func openDoor() -> ListeningSocket? {
         let path = DoorSocket.place(in: snapshot.stateDirectory).path
         do throws(SystemError) {
-            // Whoever may use the proxy's port may use this one: allow_clients and clients hold here as well.
+            // Local users may use it as they may use the port: allow_clients and clients hold here too.
             return try .door(at: path, SocketAccess(mode: snapshot.proxy.owner == nil ? 0o666 : 0o600))
         } catch {
             logger.warning(

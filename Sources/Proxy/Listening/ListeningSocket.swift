@@ -89,7 +89,7 @@ struct ListeningSocket: Sendable {
         return sockets
     }
 
-    /// Opens the daemon's own, in the place of one that a process that is gone has left.
+    /// Opens the daemon's own socket, and replaces one left by an earlier process.
     static func door(at path: String, _ access: SocketAccess) throws(SystemError) -> ListeningSocket {
         let raw = try UnixSocket.listen(at: path, backlog: queue, mode: access.mode).release()
         return ListeningSocket(raw: raw, port: .proxy, wanted: .unix(path), place: .unix(path), isNamed: false, isDoor: true)

@@ -1,8 +1,8 @@
 import EventLoop
 import Logging
 
-/// Something that there is too little of, perhaps thousands of times in a second. Told when it begins,
-/// and once more when there was enough for a while, with how long it went on and how many it met.
+/// A shortage that may occur thousands of times a second. Logged at its beginning, and again after a time without it,
+/// with its duration and count.
 final class Shortage {
     private let loop: EventLoop
     private let logger: Logger

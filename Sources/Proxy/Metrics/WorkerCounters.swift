@@ -85,7 +85,7 @@ struct WorkerCounters: Sendable {
         if let first = record.firstByte { firstByte.note(first - record.began) }
     }
 
-    /// Counts what became of an attempt to connect to an origin of the entry at that place.
+    /// Counts the result of an attempt to connect to an origin of that entry.
     mutating func count(_ result: Result<UpstreamConnection, UpstreamFailure>, at slot: Int) {
         guard slot != EntrySlots.uncounted else { return }
         guard case .success(let connection) = result else {

@@ -4,25 +4,25 @@ import Glibc
 import LocalPeers
 import Synchronization
 
-/// Finds the processes at the other end of local connections, and the names of their users, on a thread of its own: a worker
-/// waits neither for `/proc` nor for a directory service.
+/// Finds the processes and users at the other end of local connections. It has its own thread: a worker waits neither
+/// for `/proc` nor for a directory service.
 ///
-/// To look through all processes takes milliseconds, through those that were found before a tenth of one; with hundreds of new
-/// connections a second each would cost more than its connection. So all who ask meanwhile are answered together by the next look,
-/// and where only the log wants to know, that one comes when as much as ``thrift`` times the last one has passed: the first of a
-/// burst are looked for at once, and the looks never take more than a hundredth of one processor. Where something is decided the look comes
-/// at once, unless the same user has just had one: then that user waits ``thriftOfOne`` times as long as it took, so that nobody has
-/// processes looked through without end.
+/// A search through all processes takes milliseconds, and through those found before a tenth of one. At hundreds of new
+/// connections a second, a search for each would cost more than the connection. So one search answers all questions
+/// that have arrived by then. Questions of the log wait ``thrift`` times the last search's duration: a burst's first
+/// are answered at once, and searches take at most a hundredth of one processor. A decision is searched for at once,
+/// unless the same user has just had one. That user then waits ``thriftOfOne`` times its duration, which bounds the
+/// searches that a user can cause.
 final class PeerInquiry: Sendable {
-    /// Questions that may wait, a quarter of them of one user; for more it isn't known who it is.
+    /// Questions that may wait, a quarter of them of one user. Beyond that the process stays unknown.
     static let capacity = 4096
     private static let thrift: UInt64 = 100
     private static let thriftOfOne: UInt64 = 4
-    /// The longest that a decision waits for that reason.
+    /// The longest pause between searches for one user's decisions.
     private static let longestRest: UInt64 = 250_000_000
     private static let mostRemembered = 64
     private static let mostNames = 1024
-    /// How long the name of a user is believed.
+    /// How long a user's name is cached.
     private static let nameSeconds = 60
 
     private struct Question: Sendable {
@@ -34,16 +34,16 @@ final class PeerInquiry: Sendable {
     private struct State {
         var waiting: [Question] = []
         var share = FairShare<Claimant>(places: capacity)
-        /// The users of those by which something is decided, and whether there are others.
+        /// Users with decisions that wait.
         var deciding: Set<UInt32> = []
         var isWantedByLog = false
-        /// They will be looked at.
+        /// A search is scheduled.
         var isScheduled = false
-        /// They will be when ``urgent`` or the time says so.
+        /// The next search waits for ``urgent`` or the end of the pause.
         var isResting = false
-        /// When the last look that only the log wanted is paid for.
+        /// The end of the pause after the last search for the log.
         var rested: UInt64 = 0
-        /// The same of each user's last look for a decision.
+        /// The end of each user's pause after a search for a decision.
         var restedOfOne: [UInt32: UInt64] = [:]
         var names: [UInt32: KnownName] = [:]
     }
@@ -56,7 +56,7 @@ final class PeerInquiry: Sendable {
 
     /// Of the queue alone.
     private struct Memory {
-        /// Processes that held a connection, the last as the last.
+        /// Processes that held a connection, the most recent last.
         var holders: [Int32] = []
     }
 
@@ -138,7 +138,7 @@ final class PeerInquiry: Sendable {
         if !questions.isEmpty { answer(questions) }
     }
 
-    /// Until one of those who wait may have processes looked at; nil: now. Whoever comes meanwhile with a decision ends it.
+    /// Time until the next search may start; nil: now. A new decision can end it early.
     private func timeToRest() -> UInt64? {
         let now = Self.uptime
         return state.withLock { state in

@@ -18,6 +18,6 @@ extension RedirectDefect {
         }
     }
 
-    /// The policy refuses a place in the same way whoever names it.
+    /// The policy refuses a target with the same status as a direct request for it.
     private var status: Int { if case .denied = self { 403 } else { 502 } }
 }

@@ -1,7 +1,7 @@
 import Session
 
 extension BodyWorkFailure {
-    /// What a client is told of a response that couldn't be judged.
+    /// The refusal of a response that couldn't be judged.
     func report(ofResponseFrom host: String) -> RefusalReport {
         let title = "Response from \(host) not judged"
         guard isOfBody else { return ProxyError.later(.origin(503, title, ProxyError.noRoom, details, host)) }
@@ -12,7 +12,7 @@ extension BodyWorkFailure {
         return report
     }
 
-    /// What a client is told of a request whose body couldn't be converted.
+    /// The refusal of a request with a body that couldn't be converted.
     func report(ofRequestFor host: String) -> RefusalReport {
         let title = "Request body for \(host) not converted"
         guard isOfBody else { return ProxyError.later(ProxyError.clientError(503, title, ProxyError.noRoom, details)) }

@@ -34,7 +34,7 @@ extension Rehearsal {
             self.init(ProxyError.unacceptable(error, source: source, host: host.name, entry?.source).report)
         }
 
-        /// The answer in the place of a response that couldn't be judged.
+        /// The answer that replaces a response that couldn't be judged.
         package init(_ failure: BodyWorkFailure, for host: Host) {
             self.init(ProxyError.notJudged(failure, host: host.name).report)
         }

@@ -5,8 +5,8 @@ import LocalPeers
 import Session
 import TLS
 
-/// Whether a run may have a name looked up. A question to a name server leaves the machine, and what it asks for may be a message:
-/// so the name is judged first, as it is when the host is asked for.
+/// Whether a run may resolve a name. A query leaves the machine and may carry a message. So the policy judges the name
+/// first, as it judges a request for the host.
 enum RunNameRuling: Equatable {
     case lookUp
     /// The proxy answers for the host itself.
@@ -16,7 +16,7 @@ enum RunNameRuling: Equatable {
     /// No request can be made for a host of this name.
     case unfit
 
-    /// The ports that `--transparent` leads to the proxy, and what is asked for at each.
+    /// The ports that `--transparent` redirects to the proxy, and the protocol at each.
     private static let purposes: [(port: UInt16, purpose: Purpose)] = [(443, .secure), (80, .plain)]
 
     /// - Parameters:

@@ -37,10 +37,10 @@ package final class RunSocket {
     private let daemon: Daemon
     private let logger: Logger
     private var listener: UnixListener?
-    /// Those that have a run, and those that have none yet.
+    /// Connections with a run, and those still without one.
     private var runs: [ObjectIdentifier: RunConnection] = [:]
     private var waiting = FairRoster<Claimant, RunConnection>(places: waitingLimit)
-    /// Those that wait for the addresses of a name, with the user of their run.
+    /// Connections that wait for the addresses of a name, with the user of their run.
     private var asking: [ObjectIdentifier: (connection: RunConnection, user: UInt32)] = [:]
     private var lookUps = FairShare<Claimant>(places: lookUpLimit)
     private var isFull = false

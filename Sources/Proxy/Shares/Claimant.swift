@@ -4,7 +4,7 @@ import LocalPeers
 /// Who claims a place where places are few: a user of this machine, or else a network address.
 enum Claimant: Hashable, Sendable, CustomStringConvertible {
     case user(UInt32)
-    /// Of IPv6 the first 64 bits, of which whoever has one address has all.
+    /// The first 64 bits of an IPv6 address: one holder usually controls all addresses below them.
     case network(IPAddress)
     case unknown
 

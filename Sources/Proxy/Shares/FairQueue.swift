@@ -1,9 +1,9 @@
-/// Elements that wait to be served one after the other. Each holder has a share of the places, and holders take turns: whoever has
-/// many waiting delays only its own.
+/// A queue in which holders take turns. Each holder has a share of the places: one with many elements delays only its
+/// own.
 struct FairQueue<Holder: Hashable, Element> {
     private var share: FairShare<Holder>
     private var lines: [Holder: [Element]] = [:]
-    /// Holders with waiting elements, the one whose turn is next as the first.
+    /// Holders with waiting elements, in the order of their turns.
     private var turns: [Holder] = []
 
     /// - Parameter share: of one holder; a quarter if nil.

@@ -1,5 +1,5 @@
-/// Connections that a listener keeps, in the order in which they came. One more than there is room for displaces an older one: of the same
-/// holder, if that has its share, else of the holder with most.
+/// The connections of a listener, oldest first. When it is full, a new one displaces an older one: of the same holder
+/// if that has its share, else of the holder with most.
 struct FairRoster<Holder: Hashable, Member: AnyObject> {
     private var share: FairShare<Holder>
     private var entries: [(holder: Holder, member: Member)] = []
@@ -12,8 +12,8 @@ struct FairRoster<Holder: Hashable, Member: AnyObject> {
 
     func contains(_ member: Member) -> Bool { entries.contains { $0.member === member } }
 
-    /// - Parameter isBusy: of two that could be displaced, the other one is.
-    /// - Returns: the one that was displaced, which is no longer in it.
+    /// - Parameter isBusy: busy members are displaced last.
+    /// - Returns: the displaced member, already removed.
     mutating func add(_ member: Member, of holder: Holder, sparing isBusy: (Member) -> Bool = { _ in false }) -> Member? {
         let displaced = share.displaced(by: holder).flatMap { loser in
             let own = entries.filter { $0.holder == loser }.map(\.member)

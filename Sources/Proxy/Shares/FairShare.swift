@@ -1,4 +1,4 @@
-/// A number of places, of which nobody gets more than a share: one user can't keep all others out.
+/// A number of places with a limit per holder: one user can't keep out all others.
 struct FairShare<Holder: Hashable> {
     /// Why there is no place.
     enum Lack: Error, Equatable {
@@ -35,8 +35,8 @@ struct FairShare<Holder: Hashable> {
         return count >= places ? .places(places) : nil
     }
 
-    /// Takes a place, for each of which ``leave(_:)`` is to be called.
-    /// - Returns: why there is none; nil: it is taken.
+    /// Takes a place. Call ``leave(_:)`` once for each.
+    /// - Returns: why no place was taken; nil: one was.
     mutating func enter(_ holder: Holder) -> Lack? {
         if let lack = lack(for: holder) { return lack }
         taken[holder, default: 0] += 1
@@ -50,7 +50,7 @@ struct FairShare<Holder: Hashable> {
         count -= 1
     }
 
-    /// Who loses a place where one more of the holder's takes it: the holder, if it has its share; else whoever has most.
+    /// The holder that loses a place to a new one: the same holder if it has its share, else the largest.
     func displaced(by holder: Holder) -> Holder? {
         switch lack(for: holder) {
         case nil: nil

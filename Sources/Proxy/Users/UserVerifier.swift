@@ -20,7 +20,7 @@ final class UserVerifier: Sendable {
         case notCompared(String)
     }
 
-    /// Comparisons that may wait, and those of one user or address; whoever comes on top is asked to come again.
+    /// Comparisons in the queue, in all and of one user or address. Beyond that the client must retry.
     static let longestQueue = 64
     static let longestOfOne = 16
     /// Credentials remembered at most.

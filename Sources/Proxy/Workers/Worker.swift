@@ -210,7 +210,7 @@ final class Worker {
         context.drain(quietTunnels: quietTunnels)
         self.stopped = stopped
         for client in Array(clients.values) { client.drain() }
-        // A PROXY header has a time-out of its own.
+        // Connections before their PROXY header have a separate deadline.
         for front in Array(fronts.values) { front.drain(within: WorkerContext.lastChanceNanoseconds) }
         finishDraining()
     }

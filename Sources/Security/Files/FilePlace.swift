@@ -5,10 +5,10 @@ import Glibc
 package enum FilePlace: Sendable, Hashable {
     /// Where an administrator says: links are followed there.
     case named(String)
-    /// In a directory of the proxy's own.
+    /// In the proxy's own directory.
     case kept(String, in: TrustedDirectory)
 
-    /// - Parameter own: the directory of the proxy's own; nil: there is none.
+    /// - Parameter own: the proxy's own directory, if it has one.
     package init(_ path: String, own: TrustedDirectory?) {
         guard let own, path.hasPrefix(own.path + "/") else {
             self = .named(path)

@@ -2,7 +2,7 @@
 public struct ResponseHead: Sendable, Hashable {
     /// What is known of the body before it comes.
     public enum Body: Sendable, Hashable {
-        /// The message has none, and can't have one: an answer to HEAD, 1xx, 204, 205, 304 (RFC 9110 section 6.4.1).
+        /// No body is possible: an answer to HEAD, 1xx, 204, 205, 304 (RFC 9110 section 6.4.1).
         case none
         /// Bytes, as transferred.
         case length(Int)

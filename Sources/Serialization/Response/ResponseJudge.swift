@@ -3,10 +3,10 @@
 ///
 /// What is judged, and what isn't:
 /// - Interim responses (1xx) are not. 101 is final: it needs a status that is accepted; what follows it is not HTTP.
-/// - Whether there is a body is said by the framing of the message (an answer to HEAD, 204, 205 and 304 have none): without
-///   one the status counts. 304 answers the client's own condition, and is accepted where no `status` is written.
-/// - 206 is the part that was asked for, which by itself is neither right nor wrong: its head counts. One that nobody asked
-///   for doesn't come here.
+/// - The message's framing says whether there is a body (not for HEAD, 204, 205, 304). Without one the status decides.
+///   304 answers the client's own condition, and is accepted unless `status` is written.
+/// - 206 is a requested part, which alone is neither right nor wrong: its head decides. An unrequested one doesn't come
+///   here.
 /// - `serializer: http` accepts every status unless `status` is written; the others accept 200–299 then.
 package struct ResponseJudge: Sendable {
     /// Nil: any.

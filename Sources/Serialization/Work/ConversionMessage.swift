@@ -5,8 +5,8 @@ package struct BodyConversionWork: BodyWork {
     private let limit: Int
 
     /// - Parameters:
-    ///   - contentType: as it came.
-    ///   - limit: the most bytes that may come out.
+    ///   - contentType: unchanged from the request.
+    ///   - limit: the longest result.
     package init(_ conversion: BodyConversion, contentType: String, limit: Int) {
         self.conversion = conversion
         self.contentType = contentType

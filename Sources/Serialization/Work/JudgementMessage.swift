@@ -1,7 +1,7 @@
 extension BodyJudgement: BodyWork {
     package static var kind: UInt8 { 1 }
 
-    /// Not where ``JSONScanner`` alone looks at the body as it came: it keeps nothing of it.
+    /// False if ``JSONScanner`` alone reads the body in its transferred form: it keeps none of it.
     package var needsDecoder: Bool { !codings.isEmpty || serializers != [.json] }
 
     package var longestBody: Int { inspectedBody }

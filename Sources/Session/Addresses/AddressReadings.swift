@@ -2,13 +2,13 @@ import EventLoop
 import Security
 
 extension IPAddress {
-    /// The same in the spelling in which addresses are compared (``Security/HostAddress/canonical``).
+    /// The canonical spelling, for comparing addresses (``Security/HostAddress/canonical``).
     var canonical: IPAddress {
         HostAddress(bytes: bytes).flatMap { IPAddress(bytes: $0.canonical.bytes) } ?? self
     }
 
-    /// All that the address may lead to: itself, and the IPv4 addresses that it stands for by any reading. Each is
-    /// judged, or the wrapping (NAT64, 6to4, ISATAP …) would be a way around.
+    /// Every address that packets may reach: itself, and the IPv4 addresses embedded in it. Each is checked; otherwise
+    /// a wrapping (NAT64, 6to4, ISATAP …) would bypass the check.
     var readings: [IPAddress] {
         let canonical = canonical
         let spellings = canonical == self ? [self] : [self, canonical]
@@ -32,7 +32,7 @@ extension IPAddress {
         if b[..<6] == [0, 0x64, 0xff, 0x9b, 0, 1] { return wrappedByLocalTranslator(b) }
         // 6to4.
         if b[0] == 0x20, b[1] == 0x02 { return [Array(b[2..<6])] }
-        // Teredo (RFC 4380 section 4): the server, which gets a packet too, and the client, whose bits are inverted.
+        // Teredo (RFC 4380 section 4): the server, which gets a packet too, and the client's inverted bits.
         if b[..<4] == [0x20, 0x01, 0, 0] { return [Array(b[4..<8]), last.map { ~$0 }] }
         return []
     }

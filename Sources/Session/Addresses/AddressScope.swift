@@ -1,10 +1,10 @@
 package import EventLoop
 
-/// On which side of the border of the internet an address is. What listens inside often counts on nobody outside being
-/// able to send a client there.
+/// Tells internal addresses from those of the internet. Services on internal addresses often assume that no outsider
+/// can direct a client there.
 package enum AddressScope: Sendable, Hashable {
-    /// This machine, or a network that the internet doesn't lead to: loopback, private, link-local, shared (CGNAT), and
-    /// where clouds serve credentials.
+    /// Not reachable from the internet: loopback, private, link-local, shared (CGNAT), and the metadata services of
+    /// clouds.
     case inside
     case outside
 }
@@ -15,6 +15,6 @@ extension IPAddress {
 }
 
 extension [IPAddress] {
-    /// Of a host that has these: inside if any is. Nil: it has none.
+    /// The scope of a host with these addresses: inside if any is; nil without addresses.
     var scope: AddressScope? { isEmpty ? nil : contains { $0.scope == .inside } ? .inside : .outside }
 }

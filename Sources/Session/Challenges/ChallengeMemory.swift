@@ -65,12 +65,12 @@ package final class ChallengeMemory: Sendable {
         return use.flatMap { write($0, credentials.credentials, method, target, isUnasked: true, number: 0) }
     }
 
-    /// What becomes of a 401.
+    /// The reaction to a 401.
     package enum Reply: Sendable {
         case answer(ChallengeAnswer)
         /// There is no answer, or these credentials were refused before.
         case none
-        /// They are refused now: to be told once.
+        /// They are refused now: report it once.
         case refused(realm: [UInt8])
     }
 

@@ -19,7 +19,7 @@ struct Space {
         /// What this use sends: another each time, but within a session.
         var clientNonce: [UInt8]
 
-        /// - Parameter session: that goes on; nil: one begins.
+        /// - Parameter session: the session to continue; nil: a new one.
         init(_ challenge: DigestChallenge, continuing session: DigestChallenge.Session? = nil) {
             self.challenge = challenge
             self.session = session ?? DigestChallenge.Session(nonce: challenge.nonce, clientNonce: Self.random())

@@ -18,11 +18,11 @@ package struct UpstreamTarget: Sendable {
 
     /// Which addresses it may be found at, besides what ``OriginKey/addresses`` says.
     ///
-    /// It is no part of the key: a connection that may lead anywhere serves this target too, if it leads to the right
-    /// place (``Origin/lease(for:at:within:)``).
+    /// It isn't part of the key: a connection made without this limit serves this target too, if its address is allowed
+    /// (``Origin/lease(for:at:within:)``).
     package enum Reach: Sendable, Hashable {
         case anywhere
-        /// A redirect from an address of the internet leads there: to none inside.
+        /// The target of a redirect from an internet address: no internal address.
         /// - Parameter orUnknown: where a parent proxy looks the host up and its addresses aren't known here.
         case outside(orUnknown: Bool)
 

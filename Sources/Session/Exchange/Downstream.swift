@@ -99,7 +99,7 @@ package protocol Downstream: ByteSink {
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination)
     /// A redirect is to be followed: decides about the place that it leads to, as about one that was asked for.
     /// - Parameters:
-    ///   - isAbroad: another origin was asked on the way. Secrets of the rules and client certificates aren't lent there.
+    ///   - isAbroad: another origin was asked before. It gets no secrets of the rules and no client certificate.
     ///   - request: as it would be sent there, with the whole URL.
     func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling
     /// An origin over https wants credentials that no rule has.

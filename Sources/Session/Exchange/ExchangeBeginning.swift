@@ -34,15 +34,15 @@ extension Exchange {
 
     // MARK: Others' requests, and turns
 
-    /// Obtains an upstream where others ask at the same time: the response to a request that is the same, or a connection of
-    /// its own when its turn has come.
+    /// Obtains an upstream when requests coalesce or wait for turns: the response to an identical request, or a
+    /// connection once it has its turn.
     func obtainInTurn(_ rules: ExchangeRules, fresh: Bool) {
         guard let destination else { return }
         if mayShare {
-            // Whoever can't share it, or not to its end, goes on alone.
+            // A request that can't share the response, or not all of it, continues alone.
             mayShare = false
             if let shared = share(destination, rules) {
-                // Whoever runs it takes one from the pool.
+                // The shared fetch takes its own connection from the pool.
                 giveBackAtHand()
                 return start(sharing: shared)
             }
@@ -110,7 +110,7 @@ extension Exchange {
         return shared
     }
 
-    /// Lends the request as it goes to the place that is asked now.
+    /// Calls the body with the request as the current hop gets it.
     private func withRequest(_ body: (borrowing RequestView) -> Void) {
         guard let itinerary else { return downstream.withRequest(body) }
         // A copy in hand, since the view borrows from it.

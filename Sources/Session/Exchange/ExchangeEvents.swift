@@ -139,8 +139,8 @@ extension ExchangeState {
         case send
         /// The same for the bytes that were kept, or in other words.
         case resend
-        /// The response is of no use: an upstream is to be obtained for a request in other words. The connection may
-        /// serve again if it is at the end of that response.
+        /// The response is discarded: obtains an upstream for a changed request. The connection can be reused if it is
+        /// at the end of that response.
         case askAgain
         /// After a pause an upstream is to be obtained, to ask for the rest.
         case reopen

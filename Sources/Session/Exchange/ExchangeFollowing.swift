@@ -21,8 +21,8 @@ extension Exchange {
 
     // MARK: The response that is of no use
 
-    /// Goes on at once. The connection serves again if the rest of its response is short and here: nobody waits for a body
-    /// that nobody needs. One that still carries a part of the request can't serve another.
+    /// Continues at once. The connection is reused if the response's remaining bytes are few and already here: an
+    /// unneeded body isn't waited for. A connection that still carries part of the request can't be reused.
     func askAgain() {
         if let upstream = upstream.take(), let destination {
             if state.request == .sent, isReadAway(upstream) {
@@ -34,7 +34,7 @@ extension Exchange {
         open(fresh: false)
     }
 
-    /// Reads away the response whose head was found, as far as that takes neither time nor many bytes.
+    /// Discards the response after its head, if that takes neither time nor many bytes.
     private func isReadAway(_ upstream: any Upstream) -> Bool {
         session.headScratch.removeAll(keepingCapacity: true)
         upstream.beginResponse(head: &session.headScratch, .final, coding: .asReceived)

@@ -158,7 +158,7 @@ extension Exchange {
         }
     }
 
-    /// What was kept goes on.
+    /// Releases the bytes that were kept.
     private func accept() {
         inspection?.open()
         happened(.judged(isAccepted: true))

@@ -66,7 +66,7 @@ extension Exchange {
         return rules == nil ? .final : judgeHead()
     }
 
-    /// What is wrong with a 206 that the request, as it was sent, didn't ask for.
+    /// The defect of a 206 that the request, as sent, didn't ask for.
     private func unaskedPart(_ response: ResponseTraits, of upstream: any Upstream) -> WireError? {
         guard response.status == 206 else { return nil }
         var wanted = itinerary?.request.head.wantedPart ?? request.wantedPart

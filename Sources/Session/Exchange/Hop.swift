@@ -1,9 +1,8 @@
-/// A place that an exchange asks, with what may be lent to it: rules that hold secrets, a client certificate.
+/// An origin that an exchange asks, with the secrets allowed there: rules' secrets, a client certificate.
 ///
-/// The one who asked has named only the first place. Where a redirect leads is the word of whoever answered; it may name a
-/// host that knows this proxy's password, and the answer from there goes to the one who asked the first. So a hop that
-/// another origin led to has rules without secrets and never a client certificate. There is no other way to make one
-/// (architecture rule 9).
+/// The client names only the first origin; redirects name the later ones. A redirect may name a host that knows this
+/// proxy's password, and the client gets the answer from there. So a hop after another origin has rules without secrets
+/// and never a client certificate. There is no other way to make one (architecture rule 9).
 struct Hop {
     let destination: Destination
     let rules: ExchangeRules?
@@ -20,7 +19,7 @@ struct Hop {
         self.rules = rules
     }
 
-    /// A place of, or after, another origin. Nil: it asks for a client certificate, which is not lent.
+    /// A hop to, or after, another origin. Nil: it would need a client certificate, which isn't used there.
     /// - Parameter trustsParent: a parent proxy may go where it isn't known here what the address is.
     init?(abroad destination: Destination, by rules: ExchangeRules?, after scope: AddressScope?, trustsParent: Bool) {
         guard !destination.target.hasIdentity else { return nil }
@@ -30,7 +29,7 @@ struct Hop {
 }
 
 extension UpstreamTarget.Reach {
-    /// The host is the one that was asked before, and a parent proxy would ask it of itself again.
+    /// The host is the one asked before: a parent proxy may ask it again.
     fileprivate init(within scope: AddressScope?) {
         self = scope == .outside ? .outside(orUnknown: true) : .anywhere
     }

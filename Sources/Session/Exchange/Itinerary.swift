@@ -9,8 +9,8 @@ final class Itinerary {
     /// As it goes to ``url``, without what rules change in it.
     private(set) var request: OwnedRequest
     private(set) var url: RequestURL
-    /// Another origin was asked. What the client meant for the first one was left behind, and what the place says of itself
-    /// isn't said of the one that the client asked; nor does the first origin get anything back if it comes to be asked again.
+    /// Another origin was asked. What the client meant for the first origin was left behind. What a later origin says
+    /// of itself doesn't hold for the first, which gets nothing back if it is asked again.
     private(set) var hasLeftOrigin = false
     private let firstOrigin: RequestURL.Origin
     /// The request goes with the body that the client sends.
@@ -70,8 +70,8 @@ final class Itinerary {
     /// What stays behind on the way to another origin.
     var leftBehind: OwnedRequest.Redirection { isProgram ? .leavesCredentials : .leavesOrigin }
 
-    /// Whether more than a question may go to another origin: only to one that is named, by a status that says that the
-    /// request goes on as it is (RFC 9110 section 15.4.8).
+    /// Whether more than a plain query may go to another origin. A rule must name that origin, and the status must
+    /// preserve the request (RFC 9110 section 15.4.8).
     func mayTakeAlong(to url: RequestURL, by status: Int) -> Bool {
         isProgram || (status == 307 || status == 308) && followTo.includes(url.authority)
     }

@@ -3,7 +3,7 @@ import HTTPWire
 /// A response as it would be written to the client, kept to be judged.
 struct KeptResponse {
     private var head: [UInt8] = []
-    /// The body in the framing in which it is forwarded.
+    /// The body, framed for the client.
     private var content: [UInt8] = []
     let headLength: Int
     let isChunked: Bool
@@ -38,7 +38,7 @@ struct KeptResponse {
     /// Bytes of the body so far, those of its framing counted.
     var transferredLength: Int { content.count }
 
-    /// Lends a piece from a byte of the message on.
+    /// Passes a piece of the message, from that offset, to the closure.
     /// - Parameter most: its length at most. Empty if nothing follows.
     func withPiece(from offset: Int, most: Int, _ body: (UnsafeRawBufferPointer) -> Void) {
         let (bytes, first) = offset < head.count ? (head, offset) : (content, offset - head.count)

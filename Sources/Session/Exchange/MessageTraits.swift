@@ -15,7 +15,7 @@ package struct RequestTraits: Sendable {
 
     package init() {}
 
-    /// Of a request that is made here: nobody is told of interim responses.
+    /// A request made here: interim responses are dropped.
     package init(madeHere head: RequestHead) {
         method = head.method
         wantedPart = head.wantedPart

@@ -11,9 +11,9 @@ package enum RedirectDefect: Error, Sendable, Hashable {
     case insecure(to: String)
     /// The body would have to be sent again, and was too long to be kept, or comes from files.
     case bodyNotKept(limit: Int)
-    /// The policy refuses the place that it leads to; why.
+    /// The policy refuses its target; why.
     case denied(to: String, String)
-    /// The place that it leads to can't be asked; why.
+    /// Its target can't be asked; why.
     case unusable(to: String, String)
 
     package var description: String {

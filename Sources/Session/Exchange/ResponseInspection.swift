@@ -6,8 +6,8 @@ import Transport
 ///
 /// It keeps what the client would get until that has been judged, and then passes it on with all that follows; or
 /// passes it on at once and keeps a copy, where the rule only reports. What is kept is bounded by
-/// `limits.inspected_body`; beyond it the judgement says what becomes of the response. All inspections together are
-/// bounded by `limits.bodies`.
+/// `limits.inspected_body`; the verdict says how a longer response is handled. All inspections together are bounded by
+/// `limits.bodies`.
 final class ResponseInspection: ByteSink {
     /// What is asked of the body.
     enum Question {
@@ -214,7 +214,7 @@ final class ResponseInspection: ByteSink {
         stage = .releasing(0)
     }
 
-    /// Puts another message in the place of what is kept.
+    /// Replaces the kept message with another.
     /// - Returns: false if the budget has no room for it.
     func replace(with message: [UInt8]) -> Bool {
         guard reservation.resize(to: message.count) else { return false }

@@ -131,7 +131,7 @@ package struct ResumptionPauses: Sendable {
     /// Before the second try, in nanoseconds; each is twice the one before.
     package var first: UInt64 = 250_000_000
     package var longest: UInt64 = 8_000_000_000
-    /// Seconds that an origin may ask for (Retry-After). Whoever wants more is not waited for.
+    /// Seconds that an origin may request (Retry-After). A longer wait ends the tries.
     package var longestWanted: UInt64 = 60
 
     package init() {}

@@ -19,7 +19,7 @@ package final class ExchangeRules: Sendable {
     package let asksAgain: Bool
     /// A request may have to wait for others, or share the response to one.
     var takesTurns: Bool { session.maxActive != nil || session.coalesce }
-    /// The same for a request that another origin's redirect led here: without whatever proves who asks.
+    /// The rules after a redirect from another origin: without credentials of any kind.
     var withoutSecrets: ExchangeRules { open ?? self }
     /// Nil: there is nothing to leave out.
     private let open: ExchangeRules?

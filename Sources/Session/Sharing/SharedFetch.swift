@@ -157,7 +157,7 @@ final class SharedFetch: Sendable {
         }
     }
 
-    /// The response isn't for all: only the first who asked gets it. If he has left, nobody does.
+    /// Restricts the response to the first reader. If that one has left, nobody gets it.
     func keepToOne() {
         let cancel = state.withLock { state -> (@Sendable () -> Void)? in
             state.isJoinable = false

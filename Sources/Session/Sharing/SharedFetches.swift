@@ -12,8 +12,8 @@ package final class SharedFetches: Sendable {
         let rules: ObjectIdentifier
         /// Path and query.
         let target: [UInt8]
-        /// All that it says to the origin, but for ``RequestView/isIgnored(_:)``: in which form the response is wanted, by
-        /// whom, and whatever else an origin may go by.
+        /// Every field sent to the origin except ``RequestView/isIgnored(_:)``. An origin may vary its response by any
+        /// of them.
         let fields: [Field]
 
         struct Field: Hashable {
@@ -76,8 +76,8 @@ extension RequestView {
         return true
     }
 
-    /// Whether two requests may differ in that field and be the same: it is about the connection, the URL says it, or it tells
-    /// which program asks and for which language, by which a response is chosen only where Vary says so.
+    /// Whether identical requests may differ in that field. It concerns the connection, or the URL already says it, or
+    /// it names program and language, which choose a response only with Vary.
     static func isIgnored(_ field: FieldName) -> Bool {
         switch field {
         case .userAgent, .acceptLanguage: true

@@ -8,7 +8,7 @@ final class SharedUpstream {
     private var fetch: SharedFetch?
     private var number = 0
     private weak var receiver: (any UpstreamReceiver)?
-    /// What was told, the oldest first. What was taken of it is nil.
+    /// The news so far, oldest first. Items already taken are nil.
     private var news: [SharedFetch.News?] = []
     private var next = 0
     private var wantsNews = false

@@ -192,7 +192,7 @@ package struct TaskRecord: ~Copyable {
         bodyDown = response.bodyLength
     }
 
-    /// What a client that is refused is told.
+    /// What a refused client is sent.
     package struct Refusal {
         let status: Int
         let cause: String
@@ -201,7 +201,7 @@ package struct TaskRecord: ~Copyable {
         let isPinFailure: Bool
 
         /// - Parameters:
-        ///   - story: all that it is told.
+        ///   - story: the complete explanation for the client.
         ///   - isPinFailure: the chain met none of the pins.
         package init(status: Int, cause: String, errorType: String, story: String? = nil, isPinFailure: Bool = false) {
             self.story = story

@@ -42,8 +42,8 @@ package enum PEM {
             .compactMap { label(of: $0, after: "-----BEGIN ") }
     }
 
-    /// The certificates of a PEM file and nothing else, written anew: no text between them, and no other block. A file that is
-    /// broken gives none.
+    /// The certificates of a PEM file, encoded again: without other blocks or text between them. A malformed file gives
+    /// none.
     package static func certificates(in bytes: [UInt8]) -> [UInt8] {
         let certificates = ((try? blocks(in: bytes)) ?? []).filter { certificateLabels.contains($0.label) }
         return Array(certificates.map { text(of: $0.der, label: "CERTIFICATE") }.joined().utf8)

@@ -8,8 +8,7 @@ struct RevocationListFault: Error {
 
 /// One list.
 final class RevocationList: @unchecked Sendable {
-    // An X509_CRL sorts its entries under a lock of its own when it is first searched; nothing else
-    // changes it.
+    // The first search of an X509_CRL sorts its entries under OpenSSL's own lock. Nothing else changes it.
     let pointer: OpaquePointer
     let digest: SHA256Digest
     /// The file that it is from; empty: none.
@@ -120,10 +119,10 @@ final class RevocationList: @unchecked Sendable {
         scope?.covers(certificate, issuer: X509_CRL_get_issuer(pointer)) ?? true
     }
 
-    /// When it was issued. A list whose date can't be read was refused when it was loaded.
+    /// The time of issue. Loading refuses a list with an unreadable date.
     var thisUpdate: UnixTime { X509_CRL_get0_lastUpdate(pointer).flatMap { ASN1Time.seconds($0) } ?? .min }
 
-    /// The last second that it is good for. A list without one was refused when it was read.
+    /// The last second of its validity. Loading refuses a list without one.
     var nextUpdate: UnixTime { ASN1Time.seconds(X509_CRL_get0_nextUpdate(pointer)) ?? .min }
 
     func entry(for certificate: Certificate) -> (date: UnixTime?, reason: RevocationReason?)? {

@@ -15,8 +15,8 @@ final class ExecDoor {
 
     /// - Parameters:
     ///   - sockets: taken over.
-    ///   - token: of the run, by which the proxy knows what the door asks of it; nil: there is no run.
-    ///   - proxy: the sockets by which it is reached and asked for names.
+    ///   - token: identifies the run to the proxy; nil: there is no run.
+    ///   - proxy: the proxy's sockets, for connections and for names.
     init(_ network: IsolatedNetwork, _ sockets: [CInt], token: RunToken?, proxy: StateFiles) throws {
         let (doorSocket, runSocket) = (proxy.doorSocket, proxy.runSocket)
         let reports = DoorReports()

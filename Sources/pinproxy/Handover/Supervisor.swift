@@ -75,7 +75,7 @@ struct Supervisor {
 
     /// The proxy's exit status, as a shell has it; nil: it runs.
     ///
-    /// It isn't reaped here: the journal can tell whose its last lines are while the process is in the table.
+    /// Leaves the process unreaped: the journal attributes its last lines while the process table has it.
     private func exitStatus(waiting: Bool = false) -> CInt? {
         var ending = siginfo_t()
         while waitid(P_PID, id_t(proxy), &ending, WEXITED | WNOWAIT | (waiting ? 0 : WNOHANG)) != 0 {

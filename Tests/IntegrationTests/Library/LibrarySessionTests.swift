@@ -200,7 +200,7 @@ struct LibrarySessionTests {
         }
     }
 
-    /// Those that are complete are the program's, and those that failed are gone.
+    /// Complete bodies belong to the program; failed ones have been released.
     @Test func bodiesThatAreCollectedAtOneTimeAreLimitedTogether() async throws {
         try await withLibraryBed { bed in
             let session = try bed.session { $0.maximumBodiesLength = 1 << 20 }

@@ -8,7 +8,7 @@ import Transport
 @testable import Session
 
 @Suite(.timeLimit(.minutes(1))) struct ThreadExecutorTests {
-    /// Work that waits until it may go on, and says its name.
+    /// Work that waits for permission to continue, and records its name.
     private struct Held: BodyWork {
         static var kind: UInt8 { 200 }
         var needsDecoder: Bool { false }

@@ -82,7 +82,7 @@ struct BodyClockTests {
         #expect(end == (40, .silent))
     }
 
-    /// The next body is measured by itself, and so is one that is sent again.
+    /// The next body has its own measurement, and so has one that is sent again.
     @Test func itBeginsAgain() {
         var clock = Self.clock()
         _ = clock.keep(at: Self.at(0), silence: Self.second) { 0 }

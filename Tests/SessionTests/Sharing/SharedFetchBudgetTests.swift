@@ -5,9 +5,9 @@ import Transport
 
 @testable import Session
 
-/// What several read is drawn from the budget, and given back when the last has taken it.
+/// The kept bytes draw on the budget until the last reader has them.
 @Suite struct SharedFetchBudgetTests {
-    /// Takes what it is told when the test wants it.
+    /// A reader that takes its news when the test wants it.
     private final class Reading: Sendable {
         private let news = Mutex<[SharedFetch.News]>([])
         var reader: SharedFetch.Reader { SharedFetch.Reader { [self] fresh in news.withLock { $0 += fresh } } }

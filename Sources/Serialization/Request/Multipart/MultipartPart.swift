@@ -6,7 +6,7 @@ public struct MultipartPart: Sendable, Hashable {
         case value(String)
         /// Bytes (`appendPartWithFileData:name:fileName:mimeType:`).
         /// - Parameters:
-        ///   - fileName: `filename` of the part; nil: it has none.
+        ///   - fileName: the part's `filename`; nil: no such parameter.
         ///   - type: nil: by the ending of the file's name, else `application/octet-stream`; without a name, none.
         case data([UInt8], fileName: String?, type: MediaType?)
         /// - Parameters:

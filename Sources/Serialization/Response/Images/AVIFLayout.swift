@@ -3,7 +3,7 @@
 struct AVIFLayout {
     /// Bytes of the tables of items. One of a thousand cells takes 60 KB.
     private static let mostItemTables = 64 << 10
-    /// Entries of a table of samples, of which each frame needs at most one.
+    /// Entries in a table of samples. A frame needs at most one.
     static let mostSamples = 10_000
     /// Colours, alpha, and some more.
     private static let mostTracks = 16

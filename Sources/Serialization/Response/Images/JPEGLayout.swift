@@ -2,7 +2,7 @@
 struct JPEGLayout {
     /// Its coefficients are held whole: more than one scan makes up a component or the image.
     private(set) var isHeldWhole = false
-    /// Times that the image is gone through.
+    /// Passes over the image.
     private(set) var scans = 0
 
     init(_ bytes: UnsafeBufferPointer<UInt8>) {

@@ -1,8 +1,7 @@
-/// The directories of a TIFF, one for each page, looked at before libtiff reads them.
+/// Checks the directories of a TIFF, one per page, before libtiff reads them.
 ///
-/// They may lie anywhere in the file, and refer to the same bytes again and again. libtiff takes a copy for each,
-/// compares the entries of a directory pair by pair, and sorts all tags that it has met anew for each that it doesn't
-/// know.
+/// They may lie anywhere in the file, and refer to the same bytes repeatedly. libtiff copies those bytes for each,
+/// compares a directory's entries pairwise, and sorts all known tags again for each unknown one.
 enum TIFFLayout {
     static let mostPages = 1_000
     /// Of one directory. Those of cameras have about a hundred.

@@ -1,7 +1,7 @@
-/// What decoding strips and tiles has taken, of all pages: they may be larger than their page, and several may lie in
+/// The cost of decoding strips and tiles, over all pages. They may be larger than their page, and several may lie in
 /// the same bytes of the file.
 struct TIFFStripBudget {
-    /// The decoder of each begins anew. A tile has 256 pixels or more.
+    /// Each strip starts its decoder again. A tile has 256 pixels or more.
     private static let mostStrips = ImageLimits().pixels / 256
     /// Pixels on a side of a tile that is larger than its page. Those of small overviews are as large as the others.
     private static let longestTile = 4096

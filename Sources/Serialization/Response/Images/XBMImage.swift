@@ -47,7 +47,7 @@ enum XBMImage {
         }
     }
 
-    /// Of numbers between commas, of which the last may have one after it.
+    /// Counts numbers between commas. A comma may follow the last.
     private static func countNumbers(_ bits: ArraySlice<UInt8>) throws(ImageDefect) -> Int {
         var count = 0
         var number: [UInt8] = []

@@ -15,7 +15,7 @@ struct BinaryPropertyListObjects {
     let body: [UInt8]
     /// How many there are.
     let count: Int
-    /// The one that contains all others.
+    /// The root object, which contains all others.
     let top: Int
     private let offsetSize: Int
     private let referenceSize: Int
@@ -91,7 +91,7 @@ struct BinaryPropertyListObjects {
 
     // MARK: What it contains
 
-    /// Of an array or a dictionary, whose keys come first; others have none.
+    /// References of an array or a dictionary, keys first; empty for other objects.
     func references(of object: Int) throws(BodyDefect) -> [Int] {
         let contents = try contents(of: object)
         guard contents.kind == .array || contents.kind == .dictionary else { return [] }
@@ -115,7 +115,7 @@ struct BinaryPropertyListObjects {
         return found
     }
 
-    /// The bytes of a text or of data; others have none.
+    /// The bytes of a text or of data; nil for other objects.
     func text(of object: Int) throws(BodyDefect) -> ArraySlice<UInt8>? {
         let contents = try contents(of: object)
         switch contents.kind {

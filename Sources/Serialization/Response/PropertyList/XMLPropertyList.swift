@@ -21,7 +21,7 @@ final class XMLPropertyList: XMLEvents {
         var hasValue = false
         var list: [PropertyListValue] = []
         var dictionary: [String: PropertyListValue] = [:]
-        /// The one whose value comes next.
+        /// The key that waits for its value.
         var key: String?
     }
 

@@ -25,8 +25,8 @@ enum XMLDocument {
     /// Attributes of one element. The duplicates are looked for among all pairs. Generated tables have as many
     /// attributes as columns, and databases up to 1,024 of these.
     static let mostAttributes = 1_400
-    /// Bytes of the declaration of the document's type. Lists in it are compared pair by pair. Documents that declare
-    /// entities of their own need a few kilobytes.
+    /// Bytes of the document type declaration. Its lists are compared pairwise. Documents that declare entities need a
+    /// few kilobytes.
     static let longestSubset = 64 << 10
     /// Bytes that parameter entities may be replaced by: they are read as declarations.
     static let longestParameters = 64 << 10

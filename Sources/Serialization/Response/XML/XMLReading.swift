@@ -12,10 +12,9 @@ final class XMLReading {
     var context: xmlParserCtxtPtr?
     private let body: UnsafeRawBufferPointer
     private var at = 0
-    /// Bytes that libxml2 got while it was in the declaration of the document's type.
+    /// Bytes that libxml2 got inside the document type declaration.
     private var subset = 0
-    /// Bytes of replacement text that references may still amount to. libxml2 has a bound of its own, which
-    /// parameter entities get round.
+    /// Bytes of replacement text that references may still produce. Parameter entities get round libxml2's own bound.
     private var allowance: Int
     private var parameterAllowance = XMLDocument.longestParameters
 
@@ -28,10 +27,10 @@ final class XMLReading {
 
     // MARK: The document
 
-    /// The next piece; none once something is wrong, so that libxml2 finds an end there: it would go on, and note
-    /// each fault.
+    /// The next piece; empty after a defect, which makes libxml2 stop. Otherwise it would continue and report each
+    /// fault.
     ///
-    /// (Stopped in the middle of a token or of a read, it would go on with memory that it has freed.)
+    /// Stopping it inside a token or a read would make it use freed memory.
     func read(into room: UnsafeMutableRawBufferPointer) -> Int {
         guard let context, defect == nil, isWithinBounds(context) else { return 0 }
         let count = min(room.count, body.count - at)

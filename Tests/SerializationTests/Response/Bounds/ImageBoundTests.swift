@@ -15,7 +15,7 @@ import Testing
 
     private func layout(_ bytes: [UInt8]) -> JPEGLayout { bytes.withUnsafeBufferPointer { JPEGLayout($0) } }
 
-    /// A segment whose length's low byte overlaps with what is added to the high one hid the frame after it.
+    /// A carry out of the segment length's low byte once hid the next frame.
     @Test func aProgressiveFrameIsFoundAfterASegmentOfAnyLength() throws {
         let progressive = ImageFiles.seed("progressive")
         let tooLittle = ImageLimits(memory: 17 * 11 * 8)
@@ -34,12 +34,12 @@ import Testing
         #expect(!layout(baseline).isHeldWhole && layout(baseline).scans == 1)
         #expect(layout(progressive).isHeldWhole && layout(progressive).scans == 10)
         #expect(layout(Array(progressive[..<2] + [0x00, 0x12, 0xFF, 0xFF, 0xFF] + progressive[3...])).isHeldWhole)
-        // A picture within a segment is none.
+        // A picture inside a segment doesn't count.
         #expect(!layout(Array(baseline[..<2] + segment(0xE1, progressive) + baseline[2...])).isHeldWhole)
         for length in 0..<progressive.count { _ = layout(Array(progressive[..<length])) }
     }
 
-    /// Three components, of which the first scan has one, are held whole too.
+    /// A first scan with one of three components makes the image held whole too.
     @Test func aBaselineImageOfSeveralScansIsHeldWhole() throws {
         var several = ImageFiles.seed("jpeg")
         let scan = try #require(several.indices.dropLast().last { several[$0] == 0xFF && several[$0 + 1] == 0xDA })
@@ -56,7 +56,7 @@ import Testing
 
     // MARK: PNG
 
-    /// 1,150 compressed texts, each of which becomes 8 MB.
+    /// 1,150 compressed texts of 8 MB each.
     @Test(arguments: ["zTXt", "iTXt", "iCCP"]) func compressedTextsOfAPNGAreBounded(type: String) throws {
         let text = ImageFiles.chunk(type, Array("k\0\0".utf8) + Array(repeating: 0x55, count: 8_000))
         #expect(

@@ -60,7 +60,7 @@ import Testing
         #expect(rows.count == 5_000)
     }
 
-    /// Each text is an object of its own, and all lie in the same bytes.
+    /// Each text is a separate object, and all share the same bytes.
     @Test func objectsThatOverlapAreRefused() {
         let count = 200
         let references = PropertyListFiles.counted(10, count, (1...count).flatMap { ImageFiles.bytes($0, 2) })

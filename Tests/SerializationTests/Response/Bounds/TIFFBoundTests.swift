@@ -3,7 +3,8 @@ import Testing
 
 @testable import Serialization
 
-/// A TIFF whose directories, strips and tiles cost more than its length says is refused with the bound that it exceeds.
+/// A TIFF is refused if its directories, strips and tiles cost more than its length suggests. The error names the
+/// bound.
 @Suite(.timeLimit(.minutes(1))) struct TIFFBoundTests {
     /// A page of so many pixels, of a byte each unless it says otherwise, uncompressed in one strip.
     private func page(

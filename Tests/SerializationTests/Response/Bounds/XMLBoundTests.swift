@@ -2,8 +2,8 @@ import Testing
 
 @testable import Serialization
 
-/// Documents on which libxml2 would spend minutes. Each was measured with the bound taken out; the time limit of the
-/// suite is what would fail then.
+/// Documents that would cost libxml2 minutes. Each was measured without the bound; the suite's time limit would fail
+/// then.
 @Suite(.timeLimit(.minutes(1))) struct XMLBoundTests {
     private func defect(in text: String) -> BodyDefect? {
         caught { () throws(BodyDefect) in try XMLResponseSerializer().check(body: Array(text.utf8)) }
@@ -24,7 +24,7 @@ import Testing
         #expect(defect(in: "<r>" + list(20, "") { _ in element(1_000) } + "</r>") == nil)
     }
 
-    /// In a coding in which a search for angle brackets would find none.
+    /// In these encodings a byte search for angle brackets finds none.
     @Test(arguments: ["UTF-16", "UTF-7"]) func attributesAreBoundedInEveryCoding(name: String) {
         let element = "<a " + list(50_000, " ") { "a\($0)=''" } + "/>"
         var body: [UInt8]
