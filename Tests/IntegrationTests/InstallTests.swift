@@ -52,7 +52,7 @@ struct InstallTests {
         }
     }
 
-    /// How much of the machine the service may touch; 0 is nothing (systemd-analyze(1)). A handover takes NotifyAccess=all, 0.2 of it.
+    /// How much of the machine the service may touch; 0 is nothing (systemd-analyze(1)). NotifyAccess=all counts 0.2.
     @Test func theServiceIsConfined() async throws {
         try await withTestBed { bed in
             let run = try await bed.run([

@@ -35,17 +35,22 @@ extension ClientConnection {
             connectAnew(inPlaceOf: attempt)
         case .success(let upstream): promise(route, upstream)
         case .failure(let failure):
-            let error = ProxyError.exchange(.unreachable(failure), route.destination)
-            if route.entry?.showsRefusals == true, failure.isRefusalOfOrigin { return promiseRefusal(error, route) }
-            state = .open
-            server.refuseRequest(error)
+            if obtainPlain(after: failure, of: attempt) { return }
+            connectFailed(failure, by: route)
         }
     }
 
-    private func promise(_ route: Route, _ upstream: UpstreamConnection) {
+    func connectFailed(_ failure: UpstreamFailure, by route: Route) {
+        let error = ProxyError.exchange(.unreachable(failure), route.destination)
+        if route.entry?.showsRefusals == true, failure.isRefusalOfOrigin { return promiseRefusal(error, route) }
+        state = .open
+        server.refuseRequest(error)
+    }
+
+    func promise(_ route: Route, _ upstream: UpstreamConnection) {
         record.connected(upstream, at: worker.loop.now)
         state = .promised(route, upstream)
-        if case .tls = route.target.layer { upstream.hold() }
+        if route.target.key.layer.isShared { upstream.hold() }
         handshakeBegan()
         server.answer(Self.established, then: .handOver)
     }
@@ -61,19 +66,20 @@ extension ClientConnection {
     }
 
     /// A reload came while the connection was made. The configuration in force would have made another one, or none.
-    private func connectAnew(inPlaceOf overtaken: ConnectAttempt) {
+    func connectAnew(inPlaceOf overtaken: ConnectAttempt) {
         if worker.isDraining { return refuseToConnect(overtaken) }
         state = .open
         if let objectionAfterReload { return server.refuseRequest(objectionAfterReload) }
         let old = overtaken.route
-        if awaitsPeer(for: old.authority) {
+        let authority = (asked ?? old.authority).canonical
+        if awaitsPeer(for: authority) {
             // Not identify(then:), which may read the request again: the server has dropped its head.
             keepRequest { $0.connectAnew(inPlaceOf: overtaken) }
             return askForDecision()
         }
-        switch worker.decide(old.authority, for: .secure, client: client(as: old.client)) {
+        switch worker.decide(authority, for: .secure, client: client(as: old.client)) {
         case .refuse(let error): server.refuseRequest(error)
-        case .relay(let route), .tunnel(let route): connect(route, inPlaceOf: overtaken)
+        case .relay(let route), .tunnel(let route): connect(beforeItSpeaks(route), inPlaceOf: overtaken)
         }
     }
 
@@ -103,7 +109,7 @@ extension ClientConnection {
 
     // MARK: Interception
 
-    private func beginSecuring(_ route: Route) {
+    func beginSecuring(_ route: Route) {
         server.setDeadline(afterNanoseconds: handshakeNanoseconds)
         do {
             // Minted, if need be, while the client gets ready to speak.
@@ -113,14 +119,14 @@ extension ClientConnection {
         } catch {
             return fail("no certificate for \(route.authority): \(error)")
         }
-        guard server.requests.unread.isEmpty else { return secure() }
+        guard server.requests.unread.isEmpty else { return clientSpoke() }
         // From its first step on TLS holds tens of KiB: it begins when the client does.
         server.requests.rest()
         server.stream.wantsRead = true
     }
 
-    /// The client has sent something, or ended.
-    private func secure() {
+    /// The client has begun its TLS handshake, or sent what can't be one, or ended.
+    func secure() {
         guard case .awaitingHandshake(let route, let identity) = state else { return server.abort() }
         state = .securing(route)
         let early = server.requests.takeReceived()
@@ -138,7 +144,7 @@ extension ClientConnection {
     }
 
     func lentStreamIsReadable(_ server: HTTP1Server) {
-        if case .awaitingHandshake = state { secure() } else { server.stream.wantsRead = false }
+        if case .awaitingHandshake = state { clientSpoke() } else { server.stream.wantsRead = false }
     }
 
     func secured(_ result: Result<Void, StreamError>) {
