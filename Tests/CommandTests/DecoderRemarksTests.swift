@@ -45,6 +45,6 @@ import Testing
 
     @Test func theDefaultsCountOnce() throws {
         let (problems, _) = try problems("defaults: {response: {serializer: image}}\nhosts: [{match: a.test}, {match: b.test}]\n")
-        #expect(problems.count == 1 && problems[0].hasPrefix("pins.yaml:1:34: warning: serializer: image refuses GIF, AVIF: "), "\(problems)")
+        #expect(problems.count == 1 && problems[0].hasPrefix("pins.yaml:1:35: warning: serializer: image refuses GIF, AVIF: "), "\(problems)")
     }
 }
