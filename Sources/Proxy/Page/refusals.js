@@ -19,16 +19,21 @@ function kindOf(event) {
   return isCertificate(event) ? ['certificate', 'bad'] : ['refused', 'warn'];
 }
 
+/** Without the numbers of processes, which are others each time. */
+function lasting(text) { return (text || '').replace(/,? process \d+/g, ''); }
+
+/** A client without its port, which is another one each time, too. */
+function clientOf(event) { return lasting(event.client).replace(/^(\[[^\]]*\]|[^:]*):\d+(?=:|$)/, '$1'); }
+
 /** Equal refusals, the latest first: how often, since when, and whose. */
 function groups() {
   const all = new Map();
   for (const event of [...state.events.values()].sort((a, b) => b.time - a.time || b.number - a.number)) {
-    const key = JSON.stringify([event.kind, isPin(event), event.method, event.host, event.port, event.cause, event.entry, event.error, event.status]);
+    const key = JSON.stringify([event.kind, isPin(event), event.method, event.host, event.port, lasting(event.cause), event.entry, event.error, event.status]);
     const group = all.get(key) || { key, event, count: 0, first: event.time, clients: new Set() };
     group.count += 1;
     group.first = Math.min(group.first, event.time);
-    // Without the port, which is another one each time.
-    if (event.client) group.clients.add(event.client.replace(/:\d+(?=:|$)/, ''));
+    if (event.client) group.clients.add(clientOf(event));
     all.set(key, group);
   }
   return [...all.values()];
@@ -62,7 +67,7 @@ function refusal(group) {
   const facts = [
     ['When', group.count > 1 ? `${number.format(group.count)} times, from ${moment.format(group.first)} to ${moment.format(event.time)}` : moment.format(event.time)],
     ['Request', `${event.method} ${event.host}${event.port ? ':' + event.port : ''}`],
-    [clients.length > 1 ? 'Clients' : 'Client', group.count > 1 ? clients.join(', ') : event.client],
+    [clients.length > 1 ? 'Clients' : 'Client', group.count > 1 ? clients.slice(0, 20).join(', ') + (clients.length > 20 ? `, and ${number.format(clients.length - 20)} more` : '') : event.client],
     ['Decided by', event.entry], ['Answer', event.status ? `${event.status}${event.error ? ', ' + event.error : ''}` : event.error],
   ].filter(fact => fact[1]);
   const details = h('details', {},
