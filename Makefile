@@ -28,7 +28,7 @@ TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev 
 TO_RUN := ca-certificates publicsuffix libxml2 libpng16-16 libturbojpeg0 libgif7 libwebpdemux2 libtiff6 libavif15
 TO_TEST := nginx lighttpd lighttpd-mod-openssl openssl curl wget python3 python3-venv nodejs dnsmasq-base patch \
 	ca-certificates publicsuffix iproute2 faketime libnss3-tools fish tcsh libwww-perl liblwp-protocol-https-perl \
-	prometheus chromium chromium-driver haproxy socat
+	prometheus chromium chromium-driver haproxy socat groff-base
 # What `make test-clients` tries besides.
 TO_TEST_CLIENTS := aria2 lftp git-lfs mercurial subversion composer python3-pip libio-socket-ssl-perl ruby php-cli php-curl \
 	openjdk-17-jdk-headless lynx w3m
@@ -99,7 +99,14 @@ install: release
 	for unit in systemd/*.service systemd/*.socket; do \
 		[ ! -e $$unit ] || sed -e 's,/usr/bin/pinproxy,$(PREFIX)/bin/pinproxy,' -e 's,/etc/pinproxy,$(SYSCONFDIR)/pinproxy,' \
 		$$unit > $(DESTDIR)$(UNITDIR)/$${unit##*/}; done
+	@# The unit of further instances is that of the first, with files and directories of their own.
+	sed -e 's,pinproxy/pinproxy[.]yaml,pinproxy/%i.yaml,' -e 's,^StateDirectory=pinproxy$$,&/instances/%i,' \
+		-e 's,^RuntimeDirectory=pinproxy$$,&-%i,' -e 's,/run/pinproxy/,/run/pinproxy-%i/,' -e 's,^Description=.*,& (%i),' \
+		$(DESTDIR)$(UNITDIR)/pinproxy.service > $(DESTDIR)$(UNITDIR)/pinproxy@.service
+	install -D -m 644 systemd/pinproxy.catalog $(DESTDIR)$(PREFIX)/lib/systemd/catalog/pinproxy.catalog
 	install -D -m 644 systemd/pinproxy.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/pinproxy.conf
+	install -d $(DESTDIR)$(PREFIX)/share/pinproxy/monitoring
+	install -m 644 docs/monitoring/alerts.yml docs/monitoring/grafana.json $(DESTDIR)$(PREFIX)/share/pinproxy/monitoring
 	install -d $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR) $(DESTDIR)$(FISHDIR)
 	$(RELEASE) --generate-completion-script bash | sed 1d > $(DESTDIR)$(BASHDIR)/pinproxy
 	$(RELEASE) --generate-completion-script zsh > $(DESTDIR)$(ZSHDIR)/_pinproxy
@@ -117,7 +124,8 @@ manual: release
 		sed -e 's/^$$/.Pp/' -e 's/^[.]Nd "\(.*\)"$$/.Nd \1/' -e "/^.Sh SYNOPSIS/,/^.Sh DESC/s/^[.]Nm$$/.Nm \"$${name//./ }\"/" \
 			-e "/^.Sh NAME/,/^.Nd/s/^[.]Nm .*/.Nm $${name//./-}/" -e '/^[.]\(Dt\|Xr\) /s/[.]/-/2g' \
 			$$page > $(MANUAL)/pages/$${name//./-}.1; done
-	python3 docs/manual.py config/pinproxy.yaml config/pins.yaml $(MANUAL)/pages
+	$(RELEASE) --experimental-dump-help | python3 -B docs/commands.py $(MANUAL)/pages/pinproxy.1
+	python3 -B docs/manual.py config/pinproxy.yaml config/pins.yaml $(MANUAL)/pages
 
 # The package. An error or a warning of lintian that debian/pinproxy.lintian-overrides doesn't explain is a failure.
 deb: release

@@ -90,7 +90,7 @@ let package = Package(
                 "EventLoop", "CCrypt", .product(name: "Logging", package: "swift-log"),
             ],
             // The status page, within the program.
-            resources: ["index.html", "page.css", "page.js", "icon.svg"].map { .embedInCode("Page/\($0)") }),
+            resources: ["index.html", "page.css", "page.js", "pins.js", "refusals.js", "icon.svg"].map { .embedInCode("Page/\($0)") }),
         .executableTarget(
             name: "pinproxy",
             dependencies: [
@@ -136,7 +136,7 @@ let package = Package(
             "Proxy",
             ["Configuration", "Session", "Security", "Transport", "HTTPWire", "TLS", "Reachability", "LocalPeers", "EventLoop", "TestAuthority"]),
         .testTarget(
-            name: "CommandTests", dependencies: ["pinproxy", "Proxy", "Session", "Configuration", "Security", "TLS", "TestAuthority"],
+            name: "CommandTests", dependencies: ["pinproxy", "Proxy", "Session", "Configuration", "Serialization", "Security", "TLS", "TestAuthority"],
             swiftSettings: settings),
         .testTarget(
             name: "IntegrationTests",

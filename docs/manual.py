@@ -2,7 +2,8 @@
 
 manual.py FILE.yaml... FOLDER   writes FOLDER/FILE.yaml.5 for each
 
-The comment at the top of a file becomes its description, and each section a part of its own, as it stands in the file.
+The comment at the top of a file becomes its description, and each section a part of its own, as it stands in the file. The
+page of pins.yaml also has every key of the rules, from rules.md.
 """
 
 import datetime
@@ -64,11 +65,13 @@ def parts(lines):
         if key:
             sections.append((key[1], waiting + [line]))
             waiting = []
-        elif sections and (line.startswith(" ") or not waiting and line.startswith("#  ")):
+        elif sections and (line.startswith(" ") or line.startswith("#") and "" not in waiting):
             sections[-1][1].extend(waiting + [line])
             waiting = []
         else:
             waiting.append(line)
+    if any(line.strip("# ") for line in waiting):
+        sys.exit(f"manual.py: these lines belong to no section: {waiting}")
     return [line[2:] if len(line) > 1 else "" for line in lines[:end]], sections
 
 
@@ -78,6 +81,12 @@ def trimmed(lines):
     while lines and not lines[-1].strip():
         lines = lines[:-1]
     return lines
+
+
+def rules():
+    """Every key of the rules, as rules.md shows them."""
+    text = (pathlib.Path(__file__).parent / "rules.md").read_text()
+    return text.split("\n## All keys\n", 1)[1].split("```yaml\n", 1)[1].split("```\n", 1)[0].splitlines()
 
 
 def page(path):
@@ -94,6 +103,11 @@ def page(path):
     ]
     for key, lines in sections:
         out += [f".Ss {key}", *literal(trimmed(lines))]
+    if name == "pins.yaml":
+        out += [
+            ".Sh RULES", "Every key of", ".Ic session , request , response", "and", ".Ic rules .",
+            "All may stand in", ".Ic defaults", "too, except", ".Ic base_url .",
+            "Unless its comment says otherwise, a line shows the default.", ".Pp", *literal(rules())]
     out += [".Sh FILES", f".Pa /etc/pinproxy/{name} ,", ".Pa /usr/share/doc/pinproxy/", ".Sh SEE ALSO"]
     out += [f".Xr {reference}" + (" ," if reference != related[-1] else "") for reference in related]
     return "\n".join(out) + "\n"
@@ -105,4 +119,5 @@ def main(*arguments):
         (folder / f"{path.name}.5").write_text(page(path))
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -2,15 +2,15 @@ internal import Glibc
 
 /// Small files of procfs(5).
 enum ProcFile {
-    private static let longest = 16 << 10
+    static let longest = 16 << 10
 
-    static func read(_ path: String) -> String? { read(open(path, O_RDONLY | O_CLOEXEC)) }
+    static func read(_ path: String, longest: Int = longest) -> String? { read(open(path, O_RDONLY | O_CLOEXEC), longest) }
 
     /// - Parameter directory: of the process, open.
-    static func read(_ name: String, in directory: CInt) -> String? { read(openat(directory, name, O_RDONLY | O_CLOEXEC)) }
+    static func read(_ name: String, in directory: CInt) -> String? { read(openat(directory, name, O_RDONLY | O_CLOEXEC), longest) }
 
     /// - Parameter raw: taken over.
-    private static func read(_ raw: CInt) -> String? {
+    private static func read(_ raw: CInt, _ longest: Int) -> String? {
         guard raw >= 0 else { return nil }
         defer { close(raw) }
         var bytes: [UInt8] = []

@@ -14,7 +14,8 @@ struct ConfigurationOptions: ParsableArguments {
         help: ArgumentHelp(
             "The configuration.",
             discussion: "Without it: \(systemFile), else \(localFile) below the working directory.",
-            valueName: "file"))
+            valueName: "file"),
+        completion: .file())
     var config: String?
 
     @Option(
@@ -22,10 +23,11 @@ struct ConfigurationOptions: ParsableArguments {
             "Where the proxy keeps its authority and what else it makes.",
             discussion:
                 """
-                Without it: $STATE_DIRECTORY, else \(systemState) if the configuration is \(systemFile) \
-                and it exists, else $XDG_STATE_HOME/pinproxy, else ~/.local/state/pinproxy.
+                Without it: $STATE_DIRECTORY, else \(systemState) if the configuration is \(systemFile), \
+                \(systemState)/instances/NAME if it is another /etc/pinproxy/NAME.yaml, and that exists, else $XDG_STATE_HOME/pinproxy, else ~/.local/state/pinproxy.
                 """,
-            valueName: "dir"))
+            valueName: "dir"),
+        completion: .directory)
     var stateDirectory: String?
 
     /// The path of pinproxy.yaml.
@@ -49,12 +51,18 @@ struct ConfigurationOptions: ParsableArguments {
         return Self.localFile
     }
 
+    /// Where the service with that configuration has its state: pinproxy.service, or pinproxy@NAME.service with /etc/pinproxy/NAME.yaml.
+    static func serviceState(of file: String?) -> String? {
+        guard let file, PathText.directory(of: file) == PathText.directory(of: systemFile), file.hasSuffix(".yaml") else { return nil }
+        if file == systemFile { return systemState }
+        let name = PathText.name(of: file).dropLast(".yaml".utf8.count)
+        return name.isEmpty ? nil : "\(systemState)/instances/\(name)"
+    }
+
     func stateDirectory(for file: String?) throws -> String {
         if let stateDirectory { return stateDirectory }
         let environment = ProcessInfo.processInfo.environment
-        if environment["STATE_DIRECTORY"] == nil, file == Self.systemFile, access(Self.systemState, F_OK) == 0 {
-            return Self.systemState
-        }
+        if environment["STATE_DIRECTORY"] == nil, let state = Self.serviceState(of: file), access(state, F_OK) == 0 { return state }
         guard let path = StateDirectory.path(environment: environment) else {
             throw CommandFailure(
                 "there is no state directory: none of STATE_DIRECTORY, XDG_STATE_HOME and HOME is set; "

@@ -3,6 +3,7 @@
 internal import ArgumentParser
 internal import Decoding
 internal import Proxy
+internal import Serialization
 internal import Glibc
 
 @main
@@ -22,7 +23,8 @@ enum Main {
             let code = Pinproxy.exitCode(for: error)
             let message = Pinproxy.fullMessage(for: error)
             if code == .success {
-                Standard.output(message)
+                let isVersion = message == Pinproxy.configuration.version
+                Standard.output(isVersion ? "\(message)\n\(Pinproxy.libraries)" : message)
             } else if !message.isEmpty {
                 Standard.error(message)
             }
@@ -63,4 +65,9 @@ struct Pinproxy: ParsableCommand {
         ])
 
     static let version = ProxyDaemon.version
+
+    /// `OpenSSL 3.0.17, libevent 2.1.12-stable, …`, as they are loaded. Only for who asks: it loads some.
+    static var libraries: String {
+        (LibraryVersions.all + DecoderLibraries.versions).map { "\($0.name) \($0.version)" }.joined(separator: ", ")
+    }
 }

@@ -19,7 +19,7 @@ struct Status: ParsableCommand {
 
             --json prints one object: running, process, state_directory; of a running proxy also configuration, listen, \
             clients, reachability (a list with target, status, reason, link, kind), last_reload (accepted or refused), learning_until, \
-            version, since, read_at, generation, admin, client_limit, tasks, requests, refused, last_hour (counts: requests, refused, \
+            version, replaced_libraries (files that were replaced on disk since the start), since, read_at, generation, admin, client_limit, tasks, requests, refused, last_hour (counts: requests, refused, \
             pins_missed, pins_reported, and pin_failures, a list with entry, missed, reported), \
             kept_bodies and kept_bodies_limit (in bytes), bodies_not_kept, recent (what went wrong lately; \
             pin_failure is true where pins failed), \
@@ -89,6 +89,9 @@ extension StatusReport {
         ]
         if let since, let version {
             lines.append("up since \(Self.time(since)) (\(TimeDistance(from: since, to: now).span)), version \(version)")
+        }
+        if let replacedLibraries, !replacedLibraries.isEmpty {
+            lines.append("restart it: replaced on disk since the start: \(replacedLibraries.map(\.printable).joined(separator: ", "))")
         }
         if let configuration {
             lines.append("configuration: \(configuration)" + (readAt.map { ", read \(Self.time($0))" } ?? ""))

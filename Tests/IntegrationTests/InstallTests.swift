@@ -26,6 +26,21 @@ struct InstallTests {
             #expect(!unit.contains("=/usr/bin") && !unit.contains("=/etc/"))
             _ = try bed.contents("root/opt/proxy/lib/systemd/system/pinproxy.socket")
             _ = try bed.contents("root/opt/proxy/lib/sysusers.d/pinproxy.conf")
+            // Of instances: the same but for what is theirs.
+            let instance = try bed.contents("root/opt/proxy/lib/systemd/system/pinproxy@.service")
+            #expect(instance.contains("ExecStart=/opt/proxy/bin/pinproxy run --handover --config /opt/etc/pinproxy/%i.yaml\n"), "\(instance)")
+            #expect(instance.contains("ExecReload=/opt/proxy/bin/pinproxy reload --config /opt/etc/pinproxy/%i.yaml\n"), "\(instance)")
+            let own = zip(unit.split(separator: "\n"), instance.split(separator: "\n")).filter { $0 != $1 }.map { String($1) }
+            #expect(unit.split(separator: "\n").count == instance.split(separator: "\n").count)
+            for line in ["StateDirectory=pinproxy/instances/%i", "RuntimeDirectory=pinproxy-%i"] { #expect(own.contains(line), "\(own)") }
+            #expect(own.count == 6, "\(own)")
+            #expect(try bed.contents("root/opt/proxy/lib/systemd/catalog/pinproxy.catalog").contains("Subject: "))
+            for name in ["alerts.yml", "grafana.json"] { _ = try bed.contents("root/opt/proxy/share/pinproxy/monitoring/\(name)") }
+            let catalog = try await bed.run([
+                "/bin/sh", "-c",
+                "cd '\(bed.path("root"))' && mkdir -p usr/lib/systemd && cp -r opt/proxy/lib/systemd/catalog usr/lib/systemd && journalctl --update-catalog --root=$PWD",
+            ])
+            #expect(catalog.succeeded && catalog.errors.isEmpty, "\(catalog)")
         }
     }
 

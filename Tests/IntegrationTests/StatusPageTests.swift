@@ -20,6 +20,65 @@ struct StatusPageTests {
         let console: [String]
         let hosts: [String]
         let violations: [[Violation]]?
+        let stops: Int
+        let cut: Int
+        let tile: String
+        let kinds: [String]
+        let months: [Int]
+        /// The list, the key, and what had the focus after it.
+        let keys: [[String]]
+        let phoneCut: Int
+        let phoneOverflow: Int
+
+        enum CodingKeys: String, CodingKey {
+            case headline, rows, entries, refusals, text, overflow, injected, dialog, filtered, console, hosts, violations, stops, cut, tile
+            case kinds, months, keys
+            case phoneCut = "phone-cut"
+            case phoneOverflow = "phone-overflow"
+        }
+    }
+
+    /// Refusals that are alike are one line, what is wrong with a certificate is as red as a pin, and the keyboard gets everywhere.
+    @Test func aPersonFindsWhatMatters() async throws {
+        try await withTestBed { bed in
+            let badges = "enforcement: report, validates_domain_name: false, clients: {users: [root]}, expires: 2031-06-30"
+            let shared = try await OriginBed.prepare(
+                bed,
+                pins: """
+                    hosts:
+                      - {match: pinned.test, pinning: public-key, pins: [\(Self.wrong)]}
+                      - {match: crowded.test, pinning: public-key, pins: [\(Self.wrong)], \(badges)}
+                      - {match: "**.crowded-with-quite-a-long-name.example.test", pinning: public-key, pins: [\(Self.wrong)], \(badges)}
+
+                    """ + (0..<50).map { "  - {match: h\($0).fleet.test, pinning: public-key, pins: [\(Self.wrong)]}\n" }.joined(),
+                sections: AdminClient.section, hosts: ["pinned.test": "127.0.0.1"])
+            for _ in 1...30 {
+                #expect(try await shared.proxy.connect(to: "127.0.0.1:\(shared.originPort)").status == 502)
+                #expect(try await shared.proxy.connect(to: "pinned.test:\(shared.originPort)").status == 502)
+            }
+            let admin = try await AdminClient(shared.proxy)
+            let page = try await bed.start(
+                [
+                    "/usr/bin/python3", "-u", PythonPeer.path("page.py"), "http://127.0.0.1:\(admin.port)/", "--profile", bed.path("profile"),
+                    "--wait-for", "verification failure",
+                ], mergingErrors: true)
+            let ending = try await page.ending()
+            let written = await page.output.text
+            #expect(ending == .exited(0), "\(written)")
+            let line = page.output.lines.last { $0.contains("\"done\"") } ?? ""
+            let found = try JSONDecoder().decode(Found.self, from: Data(line.utf8))
+            #expect(found.kinds.sorted() == ["certificate", "pins"] && found.refusals.contains("× 30"), "\(found.refusals)")
+            #expect(found.text.contains("Certificates fail") && found.text.contains("for 127.0.0.1: ") && found.text.contains("(30 times)"), "\(found.text.prefix(600))")
+            // Not the number of matches, which is 0.
+            #expect(found.tile.hasPrefix("Pins missed30"), "\(found.tile)")
+            #expect(found.months == [2], "\(found.months)")
+            #expect(found.stops <= 20, "\(found.stops)")
+            #expect(found.cut == 0 && found.phoneCut == 0 && found.overflow == 0 && found.phoneOverflow == 0, "\(line)")
+            #expect(found.keys.count == 6)
+            let (first, last) = (found.keys[2][2], found.keys[1][2])
+            #expect(first != last && first.contains("failure") && last == found.keys[0][2], "\(found.keys)")
+            #expect(found.keys[3...].map { $0[2] } == ["crowded.test", "h49.fleet.test", "pinned.test"], "\(found.keys)")
+        }
     }
 
     private enum Violation: Decodable {
@@ -70,7 +129,8 @@ struct StatusPageTests {
             #expect(found.rows > 0 && found.rows <= 40, "\(found.rows) rows")
             #expect(found.dialog.contains(Self.wrong), "\(found.dialog)")
             #expect(found.filtered == "No entry fits the filter.")
-            #expect(found.overflow == 0)
+            #expect(found.overflow == 0 && found.phoneOverflow == 0 && found.cut == 0 && found.phoneCut == 0)
+            #expect(found.stops <= 25, "\(found.stops)")
             #expect(found.console == [], "\(found.console)")
             #expect(found.hosts == ["http://127.0.0.1:\(admin.port)"], "\(found.hosts)")
             #expect(found.violations?.isEmpty == true, "\(line.suffix(3000))")
@@ -132,7 +192,7 @@ struct StatusPageTests {
             try bed.file("proxy/token", "0123456789abcdef0123456789abcdef\n")
             let proxy = try await ProxyProcess(in: bed, trust: nil, sections: ["admin": ["listen: 127.0.0.1:0", "token_file: token"]])
             let admin = try await AdminClient(proxy)
-            for (target, type) in [("/", "text/html"), ("/page.css", "text/css"), ("/page.js", "text/javascript"), ("/icon.svg", "image/svg+xml")] {
+            for (target, type) in [("/", "text/html"), ("/page.css", "text/css"), ("/page.js", "text/javascript"), ("/pins.js", "text/javascript"), ("/refusals.js", "text/javascript"), ("/icon.svg", "image/svg+xml")] {
                 let answer = try await admin.ask("GET", target)
                 #expect(answer.status == 200 && answer["content-type"]?.hasPrefix(type) == true, "\(target)")
                 let policy = answer["content-security-policy"] ?? ""

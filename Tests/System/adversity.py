@@ -146,6 +146,13 @@ def a_decoder_that_is_missing_is_named(machine):
     }
     pins(machine, "hosts:\n  - match: origin.test\n    rules:\n" + "".join(
         f"      - path: /{name}\n        response: {{serializer: {name}}}\n" for name in ("xml", "image")))
+    # They are recommended, and were not installed.
+    packages = [package for _, _, _, package in decoders.values() if package != "libxml2"]
+    check = machine("pinproxy check", check=True).stdout
+    for package in packages:
+        contains(check, package)
+    machine(f"apt-get install --yes --quiet --no-install-recommends --no-download {' '.join(packages)}", check=True, timeout=300)
+    equal("warning" in machine("pinproxy check", check=True).stdout, False, "a warning of pinproxy check")
     try:
         for library, (serializer, kind, body, package) in decoders.items():
             machine(f"mkdir /root/away && mv /usr/lib/*/{library}* /root/away", check=True)

@@ -1,5 +1,9 @@
 """Confinement, and what is left when the package goes."""
 
+import os
+import pathlib
+import re
+
 from steps import SECURE, STATE, case, contains, equal, events, machines
 
 # In a folder that is named after the authority, of which there is one.
@@ -52,6 +56,24 @@ def the_manual_is_there(machine):
     pages = machine("dpkg -L pinproxy | grep /man/ | sort", check=True).stdout
     for page in ["man1/pinproxy.1.gz", "man1/pinproxy-run.1.gz", "man5/pinproxy.yaml.5.gz", "man5/pins.yaml.5.gz"]:
         contains(pages, page)
+    contains(machine("zcat /usr/share/man/man1/pinproxy.1.gz", check=True).stdout, ".It learn")
+    pins = machine("zcat /usr/share/man/man5/pins.yaml.5.gz", check=True).stdout
+    contains(pins, "ads.example.net")
+    contains(pins, "upgrade_insecure")
+
+
+@case
+def the_documentation_is_whole(machine):
+    """Each page, picture and file that a page of the package links to is in the package."""
+    here = pathlib.Path("/usr/share/doc/pinproxy")
+    pages = list((machine.root / str(here)[1:]).rglob("*.md"))
+    links = {os.path.normpath(here / page.parent.relative_to(machine.root / str(here)[1:]) / link)
+             for page in pages for link in re.findall(r"\]\(([^)#]+)", page.read_text())
+             if "://" not in link and "Benchmarks" not in link and not link.startswith("systemd")}
+    equal([link for link in sorted(links) if machine(f"test -e {link}").returncode != 0], [], "links to nowhere")
+    for name in ["alerts.yml", "grafana.json"]:
+        machine(f"test -s /usr/share/pinproxy/monitoring/{name}", check=True)
+    return f"{len(pages)} pages, {len(links)} links"
 
 
 @case

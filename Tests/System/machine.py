@@ -78,7 +78,7 @@ class Machine:
         # Whatever this machine needs to reach the registry, that one does too; and the cache is root's.
         settings = subprocess.run(["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=True).stdout
         (self.root / "etc/apt/apt.conf.d/90host").write_text(settings + 'APT::Sandbox::User "root";\n')
-        install = "apt-get install --yes --quiet --no-install-recommends --download-only"
+        install = "apt-get install --yes --quiet --download-only"
         script = f"{install} --no-download /root/pinproxy.deb || {{ apt-get update && {install} /root/pinproxy.deb; }}"
         run = subprocess.run(
             ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--console=pipe", "-D", str(self.root)]

@@ -64,6 +64,8 @@ final class ControlResources {
             case (nil, _): self = .page(.index)
             case ("page.css"?, 1): self = .page(.style)
             case ("page.js"?, 1): self = .page(.script)
+            case ("pins.js"?, 1): self = .page(.pinsScript)
+            case ("refusals.js"?, 1): self = .page(.refusalsScript)
             case ("icon.svg"?, 1): self = .page(.icon)
             case ("status"?, 1): self = .status
             case ("metrics"?, 1): self = .metrics

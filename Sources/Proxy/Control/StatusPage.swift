@@ -4,7 +4,8 @@
 /// policy would keep it from running: scripts and styles are the page's own files alone, and nothing is asked of any
 /// other host.
 enum StatusPage {
-    case index, style, script, icon
+    case index, style, icon
+    case script, pinsScript, refusalsScript
 
     private static let policy =
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
@@ -21,6 +22,8 @@ enum StatusPage {
         case .index: PackageResources.index_html
         case .style: PackageResources.page_css
         case .script: PackageResources.page_js
+        case .pinsScript: PackageResources.pins_js
+        case .refusalsScript: PackageResources.refusals_js
         case .icon: PackageResources.icon_svg
         }
     }
@@ -29,7 +32,7 @@ enum StatusPage {
         switch self {
         case .index: "text/html; charset=utf-8"
         case .style: "text/css; charset=utf-8"
-        case .script: "text/javascript; charset=utf-8"
+        case .script, .pinsScript, .refusalsScript: "text/javascript; charset=utf-8"
         case .icon: "image/svg+xml"
         }
     }

@@ -41,6 +41,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package let process: Int32?
     package let stateDirectory: String
     package var version: String?
+    /// Files of libraries, or the program's own, that were replaced since the start. What runs is still the old one.
+    package var replacedLibraries: [String]?
     /// When it started.
     package var since: UnixTime?
     /// When the configuration in force was read, and how many have been in force since the start.

@@ -3,6 +3,7 @@ import Decoding
 import EventLoop
 import FoundationEssentials
 import Glibc
+import LocalPeers
 import Security
 import Session
 import TLS
@@ -22,6 +23,7 @@ extension ProxyDaemon {
     private func status(_ upkeep: PinUpkeep, _ measurement: ProxyMeasurement?) -> StatusReport {
         var report = StatusReport(process: getpid(), directory: snapshot.stateDirectory, history: upkeep.pinHistory)
         report.version = Self.version
+        report.replacedLibraries = MappedFiles.replaced()
         report.since = startedAt
         report.readAt = readAt
         report.generation = generation
@@ -65,6 +67,7 @@ extension ProxyDaemon {
             guard let self else { return }
             var daemon = MetricsReport.Daemon()
             daemon.version = Self.version
+            daemon.replacedLibraries = MappedFiles.replaced().count
             daemon.clients = clientCount
             daemon.clientLimit = snapshot.limits.clients
             daemon.entryCount = snapshot.hosts.values.count

@@ -4,7 +4,7 @@ import Glibc
 /// characters, which no value can hold, since all of them are escaped.
 ///
 /// The journal gets `MESSAGE=`, `PRIORITY=`, and a field for each of the event's: `PINPROXY_EVENT=pin.mismatch`,
-/// `PINPROXY_HOST=api.example.com`.
+/// `PINPROXY_HOST=api.example.com`. Events that people match on have a `MESSAGE_ID=` too.
 package enum JournalRecord {
     static let start: UInt8 = 0x1C
     static let separator: UInt8 = 0x1E
@@ -13,6 +13,8 @@ package enum JournalRecord {
 
     private static let message = Array("MESSAGE=".utf8)
     private static let priority = Array("PRIORITY=".utf8)
+    private static let event = Array("PINPROXY_EVENT=".utf8)
+    private static let messageID = Array("MESSAGE_ID=".utf8)
 
     /// Where the first record among the lines begins. Each line passes here, and mostly none is one.
     static func firstStart(in lines: [UInt8]) -> Int? {
@@ -34,7 +36,7 @@ package enum JournalRecord {
     /// The fields of a record without its first and last byte, each `NAME=value`.
     static func withFields(of record: ArraySlice<UInt8>, _ body: ([iovec]) -> Bool) -> Bool {
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(record.count + message.count + priority.count + 1)
+        bytes.reserveCapacity(record.count + message.count + priority.count + messageID.count + 33)
         var ranges: [Range<Int>] = []
         func add(_ name: [UInt8], _ value: ArraySlice<UInt8>) {
             let start = bytes.count
@@ -43,10 +45,13 @@ package enum JournalRecord {
             ranges.append(start..<bytes.count)
         }
         add(priority, record.prefix(1))
-        var isFirst = true
-        for part in record.dropFirst().split(separator: separator, omittingEmptySubsequences: false) {
-            add(isFirst ? message : [], part)
-            isFirst = false
+        for (index, part) in record.dropFirst().split(separator: separator, omittingEmptySubsequences: false).enumerated() {
+            add(index == 0 ? message : [], part)
+            // The event's name comes first of its fields.
+            guard index == 1, part.starts(with: event),
+                let id = JournalMessageID.of(String(decoding: part.dropFirst(event.count), as: UTF8.self))
+            else { continue }
+            add(messageID, ArraySlice(id.utf8))
         }
         return bytes.withUnsafeMutableBytes { bytes in
             let base = bytes.baseAddress

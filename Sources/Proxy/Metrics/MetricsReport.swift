@@ -11,6 +11,7 @@ struct MetricsReport {
     /// What the daemon itself knows.
     struct Daemon {
         var version = ""
+        var replacedLibraries = 0
         var clients = 0
         var clientLimit = 0
         var entryCount = 0
@@ -43,8 +44,11 @@ struct MetricsReport {
     func text(_ format: MetricsText.Format, figures: ProcessFigures? = ProcessFigures()) -> [UInt8] {
         let counters = measurement.counters
         var text = MetricsText(format)
-        text.family("pinproxy_build_info", .gauge, "The version that runs, as a label.")
-        text.sample([("version", daemon.version)], 1)
+        text.family("pinproxy_build_info", .gauge, "The versions that run, as labels: of the program, and of libraries that it has loaded.")
+        let libraries = LibraryVersions.all.map { ($0.name.lowercased().replacing("-", with: "_"), $0.version) }
+        text.sample([("version", daemon.version)] + libraries, 1)
+        text.family("pinproxy_replaced_libraries", .gauge, "Libraries that were replaced on disk since the start.")
+        text.sample([], daemon.replacedLibraries)
         exchanges(counters, &text)
         pins(counters, &text)
         latencies(counters, &text)

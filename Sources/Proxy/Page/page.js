@@ -42,6 +42,30 @@ function spark(values, label) {
   return svg;
 }
 
+/** Leaves one of the list's elements to the Tab key: the one that had the focus, else the first. Arrows lead to the others. */
+function keepOneStop(list, selector, hadFocus) {
+  const all = [...list.querySelectorAll(selector)], again = all.find(hadFocus);
+  for (const element of all) element.tabIndex = element === (again || all[0]) ? 0 : -1;
+  if (again) again.focus({ preventScroll: true });
+}
+
+/** Arrow keys, Home and End lead from one element of a list to another. */
+function moveByArrows(list, selector, go) {
+  list.addEventListener('keydown', event => {
+    const all = [...list.querySelectorAll(selector)], place = all.indexOf(document.activeElement);
+    const step = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity }[event.key];
+    if (place < 0 || step === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    go(all, place, step);
+  });
+}
+
+function focusAmong(all, place, step) {
+  const next = all[Math.min(Math.max(place + step, 0), all.length - 1)];
+  for (const element of all) element.tabIndex = element === next ? 0 : -1;
+  next.focus();
+}
+
 // MARK: Words
 
 const number = new Intl.NumberFormat('en');
@@ -176,11 +200,17 @@ function problems() {
     const missed = hour.pin_failures.filter(entry => entry.missed > 0).map(entry => entry.entry);
     found.push(['bad', 'Pins fail', `${missed.slice(0, 3).join(', ')}${missed.length > 3 ? ' …' : ''}: ${count(hour.pins_missed, 'connection')} refused in the last hour.`, '#refusals', 'pins']);
   }
+  const bad = groups().filter(group => kindOf(group.event)[0] === 'certificate' && group.event.kind === 'refused' && group.event.time > Date.now() - 3600000);
+  if (bad.length > 0) {
+    const causes = bad.slice(0, 3).map(group => group.event.cause + (group.count > 1 ? ` (${number.format(group.count)} times)` : ''));
+    found.push(['bad', 'Certificates fail', `${causes.join('; ')}${bad.length > 3 ? ' …' : ''}.`, '#refusals', 'certificates']);
+  }
   const machine = (tick.reachability || status.reachability || []).find(target => target.target === 'any');
   if (machine && machine.status === 'not-reachable') found.push(['bad', 'No network', machine.reason || '', '#network']);
   for (const worker of (tick.workers || []).filter(worker => !worker.up)) found.push(['bad', `Worker ${worker.worker} hangs`, 'It has not answered for two seconds.', '#tasks']);
   if ((tick.last_reload || status.last_reload) === 'refused') found.push(['warn', 'The last reload was refused', 'The configuration before is in force. pinproxy check says what is wrong.', '#configuration']);
   if ((status.insecure || []).length > 0) found.push(['bad', count(status.insecure.length, 'insecure setting'), status.insecure[0] + (status.insecure.length > 1 ? ' …' : ''), '#configuration']);
+  if ((status.replaced_libraries || []).length > 0) found.push(['warn', 'A restart is due', `Replaced on disk since the start: ${status.replaced_libraries.join(', ')}`]);
   const ending = (status.expiring || []).filter(item => item.date < Date.now() / 1000 + 14 * day);
   if (ending.length > 0) found.push(['warn', `${count(ending.length, 'thing ends', 'things end')} within 14 days`, ending.slice(0, 3).map(item => `${item.what} of ${item.entry || 'the defaults'} ${until(item.date)}`).join('; '), '#pins']);
   return found;
@@ -196,7 +226,7 @@ function health() {
   const shown = JSON.stringify(found);
   if ($('banners').dataset.shown !== shown) {
     $('banners').dataset.shown = shown;
-    fill($('banners'), ...found.map(([kind, title, text, link, refusals]) => h('p', { class: `banner ${kind}` }, h('strong', {}, title), text, ' ', h('a', { href: link, onclick: refusals ? () => showRefusals(refusals) : false }, 'Show'))));
+    fill($('banners'), ...found.map(([kind, title, text, link, refusals]) => h('p', { class: `banner ${kind}` }, h('strong', {}, title), text, ' ', link && h('a', { href: link, onclick: refusals ? () => showRefusals(refusals) : false }, 'Show'))));
   }
   const status = state.status;
   if (status) {
@@ -218,188 +248,16 @@ function renderTiles() {
   const sum = key => entries.reduce((total, entry) => total + entry[key], 0);
   const next = ends().filter(item => item.date > Date.now() / 1000)[0];
   const refused = tick ? tick.refused : status.refused || 0;
+  const missed = sum('missed');
   fill($('tiles'),
     tile('Requests a second', rate < 10 ? rate.toFixed(1) : number.format(Math.round(rate)), `${number.format(tick ? tick.requests : status.requests || 0)} since the start`, '', spark(state.rates, 'Requests a second in the last minute')),
     tile('In flight', number.format(tick ? tick.task_count : status.tasks || 0), count(tick ? tick.clients : status.clients, 'client') + ` of ${number.format(status.client_limit)}`),
     tile('Refused', number.format(refused), 'since the start', refused > 0 ? 'warn' : '', spark(status.refusals_by_minute || [], 'Refusals in the last hour')),
-    tile('Pins', number.format(sum('matched')), `${number.format(sum('missed'))} missed, ${number.format(sum('reported'))} reported`, sum('missed') > 0 ? 'bad' : ''),
+    // What is red is the number that is bad.
+    missed > 0 ? tile('Pins missed', number.format(missed), `${number.format(sum('matched'))} matched, ${number.format(sum('reported'))} reported`, 'bad')
+      : tile('Pins matched', number.format(sum('matched')), `none missed, ${number.format(sum('reported'))} reported`),
     tile('Ends next', next ? shortDate.format(next.date * 1000) : '–', next ? `${next.label}, ${until(next.date)}` : 'nothing is known to end', next ? { bad: 'bad', warn: 'warn' }[urgency(next.date)] : ''),
     tile('Carried', tick ? bytes(tick.bytes_up + tick.bytes_down) : '–', tick ? `${bytes(tick.bytes_down)} down, ${bytes(tick.bytes_up)} up` : ''));
-}
-
-// MARK: Refusals
-
-function isPin(event) { return event.pin_failure === true; }
-
-/** Shows those of one kind: what a banner tells of may be below a hundred others. */
-function showRefusals(kind) {
-  $('refusal-kind').value = kind;
-  renderRefusals();
-}
-
-function kindOf(event) {
-  if (event.kind === 'reported') return ['reported', 'info'];
-  if (event.kind === 'broken') return ['cut off', ''];
-  return isPin(event) ? ['pins', 'bad'] : ['refused', 'warn'];
-}
-
-function renderRefusals() {
-  const wanted = $('refusal-filter').value.trim().toLowerCase(), kind = $('refusal-kind').value;
-  const all = [...state.events.values()].sort((a, b) => b.time - a.time || b.number - a.number);
-  const shown = all.filter(event => {
-    if (kind === 'pins' ? !isPin(event) : kind && event.kind !== kind) return false;
-    return !wanted || [event.host, event.cause, event.client, event.entry, event.error, event.story].some(text => (text || '').toLowerCase().includes(wanted));
-  }).slice(0, 100);
-  fill($('refusal-list'), ...shown.map(event => {
-    const [word, level] = kindOf(event), key = `${event.worker}-${event.number}`;
-    const facts = [
-      ['When', moment.format(event.time)], ['Request', `${event.method} ${event.host}${event.port ? ':' + event.port : ''}`], ['Client', event.client],
-      ['Decided by', event.entry], ['Answer', event.status ? `${event.status}${event.error ? ', ' + event.error : ''}` : event.error],
-    ].filter(fact => fact[1]);
-    const details = h('details', {},
-      h('summary', {}, h('time', { datetime: new Date(event.time).toISOString() }, clock.format(event.time)), h('span', {}, h('span', { class: `badge ${level}` }, word)),
-        h('span', { class: 'what' }, h('span', { class: 'host' }, event.host || 'no host'), h('span', { class: 'cause' }, event.cause)), h('span', { class: 'client' }, event.client || '')),
-      h('dl', {}, ...facts.flatMap(([name, value]) => [h('dt', {}, name), h('dd', {}, value)])),
-      h('pre', { tabindex: 0, 'aria-label': 'What the client was told' }, event.story || event.cause));
-    details.open = state.open.has(key);
-    details.addEventListener('toggle', () => { if (details.open) state.open.add(key); else state.open.delete(key); });
-    return h('li', {}, details);
-  }));
-  $('refusal-none').hidden = shown.length > 0;
-  $('refusal-none').textContent = all.length === 0 ? 'Nothing was refused lately.' : 'No refusal fits the filter.';
-}
-
-// MARK: Pins
-
-/** What of the configuration ends when, the first first. */
-function ends() {
-  const found = [];
-  for (const entry of (state.config || {}).entries || []) {
-    if (entry.expires) found.push({ date: entry.expires, label: entry.match, what: 'pins expire', entry });
-    for (const pin of entry.pins) if (pin.not_after) found.push({ date: pin.not_after, label: entry.match, what: pin.written, entry });
-  }
-  for (const item of (state.status || {}).expiring || []) {
-    if (item.what === 'client certificate' || item.what === 'revocation list') found.push({ date: item.date, label: item.entry || item.name, what: item.what });
-  }
-  return found.sort((a, b) => a.date - b.date);
-}
-
-function renderCalendar() {
-  const all = ends(), now = new Date(), months = [];
-  const past = all.filter(item => item.date * 1000 < now.getTime());
-  const card = (name, items, kind) => h('li', { class: kind || false },
-    h('div', { class: 'month' }, h('span', {}, name), h('span', {}, items.length > 0 ? String(items.length) : '')),
-    ...items.slice(0, 3).map(item => h('span', { class: `end ${urgency(item.date)}`, title: `${item.label}: ${item.what}, ${shortDate.format(item.date * 1000)}` }, `${new Date(item.date * 1000).getUTCDate()}. ${item.label}`)),
-    items.length > 3 ? h('span', { class: 'end' }, `and ${items.length - 3} more`) : null);
-  if (past.length > 0) months.push(card('Over', past, 'past'));
-  for (let step = 0; step < 12; step += 1) {
-    const from = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + step, 1), to = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + step + 1, 1);
-    const items = all.filter(item => item.date * 1000 >= Math.max(from, now.getTime()) && item.date * 1000 < to);
-    months.push(card(new Date(from).toLocaleDateString('en', { month: 'short', year: 'numeric', timeZone: 'UTC' }), items));
-  }
-  fill($('calendar'), ...months);
-}
-
-function lastMatch(entry) {
-  const kept = state.histories.get(entry.match);
-  if (!kept) return 0;
-  return Math.max(0, ...kept.pins.map(pin => pin.last || 0));
-}
-
-function firstEnd(entry) {
-  const dates = entry.pins.map(pin => pin.not_after).concat(entry.expires).filter(Boolean);
-  return dates.length > 0 ? Math.min(...dates) : 0;
-}
-
-function misses(entry) { return Math.max((state.histories.get(entry.match) || {}).misses || 0, (state.counts.get(entry.match) || {}).missed || 0); }
-
-function hasMatched(entry) { return lastMatch(entry) > 0 || ((state.counts.get(entry.match) || {}).matched || 0) > 0; }
-
-function badges(entry) {
-  const list = [];
-  if (entry.action !== 'intercept') list.push([entry.action, entry.action === 'deny' ? 'warn' : '']);
-  if (entry.pinning !== 'none') list.push([`${entry.pinning} · ${count(entry.pins.length, 'pin')}`, '']);
-  else if (entry.action === 'intercept') list.push(['no pins', '']);
-  if (entry.insecure.length > 0) list.push([entry.insecure[0].startsWith('accepts') ? 'accepts anyone' : 'insecure', 'bad']);
-  if (entry.pinning !== 'none' && entry.enforcement === 'report') list.push(['report only', 'info']);
-  if (misses(entry) > 0) list.push([count(misses(entry), 'miss', 'misses'), 'bad']);
-  if (entry.clients) list.push(['some clients only', '']);
-  if (entry.pinning !== 'none' && !hasMatched(entry)) list.push(['never matched', 'warn']);
-  return list.map(([text, level]) => h('span', { class: `badge ${level}` }, text));
-}
-
-function renderEntries() {
-  if (!state.config) return;
-  state.histories = new Map(((state.status || {}).entries || []).map(entry => [entry.entry, entry]));
-  const wanted = $('pin-filter').value.trim().toLowerCase(), kind = $('pin-kind').value;
-  state.shown = state.config.entries.filter(entry => {
-    if (wanted && !entry.match.toLowerCase().includes(wanted)) return false;
-    switch (kind) {
-      case 'pinned': return entry.pinning !== 'none';
-      case 'never': return entry.pinning !== 'none' && !hasMatched(entry);
-      case 'report': return entry.pinning !== 'none' && entry.enforcement === 'report';
-      case 'ending': { const end = firstEnd(entry); return end > 0 && end < Date.now() / 1000 + 45 * day; }
-      case 'missed': return misses(entry) > 0;
-      case 'insecure': return entry.insecure.length > 0;
-      default: return true;
-    }
-  });
-  const total = state.config.entry_count;
-  $('entries-title').textContent = `Entries (${state.shown.length === total ? number.format(total) : `${number.format(state.shown.length)} of ${number.format(total)}`})`;
-  $('entry-none').hidden = state.shown.length > 0;
-  $('entry-none').textContent = total === 0 ? 'The pin file has no entries.' : 'No entry fits the filter.';
-  $('entries').hidden = state.shown.length === 0;
-  $('entries').setAttribute('aria-rowcount', String(state.shown.length + 1));
-  drawRows(true);
-}
-
-/** Only the rows that can be seen are there: ten thousand entries cost no more than ten. */
-function drawRows(again) {
-  const view = $('viewport'), spacer = $('spacer');
-  const height = parseFloat(getComputedStyle(document.documentElement).getPropertyValue('--row')) || 52;
-  spacer.style.height = `${state.shown.length * height}px`;
-  view.style.height = `${Math.min(state.shown.length * height, 8 * height)}px`;
-  const first = Math.max(0, Math.floor(view.scrollTop / height) - 4), last = Math.min(state.shown.length, first + 20);
-  if (!again && view.dataset.first === String(first)) return;
-  view.dataset.first = String(first);
-  const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.match : undefined;
-  fill(spacer, ...state.shown.slice(first, last).map((entry, index) => row(entry, first + index, height)));
-  if (focused) { const again = [...spacer.querySelectorAll('button')].find(button => button.dataset.match === focused); if (again) again.focus({ preventScroll: true }); }
-}
-
-function row(entry, index, height) {
-  const hits = ((state.status || {}).hits || {})[entry.match] || [], end = firstEnd(entry), last = lastMatch(entry);
-  const element = h('div', { class: 'row', role: 'row', 'aria-rowindex': index + 2 },
-    h('span', { role: 'cell', class: 'cell' }, h('button', { class: 'match', title: entry.match, onclick: () => show(entry), 'data-match': entry.match }, entry.match)),
-    h('span', { role: 'cell', class: 'policy' }, ...badges(entry)),
-    h('span', { role: 'cell', class: 'cell spark-cell' }, hits.length > 0 ? spark(hits, `${number.format(hits.reduce((a, b) => a + b, 0))} requests in the last hour`) : '–'),
-    h('span', { role: 'cell', class: 'cell' }, entry.pinning === 'none' ? '–' : last ? ago(last) : hasMatched(entry) ? 'just now' : 'never'),
-    h('span', { role: 'cell', class: `cell ${end ? { bad: 'bad', warn: 'warn' }[urgency(end)] || '' : ''}` }, end ? shortDate.format(end * 1000) : '–'));
-  element.style.top = `${index * height}px`;
-  return element;
-}
-
-function show(entry) {
-  $('entry-title').textContent = entry.match;
-  const kept = state.histories.get(entry.match), live = state.counts.get(entry.match);
-  const facts = [
-    ['Written at', entry.location], ['Action', entry.action], ['Pinning', entry.pinning], ['Enforcement', entry.enforcement], ['Position', entry.position],
-    ['Expires', entry.expires ? `${shortDate.format(entry.expires * 1000)}, then ${entry.on_expiry}` : null], ['Client certificate', entry.client_certificate],
-    ['Only for clients', entry.clients], ['Reports to', entry.report_uri], ['Requests', live ? number.format(live.requests) + ' since the start' : null],
-    ['Met a pin', kept ? count(kept.accepted, 'connection') : null], ['Missed', kept ? `${kept.misses}${kept.last_miss ? ', the last ' + ago(kept.last_miss) : ''}` : null],
-  ].filter(fact => fact[1] !== null && fact[1] !== undefined);
-  fill($('entry-body'),
-    ...entry.insecure.map(text => h('p', { class: 'banner bad' }, text)),
-    h('dl', { class: 'facts-list' }, ...facts.flatMap(([name, value]) => [h('dt', {}, name), h('dd', {}, value)])),
-    entry.pins.length > 0 ? h('h3', {}, 'Pins') : null,
-    ...entry.pins.map(pin => {
-      const record = kept && kept.pins.find(item => item.pin === pin.pin);
-      return h('div', { class: 'pin' }, h('code', {}, pin.pin), pin.written !== pin.pin ? h('div', { class: 'note' }, pin.written) : null,
-        h('div', { class: 'note' }, record && record.matches > 0 ? `${count(record.matches, 'match', 'matches')}, the last ${ago(record.last)}` : 'never matched', pin.not_after ? `; its certificate ends ${shortDate.format(pin.not_after * 1000)}` : ''));
-    }),
-    entry.rules.length > 0 ? h('h3', {}, 'Rules') : null,
-    ...entry.rules.map(rule => h('div', { class: 'pin' }, h('code', {}, rule))));
-  $('entry').showModal();
 }
 
 // MARK: Tasks
@@ -460,10 +318,22 @@ function renderNetwork() {
   $('change-none').hidden = changes.length > 0;
 }
 
+/** One line for each kind of warning, with all places that it is about. */
+function warnings(all) {
+  const kinds = new Map();
+  for (const text of all) {
+    const [, place, message] = /^(.*?:\d+:\d+): (.*)$/s.exec(text) || [null, '', text];
+    kinds.set(message, [...(kinds.get(message) || []), place]);
+  }
+  return [...kinds].map(([message, places]) => h('li', { class: message.includes('insecure:') ? 'bad' : '' },
+    places.length === 1 ? [places[0], message].filter(Boolean).join(': ')
+      : h('details', {}, h('summary', {}, `${message} (${count(places.length, 'place')})`), h('p', { class: 'places' }, places.join(', ')))));
+}
+
 function renderConfiguration() {
   const config = state.config, status = state.status;
   $('configuration-facts').textContent = `${config.files.join(' and ')}, generation ${config.generation}, read ${moment.format(config.read_at * 1000)}; last reload: ${status.last_reload || 'none since the start'}.`;
-  fill($('warnings'), ...config.warnings.map(text => h('li', { class: text.includes('insecure:') ? 'bad' : '' }, text)));
+  fill($('warnings'), ...warnings(config.warnings));
   fill($('settings'), ...Object.keys(config.settings).sort().flatMap(key => [h('dt', {}, key), h('dd', {}, config.settings[key])]));
 }
 
@@ -485,6 +355,10 @@ $('token').addEventListener('submit', event => {
 });
 for (const id of ['refusal-filter', 'refusal-kind']) $(id).addEventListener('input', renderRefusals);
 for (const id of ['pin-filter', 'pin-kind']) $(id).addEventListener('input', () => { $('viewport').scrollTop = 0; renderEntries(); });
+moveByArrows($('refusal-list'), 'summary', focusAmong);
+moveByArrows($('viewport'), 'button', (all, place, step) => {
+  focusEntry(state.shown.findIndex(entry => entry.match === all[place].dataset.match) + step);
+});
 $('viewport').addEventListener('scroll', () => drawRows(false), { passive: true });
 window.addEventListener('resize', () => drawRows(true));
 watch();

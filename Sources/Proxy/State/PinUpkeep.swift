@@ -1,5 +1,6 @@
 import Configuration
 import EventLoop
+import LocalPeers
 import Logging
 import Security
 import Session
@@ -98,6 +99,18 @@ final class PinUpkeep {
         watch.ledger.settle(snapshot, at: now)
         rules.settle(snapshot, at: now)
         warnOfExpiry(at: now)
+        warnOfLibraries()
+    }
+
+    private func warnOfLibraries() {
+        let replaced = MappedFiles.replaced()
+        guard !replaced.isEmpty else { return }
+        logger.warning(
+            "library.replaced",
+            metadata: [
+                "libraries": "\(replaced.joined(separator: ", "))",
+                "effect": "the old code runs until the proxy is restarted (systemctl restart pinproxy, which interrupts nothing)",
+            ])
     }
 
     /// Findings logged one by one; those beyond are counted.

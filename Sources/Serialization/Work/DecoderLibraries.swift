@@ -1,14 +1,50 @@
+internal import CBrotli
+internal import CXML2
+internal import CZlib
+internal import CZstd
+internal import Glibc
+
 /// The libraries that decode documents and images. Each is loaded when it is first needed; a process that can open no
 /// file later loads all of them before.
 package enum DecoderLibraries {
-    /// - Returns: those that aren't installed, by their Debian packages. What needs them is refused, and says so.
-    @discardableResult
-    package static func load() -> [String] {
+    /// A library that isn't installed. What needs it is refused, and says so.
+    package struct Missing: Sendable, Equatable {
+        /// What it decodes.
+        package let format: String
+        /// Debian's.
+        package let package: String
+
+        package init(format: String, package: String) {
+            self.format = format
+            self.package = package
+        }
+    }
+
+    package static func load() { _ = missing() }
+
+    /// Loads all of them.
+    package static func missing() -> [Missing] { missingForDocuments() + missingForImages() }
+
+    package static func missingForDocuments() -> [Missing] {
+        XMLDocument.isAvailable ? [] : [Missing(format: "XML", package: "libxml2")]
+    }
+
+    package static func missingForImages() -> [Missing] {
         [
-            ("libxml2", XMLDocument.isAvailable), ("libpng16-16", PNGImage.isAvailable),
-            ("libturbojpeg0", JPEGImage.isAvailable), ("libgif7", GIFImage.isAvailable),
-            ("libwebpdemux2", WebPImage.isAvailable), ("libtiff6", TIFFImage.isAvailable),
-            ("libavif15", AVIFImage.isAvailable),
-        ].filter { !$0.1 }.map(\.0)
+            ("PNG", "libpng16-16", PNGImage.isAvailable), ("JPEG", "libturbojpeg0", JPEGImage.isAvailable),
+            ("GIF", "libgif7", GIFImage.isAvailable), ("WebP", "libwebpdemux2", WebPImage.isAvailable),
+            ("TIFF", "libtiff6", TIFFImage.isAvailable), ("AVIF", "libavif15", AVIFImage.isAvailable),
+        ].filter { !$0.2 }.map { Missing(format: $0.0, package: $0.1) }
+    }
+
+    /// Of those that say it. Loads libxml2.
+    package static var versions: [(name: String, version: String)] {
+        let brotli = BrotliDecoderVersion()
+        var versions = [
+            ("zlib", zlibVersion().map { String(cString: $0) } ?? "unknown"),
+            ("brotli", "\(brotli >> 24).\(brotli >> 12 & 0xFFF).\(brotli & 0xFFF)"), ("zstd", String(cString: ZSTD_versionString())),
+        ]
+        if let version = XMLDocument.version { versions.append(("libxml2", version)) }
+        return versions
     }
 }

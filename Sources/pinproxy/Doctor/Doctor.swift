@@ -28,7 +28,9 @@ struct Doctor: ParsableCommand {
     @Flag(help: "Print JSON.") var json = false
     @Option(help: ArgumentHelp("How long each call of a program may take.", valueName: "seconds"))
     var timeout = 30
-    @Argument(help: ArgumentHelp("One program only.", valueName: "client"))
+    @Argument(
+        help: ArgumentHelp("One program only.", valueName: "client"),
+        completion: .list(ClientProgram.all.map(\.name).filter { !$0.contains(" ") }))
     var client: String?
 
     func validate() throws {

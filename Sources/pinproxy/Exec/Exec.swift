@@ -71,7 +71,7 @@ struct Exec: ParsableCommand {
 
     @Argument(
         parsing: .captureForPassthrough,
-        help: ArgumentHelp("What to run, with its arguments.", valueName: "command"))
+        help: ArgumentHelp("What to run, with its arguments.", valueName: "command"), completion: .file())
     var command: [String] = []
 
     mutating func validate() throws {

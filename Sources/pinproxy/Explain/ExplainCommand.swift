@@ -64,7 +64,8 @@ struct ExplainCommand: ParsableCommand {
     @Argument(help: ArgumentHelp("The host; the port is 443 if none is given.", valueName: "host[:port]"))
     var host: String
 
-    @Option(help: ArgumentHelp("Evaluate the chain of a PEM file, leaf first, and don't connect.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp("Evaluate the chain of a PEM file, leaf first, and don't connect.", valueName: "file"), completion: .file())
     var chain: String?
 
     @Option(
@@ -76,12 +77,15 @@ struct ExplainCommand: ParsableCommand {
         help: ArgumentHelp("Show the rules for a request with this path, written as in the request.", valueName: "path"))
     var path: String?
 
-    @Option(help: ArgumentHelp("The method of that request; GET if none is given.", valueName: "method"))
+    @Option(
+        help: ArgumentHelp("The method of that request; GET if none is given.", valueName: "method"),
+        completion: .list(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]))
     var method: String?
 
     @Option(
         help: ArgumentHelp(
-            "Judge the response of a file, stored with curl -i, to that request, and don't connect.", valueName: "file"))
+            "Judge the response of a file, stored with curl -i, to that request, and don't connect.", valueName: "file"),
+        completion: .file())
     var response: String?
 
     @Option(

@@ -41,7 +41,7 @@ struct PinCommand: ParsableCommand {
     @Argument(help: ArgumentHelp("The host; the port is 443 if none is given.", valueName: "host[:port]"))
     var host: String?
 
-    @Option(help: ArgumentHelp("Take the keys from a file instead.", valueName: "file"))
+    @Option(help: ArgumentHelp("Take the keys from a file instead.", valueName: "file"), completion: .file())
     var from: String?
 
     @Flag(help: "Print only the lines of the pins, for an entry that is there already.") var lines = false

@@ -45,6 +45,29 @@ def press_buttons(page):
     return seen
 
 
+# What the Tab key stops at.
+STOPS = ("[...document.querySelectorAll('a[href], button, input, select, summary, [tabindex]')]"
+         ".filter(e => e.tabIndex >= 0 && e.checkVisibility()).length")
+# Badges that don't fit into their rows.
+CUT = ("[...document.querySelectorAll('#spacer .policy')].filter(p => p.offsetHeight > p.parentNode.clientHeight || "
+       "p.scrollWidth > p.clientWidth).length")
+
+
+def walk_by_keys(page):
+    """Where the arrow keys lead in both lists: the texts that have the focus."""
+    def press(key):
+        for kind in ["keyDown", "keyUp"]:
+            page.command("Input.dispatchKeyEvent", {"type": kind, "key": key, "code": key})
+
+    seen = []
+    for list, first in [("refusals", "#refusal-list summary"), ("entries", "#spacer button")]:
+        page.run("const e = document.querySelector(arguments[0]); if (e) e.focus()", first)
+        for key in ["ArrowDown", "End", "Home"]:
+            press(key)
+            seen.append([list, key, page.run("return document.activeElement.textContent.slice(0, 200)")])
+    return seen
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("url")
@@ -82,6 +105,12 @@ def main():
         result["text"] = page.run("return document.getElementById('main').innerText")
         result["overflow"] = page.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
         result["injected"] = page.run("return document.querySelectorAll('main script, main img, main iframe').length + (window.hacked ? 1 : 0)")
+        result["stops"] = page.run(f"return {STOPS}")
+        result["cut"] = page.run(f"return {CUT}")
+        result["tile"] = page.run("return [...document.querySelectorAll('#tiles .tile.bad')].map(t => t.textContent).join('; ')")
+        result["kinds"] = page.run("return [...document.querySelectorAll('#refusal-list .badge.bad')].map(b => b.textContent)")
+        result["months"] = page.run("return [...document.querySelectorAll('#calendar > li')].map(li => li.querySelectorAll('.end').length)")
+        result["keys"] = walk_by_keys(page)
         # By keyboard alone: an entry's details open with Enter and close with Escape.
         result["dialog"] = page.run(
             "const b = document.querySelector('#spacer button'); if (!b) return 'none'; b.focus(); b.click(); "
@@ -108,6 +137,12 @@ def main():
                 if asked:
                     hosts.add(asked.group())
         result["hosts"] = sorted(hosts)
+        page.command("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True})
+        page.run("window.dispatchEvent(new Event('resize'))")
+        page.wait("return getComputedStyle(document.documentElement).getPropertyValue('--row') === '124px'")
+        result["phone-cut"] = page.run(f"return {CUT}")
+        result["phone-overflow"] = page.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        page.command("Emulation.clearDeviceMetricsOverride", {})
         if options.screenshots:
             os.makedirs(options.screenshots, exist_ok=True)
             page.run("document.activeElement.blur(); window.scrollTo({top: 0, behavior: 'instant'})")
@@ -124,7 +159,6 @@ def main():
             time.sleep(0.3)
             page.screenshot(f"{options.screenshots}/phone.png")
             page.screenshot(f"{options.screenshots}/phone-whole.png", whole=True)
-            result["phone-overflow"] = page.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
         print(json.dumps(result), flush=True)
     finally:
         page.quit()

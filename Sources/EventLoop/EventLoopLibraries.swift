@@ -1,0 +1,9 @@
+internal import CCares
+internal import CLibevent
+
+/// The libraries of this room, with the versions that are loaded.
+package enum EventLoopLibraries {
+    package static var versions: [(name: String, version: String)] {
+        [("libevent", event_get_version()), ("c-ares", ares_version(nil))].map { ($0, $1.map { String(cString: $0) } ?? "unknown") }
+    }
+}
