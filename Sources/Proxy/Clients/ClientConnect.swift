@@ -15,6 +15,7 @@ extension ClientConnection {
         record.kind = route.target.key.layer.isShared ? .interception : .tunnel
         worker.session.begin(&record)
         server.dropHead()
+        if let refusal = refusalWithoutAuthority(route) { return server.refuseRequest(refusal) }
         guard let attempt = ConnectAttempt(route, worker: worker, inPlaceOf: overtaken) else {
             return server.refuseRequest(.overtaken(host: route.authority.host))
         }
@@ -33,13 +34,29 @@ extension ClientConnection {
         case .success(let upstream) where upstream.origin.isRetired:
             upstream.close()
             connectAnew(inPlaceOf: attempt)
-        case .success(let upstream): promise(route, upstream)
+        case .success(let upstream):
+            if let refusal = refusalWithoutAuthority(route) {
+                upstream.close()
+                state = .open
+                return server.refuseRequest(refusal)
+            }
+            promise(route, upstream)
         case .failure(let failure):
             let error = ProxyError.exchange(.unreachable(failure), route.destination)
-            if route.entry?.showsRefusals == true, failure.isRefusalOfOrigin { return promiseRefusal(error, route) }
+            if route.entry?.showsRefusals == true, failure.isRefusalOfOrigin, refusalWithoutAuthority(route) == nil {
+                return promiseRefusal(error, route)
+            }
             state = .open
             server.refuseRequest(error)
         }
+    }
+
+    /// After the local authority's end no client would accept what it signs: that has to be said before the 200.
+    private func refusalWithoutAuthority(_ route: Route) -> ProxyError? {
+        guard case .tls = route.target.layer else { return nil }
+        let now = worker.unixTime()
+        let end = worker.configuration.leaves.authorities.signer(at: now).certificate.notAfter
+        return now > end ? .authorityExpired(end, host: route.authority.host) : nil
     }
 
     private func promise(_ route: Route, _ upstream: UpstreamConnection) {
@@ -107,7 +124,7 @@ extension ClientConnection {
         server.setDeadline(afterNanoseconds: handshakeNanoseconds)
         do {
             // Minted, if need be, while the client gets ready to speak.
-            let identity = try worker.shared.leaves.identity(
+            let identity = try worker.configuration.leaves.identity(
                 for: ServerName(host: (asked ?? route.authority).host), now: worker.unixTime())
             state = .awaitingHandshake(route, identity)
         } catch {

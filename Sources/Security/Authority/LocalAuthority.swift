@@ -6,7 +6,7 @@ package import TLS
 /// Whoever holds its key can be any server to those clients. So the key is made here, stays here in a
 /// file that its owner alone can read, and a key that others could have read is refused at start. The
 /// certificate may issue leaves only (pathlen 0), and is never an anchor for upstreams: see
-/// ``anchorsWithoutSelf(_:)``.
+/// ``AuthoritySet/anchorsWithoutSelf(_:)``.
 package final class LocalAuthority: Sendable {
     /// The authority's own certificate: what clients add to their trust.
     package let certificate: Certificate
@@ -112,10 +112,6 @@ package final class LocalAuthority: Sendable {
             throw .signing(.failed("\(error)"))
         }
     }
-
-    /// Upstream anchors from which this authority is taken out. A proxy that trusted its own leaves
-    /// upstream would accept itself, or another one with a copy of the key, as any server.
-    package func anchorsWithoutSelf(_ anchors: TrustAnchors) -> TrustAnchors { anchors.excluding(certificate) }
 
     /// 126 random bits, positive, in 16 bytes always (RFC 5280 wants at most 20, the CA/Browser Forum
     /// at least 64 bits of chance).

@@ -1,0 +1,159 @@
+package import TLS
+
+/// The change from one local authority to the next, without a moment in which a client refuses what is signed.
+///
+/// 1. ``beginRotation(at:)`` makes the next authority beside the present one, which goes on signing. Clients are made to
+///    trust both.
+/// 2. ``activateNext(at:)`` has the next one sign, and keeps the previous certificate, which clients go on trusting.
+/// 3. ``finishRotation(at:)`` forgets the previous one.
+///
+/// Each step may be interrupted anywhere and repeated: a file is written whole before another one is removed, and
+/// ``load(at:)`` takes the certificate that its key belongs to.
+extension AuthorityFiles {
+    /// How far a rotation has come.
+    package enum RotationPhase: Sendable, Equatable {
+        /// One authority, which signs.
+        case none
+        /// There is a next one, which doesn't sign yet.
+        case begun
+        /// The next one signs, and the previous one is trusted.
+        case activated
+    }
+
+    package func rotationPhase(at unixTime: UnixTime) throws(AuthorityError) -> RotationPhase {
+        if try nextCertificates() != nil { return .begun }
+        return try previousCertificate(at: unixTime) == nil ? .none : .activated
+    }
+
+    /// Makes the next authority; one that was begun stays.
+    /// - Returns: its certificate, and whether it is new.
+    package func beginRotation(at unixTime: UnixTime) throws(AuthorityError) -> (certificate: Certificate, isNew: Bool) {
+        try requireRotatable()
+        return try whileLocked { () throws(AuthorityError) in
+            if let present = try nextCertificates()?.first { return (present, false) }
+            if try previousCertificate(at: unixTime) != nil {
+                throw .rotation("the authority before this one is still trusted: pinproxy ca rotate --finish first")
+            }
+            // A key that an activation has left behind is the present one's.
+            if try next.exists(next.key), let current = try loadCertificates().first, try next.loadKey().matches(current) {
+                try remove(next.key)
+            }
+            return (try next.make(at: unixTime, machine: Self.machineName()).0.certificate, true)
+        }
+    }
+
+    /// Has the next authority sign.
+    /// - Returns: the certificate of the one that signs now, and whether that is new.
+    package func activateNext(at unixTime: UnixTime) throws(AuthorityError) -> (certificate: Certificate, isNew: Bool) {
+        try requireRotatable()
+        return try whileLocked { () throws(AuthorityError) in
+            guard try nextCertificates() != nil else {
+                // What an activation that was interrupted has left.
+                try removeNext()
+                guard let current = try loadCertificates().first, try previousCertificate(at: unixTime) != nil else {
+                    throw .rotation("there is no next authority to activate: pinproxy ca rotate makes one")
+                }
+                return (current, false)
+            }
+            let current = try loadCertificates()
+            let nextKey = try next.exists(next.key) ? try next.loadKey() : nil
+            // Without its key beside it: the key is in its place already, unless somebody has removed it.
+            let signing = nextKey == nil ? try load(at: unixTime) : try next.load(at: unixTime)
+            guard signing.certificate != current.first else {
+                throw .keyMissing(certificate: next.certificate, key: next.key)
+            }
+            if let previous = current.first { try write(previous.pem, to: self.previous, mode: 0o644) }
+            if let nextKey { try write(nextKey.pem, to: key, mode: 0o600) }
+            try write(signing.certificate.pem, to: certificate, mode: 0o644)
+            try removeNext()
+            return (signing.certificate, true)
+        }
+    }
+
+    /// Forgets the authority that signed before.
+    package func finishRotation(at unixTime: UnixTime) throws(AuthorityError) {
+        try requireRotatable()
+        try whileLocked { () throws(AuthorityError) in
+            guard try nextCertificates() == nil else {
+                throw .rotation("the next authority doesn't sign yet: pinproxy ca rotate --activate first")
+            }
+            try removeNext()
+            try remove(previous)
+        }
+    }
+
+    /// The authority with those of a rotation.
+    package func withRotation(_ current: LocalAuthority, at unixTime: UnixTime) -> AuthoritySet {
+        var problems: [AuthorityError] = []
+        func attempt<Value>(_ work: () throws(AuthorityError) -> Value?) -> Value? {
+            do {
+                return try work()
+            } catch {
+                problems.append(error)
+                return nil
+            }
+        }
+        let next = attempt { () throws(AuthorityError) -> LocalAuthority? in
+            guard let present = try nextCertificates()?.first, present != current.certificate else { return nil }
+            return try self.next.load(at: unixTime)
+        }
+        var previous = attempt { () throws(AuthorityError) -> Certificate? in try previousCertificate(at: unixTime) }.map { [$0] } ?? []
+        // An activation that was interrupted: its key has replaced the one of the file's certificate.
+        if let replaced = try? loadCertificates().first, replaced != current.certificate { previous.append(replaced) }
+        return AuthoritySet(current, next: next, previous: previous.filter { $0 != current.certificate }, problems: problems)
+    }
+
+    /// Every certificate that clients should trust during a rotation: the present authority's with those above it, then the
+    /// next and the previous one. No key is read.
+    package func trustedCertificates(at unixTime: UnixTime) throws(AuthorityError) -> [Certificate] {
+        var found = try loadCertificates()
+        let others = try (nextCertificates()?.prefix(1).map(\.self) ?? []) + (previousCertificate(at: unixTime).map { [$0] } ?? [])
+        for certificate in others where !found.contains(certificate) { found.append(certificate) }
+        return found
+    }
+
+    /// The authority's certificate and those of a rotation, as far as they can be read, expired ones too.
+    package var ownCertificates: [Certificate] {
+        [certificate, next.certificate, previous].compactMap { path in
+            (try? AuthorityFiles(certificate: path, key: key, state: state).loadCertificates())?.first
+        }
+    }
+
+    /// All files that a rotation may have, for whoever looks for what writers left.
+    package var paths: [String] { [certificate, key, next.certificate, next.key, previous] }
+
+    // MARK: The files
+
+    /// Nil where there is none, or where it is in force already.
+    private func nextCertificates() throws(AuthorityError) -> [Certificate]? {
+        guard try next.exists(next.certificate) else { return nil }
+        let chain = try next.loadCertificates()
+        return try chain.first == loadCertificates().first ? nil : chain
+    }
+
+    /// Nil where there is none, where it has expired, and where it is still the present one.
+    /// - Parameter unixTime: `.min` for one that has expired too.
+    package func previousCertificate(at unixTime: UnixTime) throws(AuthorityError) -> Certificate? {
+        let files = AuthorityFiles(certificate: previous, key: key, state: state)
+        guard try files.exists(previous), let found = try files.loadCertificates().first, unixTime <= found.notAfter else {
+            return nil
+        }
+        return try found == loadCertificates().first ? nil : found
+    }
+
+    private func removeNext() throws(AuthorityError) {
+        // The certificate first: a key alone is no authority yet.
+        try remove(next.certificate)
+        try remove(next.key)
+    }
+
+    private func requireRotatable() throws(AuthorityError) {
+        if ServiceCredential.name(at: key) != nil || ServiceCredential.name(at: certificate) != nil {
+            throw .rotation("\(key) is handed over by systemd: make the next authority where that comes from")
+        }
+        guard let own = try loadCertificates().first else { return }
+        guard own.isSelfIssued else {
+            throw .rotation("\(certificate) was issued by \(own.issuer): have the next one issued there, and replace the files")
+        }
+    }
+}
