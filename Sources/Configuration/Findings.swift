@@ -1,7 +1,7 @@
 /// Collects the problems of one load. Reading goes on after an error, so that all of them can be
 /// reported at once; what was read is thrown away at the end if there was one.
 final class Findings {
-    /// Users whose private files are accepted besides this process's and root's: the proxy's, where root asks for it.
+    /// Users that the proxy may run as, in root's commands: private files may be theirs too.
     let services: Set<UInt32>
     /// More than anybody reads. What comes after is counted, not kept.
     static let limit = 200

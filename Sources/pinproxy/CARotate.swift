@@ -35,18 +35,16 @@ extension CA {
             let snapshot = try options.load(readsPins: false)
             let files = snapshot.authorityFiles
             let state = StateFiles(directory: snapshot.stateDirectory)
-            let lines: [String]
-            do throws(AuthorityError) {
-                lines = activate ? try activated(files) : finish ? [] : try begun(files)
-            } catch {
+            do {
+                let lines = try finish ? finished(files) : activate ? activated(files) : begun(files)
+                try TrustFiles.refresh(files, in: state.own)
+                Standard.output(lines.joined(separator: "\n"))
+            } catch let error as AuthorityError {
                 throw CommandFailure(authority: error)
             }
-            if finish { return Standard.output(try finished(files, state)) }
-            try TrustFiles.refresh(files, in: state.own)
-            Standard.output(lines.joined(separator: "\n"))
         }
 
-        private func begun(_ files: AuthorityFiles) throws(AuthorityError) -> [String] {
+        private func begun(_ files: AuthorityFiles) throws -> [String] {
             let (next, isNew) = try files.beginRotation(at: Clock.now)
             return [
                 "\(isNew ? "made" : "there is already") the next authority: \(next.subject), "
@@ -56,7 +54,7 @@ extension CA {
             ]
         }
 
-        private func activated(_ files: AuthorityFiles) throws(AuthorityError) -> [String] {
+        private func activated(_ files: AuthorityFiles) throws -> [String] {
             let (current, isNew) = try files.activateNext(at: Clock.now)
             return [
                 "\(isNew ? "present authority now" : "already the present authority"): \(current.subject)",
@@ -64,24 +62,22 @@ extension CA {
             ]
         }
 
-        /// The store first: without its file nobody knows the certificate any more.
-        private func finished(_ files: AuthorityFiles, _ state: StateFiles) throws -> String {
-            do {
-                let previous = try files.previousCertificate(at: .min)
-                guard try files.rotationPhase(at: Clock.now) != .begun, let previous else {
-                    try files.finishRotation(at: Clock.now)
-                    return "there is no previous authority"
-                }
+        /// Empties the system's store first: afterwards nothing says which certificate it was.
+        private func finished(_ files: AuthorityFiles) throws -> [String] {
+            let previous = try files.previousCertificate(at: .min)
+            let isTooEarly = try files.rotationPhase(at: Clock.now) == .begun
+            if let previous, !isTooEarly {
                 let store = SystemTrustStore()
                 let installed = store.path(for: previous)
                 if access(installed, F_OK) == 0 { try store.remove([installed]) }
-                try files.finishRotation(at: Clock.now)
-                try TrustFiles.refresh(files, in: state.own)
-                return "no longer trusted: \(previous.subject)\nNext: pinproxy reload. Browsers and JVMs keep it until "
-                    + "pinproxy ca remove --nss --all (or --java) and pinproxy ca install --nss"
-            } catch let error as AuthorityError {
-                throw CommandFailure(authority: error)
             }
+            try files.finishRotation(at: Clock.now)
+            guard let previous else { return ["there is no previous authority"] }
+            return [
+                "no longer trusted: \(previous.subject)",
+                "Next: pinproxy reload. Browsers and JVMs trust it until pinproxy ca remove --nss --all (--java) and pinproxy ca "
+                    + "install --nss (--java)",
+            ]
         }
     }
 }

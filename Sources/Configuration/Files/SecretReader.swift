@@ -4,7 +4,7 @@ internal import Serialization
 
 extension FileContents {
     /// The first line of a file that nobody else may read: a password or token.
-    /// - Parameter services: whose it may be besides (``Findings/services``).
+    /// - Parameter services: users that may own it too (``Findings/services``).
     static func secret(_ path: String, of services: Set<UInt32>) -> Result<String, Reason> {
         self.private(path, of: services).flatMap(firstLine)
     }

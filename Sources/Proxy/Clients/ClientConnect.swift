@@ -51,11 +51,11 @@ extension ClientConnection {
         }
     }
 
-    /// After the local authority's end no client would accept what it signs: that has to be said before the 200.
+    /// The refusal once the local authority has expired: after a 200 the client could only be cut off.
     private func refusalWithoutAuthority(_ route: Route) -> ProxyError? {
         guard case .tls = route.target.layer else { return nil }
         let now = worker.unixTime()
-        let end = worker.configuration.leaves.authorities.signer(at: now).certificate.notAfter
+        let end = worker.configuration.leaves.authorities.signer(at: now).end
         return now > end ? .authorityExpired(end, host: route.authority.host) : nil
     }
 

@@ -4,7 +4,7 @@ import Logging
 import Security
 import TLS
 
-/// The local authorities in force: read at the start, and again at each reload, by which a rotation is taken up.
+/// The local authorities in force. They are read at the start, and again at each reload, which takes up a rotation.
 extension ProxyDaemon {
     /// Takes the authorities of the start, or makes the first one.
     func loadAuthorities(at time: UnixTime) throws(AuthorityError) -> AuthoritySet {

@@ -107,8 +107,7 @@ struct MetricsReport {
             "When something of the configuration ends that does so within 30 days, or has ended; at most \(Self.expiringLimit). The "
                 + "proxy's own certificates are always there, without an entry.")
         for own in daemon.ownCertificates {
-            text.sample(
-                [("what", own.subject.rawValue), ("entry", ""), ("name", own.certificate.subject)], own.certificate.notAfter)
+            text.sample([("what", own.subject.rawValue), ("name", own.certificate.subject)], own.certificate.notAfter)
         }
         var seen: Set<[String]> = []
         for finding in daemon.expiring.prefix(Self.expiringLimit) {

@@ -182,9 +182,12 @@ function problems() {
   if ((tick.last_reload || status.last_reload) === 'refused') found.push(['warn', 'The last reload was refused', 'The configuration before is in force. pinproxy check says what is wrong.', '#configuration']);
   if ((status.insecure || []).length > 0) found.push(['bad', count(status.insecure.length, 'insecure setting'), status.insecure[0] + (status.insecure.length > 1 ? ' …' : ''), '#configuration']);
   const ending = (status.expiring || []).filter(item => item.date < Date.now() / 1000 + 14 * day);
-  if (ending.length > 0) found.push(['warn', `${count(ending.length, 'thing ends', 'things end')} within 14 days`, ending.slice(0, 3).map(item => `${item.what} of ${item.entry || 'the defaults'} ${until(item.date)}`).join('; '), '#pins']);
+  if (ending.length > 0) found.push(['warn', `${count(ending.length, 'thing ends', 'things end')} within 14 days`, ending.slice(0, 3).map(item => `${item.what}${ownCertificates.includes(item.what) ? '' : ` of ${item.entry || 'the defaults'}`} ${until(item.date)}`).join('; '), '#pins']);
   return found;
 }
+
+// What the proxy itself signs with, or presents to its clients.
+const ownCertificates = ['authority', 'next authority', 'admin certificate', 'proxy certificate'];
 
 function health() {
   const found = state.status ? problems() : [];
@@ -279,7 +282,7 @@ function ends() {
     for (const pin of entry.pins) if (pin.not_after) found.push({ date: pin.not_after, label: entry.match, what: pin.written, entry });
   }
   for (const item of (state.status || {}).expiring || []) {
-    if (item.what === 'client certificate' || item.what === 'revocation list') found.push({ date: item.date, label: item.entry || item.name, what: item.what });
+    if (['client certificate', 'revocation list', ...ownCertificates].includes(item.what)) found.push({ date: item.date, label: item.entry || item.name, what: item.what });
   }
   return found.sort((a, b) => a.date - b.date);
 }

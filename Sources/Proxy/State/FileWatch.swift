@@ -2,7 +2,7 @@ import EventLoop
 import Glibc
 
 /// Notices that one of some files has been replaced, or written to its end: by inotify, and where a file system
-/// tells nothing, whenever ``look()`` is called. A symbolic link counts as the file that it leads to. On the main loop.
+/// tells nothing, whenever ``look()`` is called. Symbolic links are followed. On the main loop.
 final class FileWatch: SocketHandler {
     /// What tells one version of a file from another.
     private struct Stamp: Equatable {
@@ -50,15 +50,15 @@ final class FileWatch: SocketHandler {
         source?.wantsRead = true
     }
 
-    /// Watches directories: a file that is replaced is another file. A link changes with each file that it leads through. To
-    /// watch a directory again changes nothing.
+    /// Watches the directories of the files, since a file that is replaced is another file, and those of the targets of links.
+    /// Watching a directory again changes nothing.
     private func watchDirectories() {
         for path in stamps.keys.flatMap(Self.links) {
             inotify_add_watch(descriptor, Self.directory(of: path), UInt32(IN_CLOSE_WRITE) | UInt32(IN_MOVED_TO))
         }
     }
 
-    /// A path, and those to which it leads by symbolic links.
+    /// A path and, if it is a symbolic link, its target, and so on.
     private static func links(from path: String) -> [String] {
         var (found, path) = ([path], path)
         while found.count <= linkLimit {
@@ -96,7 +96,7 @@ final class FileWatch: SocketHandler {
         // Which files it was is told by their stamps.
         var events = [UInt8](repeating: 0, count: 16 << 10)
         while read(descriptor, &events, events.count) > 0 {}
-        // A link may lead elsewhere now.
+        // A link may have another target now.
         watchDirectories()
         look()
     }

@@ -29,11 +29,11 @@ package struct OwnCertificate: Sendable {
         return found
     }
 
-    /// Why clients refuse the proxy at an instant, where it can't serve them: nil for the admin port's, whose clients are others.
+    /// Why the proxy can't serve its clients at an instant; nil if it can. The admin port's certificate doesn't count.
     package static func unreadiness(_ snapshot: Snapshot, _ authorities: AuthoritySet, at time: UnixTime) -> String? {
-        let signer = authorities.signer(at: time).certificate
-        if time > signer.notAfter {
-            return "the local authority expired \(CalendarDate(signer.notAfter)): hosts can't be intercepted; \(AuthorityError.renewal)"
+        let end = authorities.signer(at: time).end
+        if time > end {
+            return "the local authority expired \(CalendarDate(end)): hosts can't be intercepted; \(AuthorityError.renewal)"
         }
         guard let shown = snapshot.proxy.tls?.leaf, time > shown.notAfter else { return nil }
         return "the proxy port's certificate (proxy.tls) expired \(CalendarDate(shown.notAfter)): replace it, then pinproxy reload"

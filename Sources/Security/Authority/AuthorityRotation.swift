@@ -1,16 +1,15 @@
 package import TLS
 
-/// The change from one local authority to the next, without a moment in which a client refuses what is signed.
+/// Replaces the local authority, with a time in which clients trust both the old one and the new one.
 ///
-/// 1. ``beginRotation(at:)`` makes the next authority beside the present one, which goes on signing. Clients are made to
-///    trust both.
-/// 2. ``activateNext(at:)`` has the next one sign, and keeps the previous certificate, which clients go on trusting.
-/// 3. ``finishRotation(at:)`` forgets the previous one.
+/// 1. ``beginRotation(at:)`` makes the next authority. The present one still signs. Clients learn to trust both.
+/// 2. ``activateNext(at:)`` has the next one sign. The certificate of the previous one is kept, and still trusted.
+/// 3. ``finishRotation(at:)`` removes the previous one.
 ///
-/// Each step may be interrupted anywhere and repeated: a file is written whole before another one is removed, and
-/// ``load(at:)`` takes the certificate that its key belongs to.
+/// Each step may be interrupted anywhere, and is completed by repeating it: each file is replaced whole, and ``load(at:)``
+/// uses the certificate that matches the key.
 extension AuthorityFiles {
-    /// How far a rotation has come.
+    /// The step that a rotation has reached.
     package enum RotationPhase: Sendable, Equatable {
         /// One authority, which signs.
         case none
@@ -43,7 +42,7 @@ extension AuthorityFiles {
     }
 
     /// Has the next authority sign.
-    /// - Returns: the certificate of the one that signs now, and whether that is new.
+    /// - Returns: the certificate of the signing authority, and whether it has just become that.
     package func activateNext(at unixTime: UnixTime) throws(AuthorityError) -> (certificate: Certificate, isNew: Bool) {
         try requireRotatable()
         return try whileLocked { () throws(AuthorityError) in
@@ -57,7 +56,7 @@ extension AuthorityFiles {
             }
             let current = try loadCertificates()
             let nextKey = try next.exists(next.key) ? try next.loadKey() : nil
-            // Without its key beside it: the key is in its place already, unless somebody has removed it.
+            // If the next key is missing, it must be the present key already.
             let signing = nextKey == nil ? try load(at: unixTime) : try next.load(at: unixTime)
             guard signing.certificate != current.first else {
                 throw .keyMissing(certificate: next.certificate, key: next.key)
@@ -70,7 +69,7 @@ extension AuthorityFiles {
         }
     }
 
-    /// Forgets the authority that signed before.
+    /// Removes the previous authority.
     package func finishRotation(at unixTime: UnixTime) throws(AuthorityError) {
         try requireRotatable()
         try whileLocked { () throws(AuthorityError) in
@@ -103,8 +102,8 @@ extension AuthorityFiles {
         return AuthoritySet(current, next: next, previous: previous.filter { $0 != current.certificate }, problems: problems)
     }
 
-    /// Every certificate that clients should trust during a rotation: the present authority's with those above it, then the
-    /// next and the previous one. No key is read.
+    /// Every certificate that clients should trust: the present authority's and those above it, the next, the previous one.
+    /// No key is read.
     package func trustedCertificates(at unixTime: UnixTime) throws(AuthorityError) -> [Certificate] {
         var found = try loadCertificates()
         let others = try (nextCertificates()?.prefix(1).map(\.self) ?? []) + (previousCertificate(at: unixTime).map { [$0] } ?? [])
@@ -119,7 +118,7 @@ extension AuthorityFiles {
         }
     }
 
-    /// All files that a rotation may have, for whoever looks for what writers left.
+    /// All files of an authority, those of a rotation included.
     package var paths: [String] { [certificate, key, next.certificate, next.key, previous] }
 
     // MARK: The files

@@ -24,7 +24,7 @@ package struct AuthoritySet: Sendable {
 
     /// The one that signs at an instant: the next one replaces one that has expired.
     package func signer(at time: UnixTime) -> LocalAuthority {
-        guard let next, time > current.certificate.notAfter, next.certificate.isValid(at: time) else { return current }
+        guard time > current.end, let next, next.certificate.isValid(at: time) else { return current }
         return next
     }
 

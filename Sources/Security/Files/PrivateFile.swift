@@ -6,8 +6,8 @@ package enum PrivateFile {
     ///
     /// Of a ``ServiceCredential`` systemd sees to that: it may give the file to the service's user by an access control
     /// list, whose mask stands where the group's permissions are, or make that user its owner, which root then isn't.
-    /// - Parameter services: the users whom the proxy runs as, for root's commands: it is the service that has to read its
-    ///   files, and they may be its user's. Nobody else may name any.
+    /// - Parameter services: for root's commands, users that the proxy may run as. Root accepts their files too: it is the
+    ///   service that has to read them.
     package static func read(_ path: String, of services: Set<UInt32> = []) throws(PrivateFileProblem) -> [UInt8] {
         try read(.named(path), of: services)
     }
@@ -17,7 +17,7 @@ package enum PrivateFile {
         do { file = try place.read() } catch { throw .unreadable(error) }
         let isCredential = if case .named(let path) = place { ServiceCredential.name(at: path) != nil } else { false }
         let isAnothers = file.owner != geteuid() && file.owner != 0
-        // Root's commands read what is the service's: its state directory has judged the owner already.
+        // TrustedDirectory has checked the owner of a kept file.
         let isService = if case .kept = place { true } else { services.contains(file.owner) }
         guard !isAnothers || (geteuid() == 0 && (isCredential || isService)) else { throw .foreign(owner: file.owner) }
         guard file.mode & (isCredential ? 0o037 : 0o077) == 0 else { throw .exposed(mode: file.mode) }
