@@ -58,7 +58,8 @@ extension CA {
             let (current, isNew) = try files.activateNext(at: Clock.now)
             return [
                 "\(isNew ? "present authority now" : "already the present authority"): \(current.subject)",
-                "the previous one is still trusted. Next: pinproxy reload; when no connection of before is left, pinproxy ca rotate --finish",
+                "the previous one is still trusted. Next: pinproxy reload; when no connection of before is left, "
+                    + "pinproxy ca rotate --finish",
             ]
         }
 

@@ -56,6 +56,8 @@ import Testing
         #expect(snapshot.reachability == [.any])
         #expect(snapshot.limits == .init())
         #expect(snapshot.warnings == [])
+        #expect(try load("limits: {minimum_rate: 1024B/300s}\n").limits == .init())
+        #expect(try load("limits: {minimum_rate: off}\n").limits.minimumRate == nil)
     }
 
     @Test(arguments: [
@@ -81,7 +83,7 @@ import Testing
               block_addresses: [loopback, private, 203.0.113.0/24, "::ffff:198.51.100.0/120"]
               allow_addresses: [127.0.0.1, cgnat]
             timeouts: {connect: 500ms, tls_handshake: 2s, idle_client: 1h, idle_upstream: 1m30s, first_byte: 3m, drain: 0s, drain_tunnels: 7s, handover: 5m}
-            limits: {request_head: 8KiB, response_head: 1MiB, clients: 12, bodies: 1GiB}
+            limits: {request_head: 8KiB, response_head: 1MiB, clients: 12, minimum_rate: 100B/1m30s, bodies: 1GiB}
             log: {level: debug, format: json, access: false}
             pins: null
             """, ["users": "# comment\nann:$2y$05$abcdefghijklmnopqrstuuABCDEFGHIJKLMNOPQRSTUVWXYZ01234\n\n"])
@@ -107,6 +109,7 @@ import Testing
         #expect(snapshot.limits.requestHead == 8192)
         #expect(snapshot.limits.responseHead == 1 << 20)
         #expect(snapshot.limits.clients == 12)
+        #expect(snapshot.limits.minimumRate == MinimumRate(bytes: 100, within: .seconds(90)))
         #expect(snapshot.limits.bodies == 1 << 30)
         #expect(snapshot.log.level == .debug)
         #expect(snapshot.log.format == .json)
@@ -166,6 +169,12 @@ import Testing
         ("log: {level: warn}\n", "1:14: error: level: unknown value \"warn\"; write trace, debug, info, notice, warning, error or critical"),
         ("log: {level: eror}\n", "1:14: error: level: unknown value \"eror\"; did you mean \"error\"?"),
         ("limits: {inspected_body: 8MB}\n", "1:26: error: inspected_body: \"MB\" is not a unit of size; write 8MiB"),
+        ("limits: {minimum_rate: 1KiB}\n", "1:24: error: minimum_rate: \"1KiB\" is not a rate; write a size and a time, e.g. 1KiB/5m, or off"),
+        ("limits: {minimum_rate: 1KiB/}\n", "1:24: error: minimum_rate: \"\" is not a time; write a number and a unit (ms, s, m, h, d), e.g. 10s or 1h30m"),
+        ("limits: {minimum_rate: 0B/1m}\n", "1:24: error: minimum_rate: 0B is out of range; write a size from 1B to 1GiB"),
+        ("limits: {minimum_rate: 1KiB/5}\n", "1:24: error: minimum_rate: \"5\" has no unit; write 5s if seconds are meant"),
+        ("limits: {minimum_rate: 1KiB/2d}\n", "1:24: error: minimum_rate: 2d is out of range; write a time from 1ms to 1d"),
+        ("limits: {minimum_rate: null}\n", "1:24: error: \"minimum_rate\" has no value; write one, or leave the line out"),
         ("limits: {replay_body: 2GiB}\n", "1:23: error: replay_body: 2GiB is out of range; write a size from 0B to 1GiB"),
         ("limits: {bodies: 0}\n", "1:18: error: bodies: 0 is out of range; write a size from 64KiB to 1024GiB"),
         ("limits: {bodies: -1MiB}\n", "1:18: error: bodies: \"-1MiB\" is not a size; write a number and a unit (B, KiB, MiB, GiB), e.g. 64KiB"),

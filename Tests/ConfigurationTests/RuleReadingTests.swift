@@ -19,12 +19,13 @@ import Testing
     @Test func readsTheSession() throws {
         let session = try rules(
             """
-            session: {timeout: 1m30s, redirects: follow, max_redirects: 5, credentials: {user: ann, password_file: secret},
+            session: {timeout: 1m30s, minimum_rate: 2KiB/1m, redirects: follow, max_redirects: 5, credentials: {user: ann, password_file: secret},
               resume: false, coalesce: true, coalesce_with: [range, cookie], max_active: 4, order: lifo, service_type: video, allow_wwan: false,
               base_url: "HTTPS://API.example.com:8443/v2"}
             """
         ).session
         #expect(session.timeout == .seconds(90))
+        #expect(session.minimumRate == MinimumRate(bytes: 2048, within: .seconds(60)))
         #expect(session.redirects == .follow)
         #expect(session.maxRedirects == 5)
         #expect(session.credentials?.user == "ann")
@@ -156,9 +157,10 @@ import Testing
     @Test(arguments: [
         ("session: 5", "1:34: error: \"session\" must be a mapping (key: value), not \"5\""),
         ("session: {timout: 5s}", "1:35: error: unknown key \"timout\" in \"session\"; did you mean \"timeout\"?"),
-        ("session: {headers: {}}", "1:35: error: unknown key \"headers\" in \"session\"; known here: timeout, redirects, max_redirects, follow_to, location_field, credentials, resume, coalesce, coalesce_with, max_active, order, service_type, allow_wwan, base_url"),
+        ("session: {headers: {}}", "1:35: error: unknown key \"headers\" in \"session\"; known here: timeout, minimum_rate, redirects, max_redirects, follow_to, location_field, credentials, resume, coalesce, coalesce_with, max_active, order, service_type, allow_wwan, base_url"),
         ("session: {timeout: 60}", "1:44: error: timeout: \"60\" has no unit; write 60s if seconds are meant"),
         ("session: {timeout: 0s}", "1:44: error: timeout: 0s is out of range; write a time from 1ms to 1d"),
+        ("session: {minimum_rate: fast}", "1:49: error: minimum_rate: \"fast\" is not a rate; write a size and a time, e.g. 1KiB/5m, or off"),
         ("session: {timeout: null}", "1:44: error: \"timeout\" has no value; write one, or leave the line out"),
         ("session: {timeout: [5s]}", "1:44: error: \"timeout\" takes a single value, not a list"),
         ("session: {redirects: folow}", "1:46: error: redirects: unknown value \"folow\"; did you mean \"follow\"?"),
@@ -331,7 +333,7 @@ import Testing
 
     /// Every key, with a value that is right and isn't the default.
     private static let written: [String: String] = [
-        "session.timeout": "5s", "session.redirects": "refuse", "session.max_redirects": "3", "session.follow_to": "['*.a.test']",
+        "session.timeout": "5s", "session.minimum_rate": "100B/1m", "session.redirects": "refuse", "session.max_redirects": "3", "session.follow_to": "[b.test]",
         "session.credentials": "{user: a, password_file: secret}", "session.resume": "false", "session.coalesce": "true", "session.coalesce_with": "[cookie]",
         "session.max_active": "4", "session.order": "lifo", "session.service_type": "voice", "session.allow_wwan": "false",
         "session.base_url": "https://b.test/", "session.location_field": "false", "request.headers": "{X-A: b}", "request.set_headers": "{X-A: b}",

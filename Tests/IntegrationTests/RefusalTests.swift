@@ -36,8 +36,13 @@ struct RefusalTests {
         // nginx answers a ClientHello with a page in the clear.
         let nginx = try await NginxOrigin(
             in: shared.bed, sites: [.init(name: "origin.test", chain: TestRoots().chain("origin.test"))])
-        let answer = try await shared.proxy.connect(to: "origin.test:\(nginx.plainPort)")
-        Expected.refused(502, "TLS").check(answer, host: "origin.test")
+        let run = try await shared.bed.curl(via: shared.proxy, ["-i", "https://origin.test:\(nginx.plainPort)/"])
+        #expect(!run.succeeded && run.output.isEmpty && run.errors.contains("alert handshake failure"), "\(run)")
+        let line = try await shared.proxy.events.first("exchange") { $0["port"] == "\(nginx.plainPort)" }
+        #expect(line["error"] == "tls_protocol_error" && line["cause"]?.contains("does not speak TLS") == true, "\(line)")
+        // A client of plain HTTP gets its page.
+        let plain = try await shared.bed.curl(via: shared.proxy, ["--proxytunnel", "-i", "http://origin.test:\(nginx.plainPort)/"])
+        #expect(plain.output.contains("HTTP/1.1 ") && plain.output.contains("nginx"), "\(plain)")
     }
 
     @Test(arguments: [

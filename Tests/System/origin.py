@@ -1,5 +1,7 @@
 """An origin at 127.0.0.1: HTTP on port 8080, HTTPS on 8443 with a certificate. /slow is a download of ten seconds.
 
+On port 8444 each TLS handshake begins a second late; http://…:8080/handshakes says how many there were.
+
 origin.py CERTIFICATE KEY
 """
 
@@ -14,10 +16,15 @@ class Origin(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path == "/slow":
             return self.drip()
+        if self.path == "/handshakes":
+            return self.answer(b"%d\n" % Late.handshakes)
+        self.answer(b"origin\n")
+
+    def answer(self, body):
         self.send_response(200)
-        self.send_header("Content-Length", "7")
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(b"origin\n")
+        self.wfile.write(body)
 
     def drip(self):
         self.send_response(200)
@@ -35,10 +42,24 @@ class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 256
 
 
+class Late(Server):
+    handshakes = 0
+
+    def finish_request(self, request, client_address):
+        Late.handshakes += 1
+        time.sleep(1)
+        with context.wrap_socket(request, server_side=True) as secure:
+            super().finish_request(secure, client_address)
+
+    def handle_error(self, request, client_address):
+        pass  # Who waits for the handshake may leave.
+
+
 plain = Server(("127.0.0.1", 8080), Origin)
 secure = Server(("127.0.0.1", 8443), Origin)
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 context.load_cert_chain(sys.argv[1], sys.argv[2])
 secure.socket = context.wrap_socket(secure.socket, server_side=True)
-threading.Thread(target=plain.serve_forever, daemon=True).start()
+for server in [plain, Late(("127.0.0.1", 8444), Origin)]:
+    threading.Thread(target=server.serve_forever, daemon=True).start()
 secure.serve_forever()

@@ -100,6 +100,7 @@ struct DaemonFileReader {
         let bodies = 0...1 << 30
         limits.inspectedBody = section.read("inspected_body", .size(bodies)) ?? limits.inspectedBody
         limits.replayBody = section.read("replay_body", .size(bodies)) ?? limits.replayBody
+        if let rate = section.read("minimum_rate", .minimumRate) { limits.minimumRate = rate }
         limits.bodies = section.read("bodies", .size(64 << 10...1 << 40)) ?? limits.bodies
         if limits.bodies < limits.inspectedBody,
             let place = section.value("bodies") ?? section.value("inspected_body")

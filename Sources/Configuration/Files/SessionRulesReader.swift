@@ -27,6 +27,7 @@ extension RuleBlockReader {
     func session(_ section: Section) -> WrittenTable<SessionRules> {
         let table = TableReader<SessionRules>(in: section)
         table.key(.timeout, \.timeout, .duration(.milliseconds(1)...(.days(1))))
+        table.key(.minimumRate, \.minimumRate, .minimumRate)
         table.key(.redirects, \.redirects, .anyCase)
         table.key(.maxRedirects, \.maxRedirects, .integer(1...100))
         table.key(.followTo, \.followTo) { value in

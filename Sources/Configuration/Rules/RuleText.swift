@@ -8,6 +8,7 @@ extension SessionRules {
     package func text(of key: Key) -> String {
         switch key {
         case .timeout: Quantity.text(timeout)
+        case .minimumRate: Quantity.text(minimumRate)
         case .redirects: redirects.rawValue
         case .maxRedirects: "\(maxRedirects)"
         case .followTo:

@@ -34,35 +34,39 @@ extension ClientConnection {
         case .success(let upstream) where upstream.origin.isRetired:
             upstream.close()
             connectAnew(inPlaceOf: attempt)
-        case .success(let upstream):
-            if let refusal = refusalWithoutAuthority(route) {
-                upstream.close()
-                state = .open
-                return server.refuseRequest(refusal)
-            }
-            promise(route, upstream)
+        case .success(let upstream): promise(route, upstream)
         case .failure(let failure):
-            let error = ProxyError.exchange(.unreachable(failure), route.destination)
-            if route.entry?.showsRefusals == true, failure.isRefusalOfOrigin, refusalWithoutAuthority(route) == nil {
-                return promiseRefusal(error, route)
-            }
-            state = .open
-            server.refuseRequest(error)
+            if obtainPlain(after: failure, of: attempt) { return }
+            connectFailed(failure, by: route)
         }
+    }
+
+    func connectFailed(_ failure: UpstreamFailure, by route: Route) {
+        let error = ProxyError.exchange(.unreachable(failure), route.destination)
+        if route.entry?.showsRefusals == true, failure.isRefusalOfOrigin, refusalWithoutAuthority(route) == nil {
+            return promiseRefusal(error, route)
+        }
+        state = .open
+        server.refuseRequest(error)
     }
 
     /// The refusal once the local authority has expired: after a 200 the client could only be cut off.
     private func refusalWithoutAuthority(_ route: Route) -> ProxyError? {
-        guard case .tls = route.target.layer else { return nil }
+        guard route.target.key.layer.isShared else { return nil }
         let now = worker.unixTime()
         let end = worker.configuration.leaves.authorities.signer(at: now).end
         return now > end ? .authorityExpired(end, host: route.authority.host) : nil
     }
 
-    private func promise(_ route: Route, _ upstream: UpstreamConnection) {
+    func promise(_ route: Route, _ upstream: UpstreamConnection) {
+        if let refusal = refusalWithoutAuthority(route) {
+            upstream.close()
+            state = .open
+            return server.refuseRequest(refusal)
+        }
         record.connected(upstream, at: worker.loop.now)
         state = .promised(route, upstream)
-        if case .tls = route.target.layer { upstream.hold() }
+        if route.target.key.layer.isShared { upstream.hold() }
         handshakeBegan()
         server.answer(Self.established, then: .handOver)
     }
@@ -78,19 +82,20 @@ extension ClientConnection {
     }
 
     /// A reload came while the connection was made. The configuration in force would have made another one, or none.
-    private func connectAnew(inPlaceOf overtaken: ConnectAttempt) {
+    func connectAnew(inPlaceOf overtaken: ConnectAttempt) {
         if worker.isDraining { return refuseToConnect(overtaken) }
         state = .open
         if let objectionAfterReload { return server.refuseRequest(objectionAfterReload) }
         let old = overtaken.route
-        if awaitsPeer(for: old.authority) {
+        let authority = (asked ?? old.authority).canonical
+        if awaitsPeer(for: authority) {
             // Not identify(then:), which may read the request again: the server has dropped its head.
             keepRequest { $0.connectAnew(inPlaceOf: overtaken) }
             return askForDecision()
         }
-        switch worker.decide(old.authority, for: .secure, client: client(as: old.client)) {
+        switch worker.decide(authority, for: .secure, client: client(as: old.client)) {
         case .refuse(let error): server.refuseRequest(error)
-        case .relay(let route), .tunnel(let route): connect(route, inPlaceOf: overtaken)
+        case .relay(let route), .tunnel(let route): connect(beforeItSpeaks(route), inPlaceOf: overtaken)
         }
     }
 
@@ -120,7 +125,7 @@ extension ClientConnection {
 
     // MARK: Interception
 
-    private func beginSecuring(_ route: Route) {
+    func beginSecuring(_ route: Route) {
         server.setDeadline(afterNanoseconds: handshakeNanoseconds)
         do {
             // Minted, if need be, while the client gets ready to speak.
@@ -130,14 +135,14 @@ extension ClientConnection {
         } catch {
             return fail("no certificate for \(route.authority): \(error)")
         }
-        guard server.requests.unread.isEmpty else { return secure() }
+        guard server.requests.unread.isEmpty else { return clientSpoke() }
         // From its first step on TLS holds tens of KiB: it begins when the client does.
         server.requests.rest()
         server.stream.wantsRead = true
     }
 
-    /// The client has sent something, or ended.
-    private func secure() {
+    /// The client has begun its TLS handshake, or sent what can't be one, or ended.
+    func secure() {
         guard case .awaitingHandshake(let route, let identity) = state else { return server.abort() }
         state = .securing(route)
         let early = server.requests.takeReceived()
@@ -155,7 +160,7 @@ extension ClientConnection {
     }
 
     func lentStreamIsReadable(_ server: HTTP1Server) {
-        if case .awaitingHandshake = state { secure() } else { server.stream.wantsRead = false }
+        if case .awaitingHandshake = state { clientSpoke() } else { server.stream.wantsRead = false }
     }
 
     func secured(_ result: Result<Void, StreamError>) {

@@ -70,6 +70,8 @@ final class ClientConnection {
     var conversionTicket: BodyWorkTicket?
     /// What every request inside is answered with: the origin was refused (`on_refusal: page`).
     var refusalInside: ProxyError?
+    /// The client speaks plain HTTP inside CONNECT.
+    var isPlainInside = false
     /// The client's SNI isn't the authority of CONNECT: its first request is answered 421.
     private(set) var misdirectedName: String?
     /// The snapshot that ``isAllowed`` was found by.
@@ -153,7 +155,8 @@ final class ClientConnection {
 
 extension ClientConnection: HTTP1ServerOwner {
     func received(by server: HTTP1Server) {
-        if case .inside(let route) = state { requestInside(route) } else { requestToProxy() }
+        guard case .inside(let route) = state else { return requestToProxy() }
+        if isPlainInside { requestPlainInside(route) } else { requestInside(route) }
     }
 
     func receivedUnreadable(_ error: ProxyError, by server: HTTP1Server) {

@@ -44,6 +44,8 @@ extension ClientConnection {
 
     /// The proxy stops before there is a connection for CONNECT. Its client can ask again.
     func refuseToConnect(_ attempt: ConnectAttempt) {
+        // CONNECT was answered: what the client speaks is TLS.
+        if server.isLent { return fail(Self.stopped) }
         attempt.cancel()
         state = .open
         suspension = .none

@@ -74,18 +74,23 @@ extension ClientConnection {
             guard awaitsPeer(for: authority.canonical) else { return requestTunnel(authority) }
             identify { $0.requestTunnel(authority) }
         case .url(let named, let wanted):
-            guard let (authority, purpose) = settled(named, wanted) else { return }
-            record.authority = authority.canonical
-            guard awaitsPeer(for: authority.canonical) else { return requestURL(authority, purpose) }
-            identify { $0.requestURL(authority, purpose) }
+            requestSettled(named, wanted)
         }
+    }
+
+    /// A request for a URL, whether it came as one or inside a CONNECT for plain HTTP.
+    func requestSettled(_ named: Authority, _ wanted: Purpose) {
+        guard let (authority, purpose) = settled(named, wanted) else { return }
+        record.authority = authority.canonical
+        guard awaitsPeer(for: authority.canonical) else { return requestURL(authority, purpose) }
+        identify { $0.requestURL(authority, purpose) }
     }
 
     private func requestTunnel(_ authority: Authority) {
         asked = authority
         switch decide(authority.canonical, for: .secure) {
         case .refuse(let error): server.refuseRequest(error)
-        case .relay(let route), .tunnel(let route): connect(route)
+        case .relay(let route), .tunnel(let route): connect(beforeItSpeaks(route))
         }
     }
 
@@ -136,7 +141,7 @@ extension ClientConnection {
     private func performInside(_ route: Route) {
         run?.requestedInside()
         let connected = asked ?? route.authority
-        if let misdirection = misdirection(from: connected) {
+        if let misdirection = misdirection(from: connected, for: .secure) {
             return server.refuseRequest(.misdirected(misdirection, connected: connected))
         }
         if let refusalInside { return server.refuseForGood(refusalInside) }
@@ -145,13 +150,14 @@ extension ClientConnection {
     }
 
     /// What was named, by the client's SNI or by its request, in the place of the authority of CONNECT; nil: nothing.
-    private func misdirection(from connected: Authority) -> Misdirection? {
+    func misdirection(from connected: Authority, for purpose: Purpose) -> Misdirection? {
         if misdirectedName != nil { return misdirectedName.map(Misdirection.init(serverName:)) }
         return server.readRequest { view in
-            guard let source = RequestDestination.disagreement(of: view.head, view.bytes, with: connected) else {
-                return nil
-            }
-            return Misdirection(source, view.bytes)
+            guard
+                let source = RequestDestination.disagreement(
+                    of: view.head, view.bytes, with: connected, for: purpose)
+            else { return nil }
+            return Misdirection(source, view.bytes, for: purpose)
         }
     }
 

@@ -144,6 +144,8 @@ extension ClientConnection {
             state = before
             suspension = .none
             server.refuseRequest(.cancelled(by: cause, host: task.host))
+        // CONNECT was answered: what the client speaks is TLS.
+        case .connecting where server.isLent: cut(cause)
         case .authenticating, .connecting:
             if case .connecting(let attempt) = state { attempt.cancel() }
             state = .open

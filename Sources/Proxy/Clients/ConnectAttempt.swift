@@ -25,6 +25,13 @@ final class ConnectAttempt {
         isSecond = overtaken != nil
     }
 
+    /// The same by another route, as often overtaken.
+    init(_ route: Route, after other: ConnectAttempt) {
+        self.route = route
+        worker = other.worker
+        isSecond = other.isSecond
+    }
+
     /// - Parameter completion: called once, on the loop, perhaps before this returns; never after ``cancel()``.
     func start(completion: @escaping (Result<UpstreamConnection, UpstreamFailure>) -> Void) {
         self.completion = completion

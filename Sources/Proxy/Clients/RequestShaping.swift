@@ -107,7 +107,8 @@ extension ClientConnection {
             return server.refuseRequest(.codedBody(host: route.authority.host))
         }
         let limit = route.snapshot.limits.inspectedBody
-        server.gatherBody(limit: limit) { [weak self] progress in
+        let rate = rules.minimumRate ?? route.snapshot.limits.minimumRate
+        server.gatherBody(limit: limit, rate: rate) { [weak self] progress in
             guard let self else { return }
             switch progress {
             case .complete(let body, let reservation, _):

@@ -1,5 +1,4 @@
 import EventLoop
-import Glibc
 import TLS
 import Transport
 
@@ -50,15 +49,12 @@ final class TLSFront: ByteStreamOwner {
     /// port speaks TLS as well, not only.
     func streamIsReadable(_ stream: ByteStream) {
         guard let context else { return }
-        var first: UInt8 = 0
-        switch stream.withDescriptor({ recv($0, &first, 1, CInt(MSG_PEEK)) }) {
-        case 1:
+        switch stream.peek() {
+        case .byte(let first):
             self.context = nil
             if first == 0x16 { handshake(context) } else { streamDidSecure(stream, .success(())) }
-        case 0:
-            finish(failure: nil)
-        default:
-            if errno != EAGAIN && errno != EINTR { finish(failure: nil) }
+        case .ended: finish(failure: nil)
+        case .nothing: break
         }
     }
 

@@ -55,7 +55,8 @@ extension ProxyDaemon {
     private func warned(_ authorities: AuthoritySet) -> AuthoritySet {
         for problem in authorities.problems {
             logger.warning(
-                "authority.failed", metadata: ["cause": "\(problem)", "effect": "the rotation can't go on; the present authority signs"])
+                "authority.failed",
+                metadata: ["cause": "\(problem)", "effect": "the rotation can't go on; the present authority signs"])
         }
         return authorities
     }

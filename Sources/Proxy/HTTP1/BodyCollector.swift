@@ -26,6 +26,8 @@ struct BodyCollector {
     /// Bytes of the body that are gathered at most.
     let limit: Int
     private var body: [UInt8] = []
+    /// Bytes that came since it was made, its chunks' lines too.
+    var received: UInt64 = 0
     private let reservation: BodyReservation
     /// A part of the body has arrived.
     private(set) var hasBegun = false

@@ -8,14 +8,15 @@ extension HTTP1Server {
     /// Gathers the body of the request in hand. The client is told to send it, if it waits for that.
     /// - Parameters:
     ///   - limit: bytes that are gathered at most.
+    ///   - rate: how fast it has to come; nil: as slowly as it likes.
     ///   - done: called once, perhaps before this returns, unless the connection ends before; what it is told isn't
     ///     ``BodyCollector/Progress/incomplete``, and the request is in the owner's hand again.
-    func gatherBody(limit: Int, _ done: @escaping (BodyCollector.Progress) -> Void) {
+    func gatherBody(limit: Int, rate: MinimumRate?, _ done: @escaping (BodyCollector.Progress) -> Void) {
         let budget = session.slabs.budget
         guard let collector = BodyCollector(head.framing, limit: limit, from: budget) else {
             return done(.complete([], BodyReservation(of: budget, for: .request), taken: 0))
         }
-        gathering = (collector, done)
+        gathering = (collector, BodyClock(rate: rate), done)
         phase = .gathering
         stream.wantsRead = true
         gather()
@@ -39,7 +40,7 @@ extension HTTP1Server {
 
     func gather() {
         while case .gathering = phase {
-            deadline.set(afterNanoseconds: settings.idleNanoseconds)
+            keepGatheringTime()
             let received = UnsafeRawBufferPointer(rebasing: requests.unread[headLength...])
             guard let progress = gathering?.collector.look(at: received) else { return }
             switch progress {
@@ -50,7 +51,7 @@ extension HTTP1Server {
             case .malformed, .tooLong, .noBudget: return endGathering(progress)
             }
             switch requests.receive(from: stream, limit: headLength + SlabPool.slabSize) {
-            case .received?: continue
+            case .received(let count)?: gathering?.collector.received += UInt64(count)
             case .blocked?: return
             case .ended?: return owner.clientHasGone("the client ended in the middle of the request")
             case .failed(let error)?: return owner.clientHasGone(error.description)
@@ -59,9 +60,28 @@ extension HTTP1Server {
         }
     }
 
+    private func keepGatheringTime() {
+        guard let received = gathering?.collector.received,
+            let next = gathering?.clock.keep(at: session.now, silence: settings.idleNanoseconds, moved: { received })
+        else { return }
+        deadline.set(next)
+    }
+
+    func gatheringTimedOut() {
+        guard let received = gathering?.collector.received, let rate = gathering?.clock.rate,
+            let verdict = gathering?.clock.judge(at: session.now, moved: received)
+        else { return refuseForGood(.requestStalled(after: settings.idle)) }
+        switch verdict {
+        case .onTime(let next): deadline.set(next)
+        case .slow: refuseForGood(.requestDripped(rate))
+        case .silent: refuseForGood(.requestStalled(after: settings.idle))
+        }
+    }
+
     /// Goes on after reading was stopped.
     func resumeGathering() {
         guard case .gathering = phase else { return }
+        gathering?.clock.stop()
         stream.wantsRead = true
         gather()
     }

@@ -126,7 +126,7 @@ final class HTTP1Server: ByteStreamOwner {
     var hasEnded = false
     var answer: ByteBuffer
     /// The body that is being gathered, and who is told of it.
-    var gathering: (collector: BodyCollector, done: (BodyCollector.Progress) -> Void)?
+    var gathering: (collector: BodyCollector, clock: BodyClock, done: (BodyCollector.Progress) -> Void)?
     /// When the last request was over; a connection used lately gets its next request answered before a stop.
     var lastUsed: MonotonicTime
 
@@ -160,6 +160,7 @@ final class HTTP1Server: ByteStreamOwner {
 
     var isHeld: Bool { if case .held = phase { true } else { false } }
     var isAwaitingRequest: Bool { if case .awaitingRequest = phase { true } else { false } }
+    var isLent: Bool { if case .lent = phase { true } else { false } }
     var isClosed: Bool { if case .closed = phase { true } else { false } }
 
     /// What the exchange under way gets its request from, in the place of the client.
@@ -212,9 +213,7 @@ final class HTTP1Server: ByteStreamOwner {
         case .awaitingRequest where !requests.unread.isEmpty && !stream.isSecure:
             refuse(.requestStalled(after: settings.idle))
         case .awaitingRequest: close()
-        case .gathering:
-            complete(with: .requestStalled(after: settings.idle))
-            refuse(.requestStalled(after: settings.idle), method: head.method, keepsConnection: false)
+        case .gathering: gatheringTimedOut()
         case .held, .lent: owner.timedOut(self)
         // The kernel goes on delivering what was said.
         case .lingering: close()

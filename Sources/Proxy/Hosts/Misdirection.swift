@@ -6,7 +6,7 @@ struct Misdirection {
     enum Source {
         case host(ByteRange)
         case url(ByteRange)
-        /// The request's URL is not https.
+        /// The request's URL has another scheme than what is spoken inside.
         case scheme
         /// The request is another CONNECT.
         case connect
@@ -18,11 +18,12 @@ struct Misdirection {
     private let clause: String
 
     /// The request names another authority.
-    init(_ source: Source, _ bytes: borrowing Span<UInt8>) {
+    /// - Parameter purpose: what is spoken inside.
+    init(_ source: Source, _ bytes: borrowing Span<UInt8>, for purpose: Purpose) {
         switch source {
-        case .host(let range): self.init("Host", Self.authority(bytes.extracting(range.offsets)))
-        case .url(let range): self.init("URL", Self.authority(bytes.extracting(range.offsets)))
-        case .scheme: self.init(asked: nil, clause: "its URL is not https")
+        case .host(let range): self.init("Host", Self.authority(bytes.extracting(range.offsets), purpose))
+        case .url(let range): self.init("URL", Self.authority(bytes.extracting(range.offsets), purpose))
+        case .scheme: self.init(asked: nil, clause: "its URL is not \(purpose == .plain ? "http" : "https")")
         case .connect: self.init(asked: nil, clause: "it is another CONNECT")
         }
     }
@@ -46,8 +47,8 @@ struct Misdirection {
         "this connection was made for \(connected) by CONNECT, but \(clause)"
     }
 
-    private static func authority(_ bytes: borrowing Span<UInt8>) -> String {
-        switch Authority.parse(bytes, defaultPort: 443) {
+    private static func authority(_ bytes: borrowing Span<UInt8>, _ purpose: Purpose) -> String {
+        switch Authority.parse(bytes, defaultPort: purpose.defaultPort) {
         case .success(let authority): authority.description
         case .failure(let error): "what is not a host (\(error))"
         }

@@ -27,9 +27,7 @@ enum RequestDestination {
             case .https: purpose = .secure
             case .other: return .unsupportedScheme(ShownText(request.target.text(in: bytes)))
             }
-            switch Authority.parse(
-                bytes.extracting(target.authority.offsets), defaultPort: purpose == .plain ? 80 : 443)
-            {
+            switch Authority.parse(bytes.extracting(target.authority.offsets), defaultPort: purpose.defaultPort) {
             case .success(let authority): return .url(authority, purpose)
             case .failure(let error): return .malformed(error)
             }
@@ -49,18 +47,25 @@ enum RequestDestination {
     /// What of a request inside a CONNECT is not for the authority that CONNECT named: its Host, or the URL of its
     /// target if it has one (architecture rule 4). nil: all of it is.
     static func disagreement(
-        of request: RequestHead, _ bytes: borrowing Span<UInt8>, with authority: Authority
+        of request: RequestHead, _ bytes: borrowing Span<UInt8>, with authority: Authority, for purpose: Purpose
     ) -> Misdirection.Source? {
-        if let host = request.host, !authority.matches(bytes.extracting(host.offsets), defaultPort: 443) {
+        let port = purpose.defaultPort
+        if let host = request.host, !authority.matches(bytes.extracting(host.offsets), defaultPort: port) {
             return .host(host)
         }
         switch request.targetForm {
         case .origin, .asterisk: return nil
         case .authority: return .connect
         case .absolute(let target):
-            guard target.scheme == .https else { return .scheme }
-            let agrees = authority.matches(bytes.extracting(target.authority.offsets), defaultPort: 443)
+            guard target.scheme == purpose.scheme else { return .scheme }
+            let agrees = authority.matches(bytes.extracting(target.authority.offsets), defaultPort: port)
             return agrees ? nil : .url(target.authority)
         }
     }
+}
+
+extension Purpose {
+    fileprivate var scheme: AbsoluteTarget.Scheme { self == .plain ? .http : .https }
+    /// The port that URLs and Host leave out.
+    var defaultPort: UInt16 { self == .plain ? 80 : 443 }
 }

@@ -17,6 +17,7 @@ enum ProxyError {
     case requestHeadTooLarge(Int)
     case tooManyRequestFields
     case requestStalled(after: Duration)
+    case requestDripped(MinimumRate)
     /// - Parameter url: the proxy's own, as this client reaches it.
     case askedForProxyItself(url: String)
     case unsupportedScheme(ShownText)
@@ -54,6 +55,8 @@ enum ProxyError {
     case responseHeadTooLarge(Int, host: String)
     case tooManyResponseFields(host: String)
     case unaskedUpgrade(host: String)
+    /// The origin takes the request's body too slowly.
+    case requestTakenSlowly(MinimumRate, host: String)
     case noResponse(after: Duration, host: String)
     case bodyBroke(String, host: String)
     /// - Parameter by: where it is written what holds for the host.
@@ -96,6 +99,8 @@ enum ProxyError {
         return switch failure {
         case .badRequest(let error): .badRequest(error)
         case .requestStalled(let time): .requestStalled(after: time)
+        case .requestDripped(let rate): .requestDripped(rate)
+        case .requestTakenSlowly(let rate): .requestTakenSlowly(rate, host: host)
         case .requestBroke(let error): .unserializable(error, host: host, entry: destination.source?.location)
         case .unreachable(let failure): .upstream(failure, destination.authority, destination.source)
         case .upstreamClosed(let cause): .upstreamClosed(cause, host: host)
@@ -165,6 +170,9 @@ enum ProxyError {
                 "the request's head has more than \(HeadParser.fieldLimit) field lines, which is a fixed limit")
         case .requestStalled(let time):
             Self.clientError(408, "Request timeout", "http_request_error", "the request did not arrive within \(time)")
+        case .requestDripped(let rate):
+            Self.clientError(
+                408, "Request timeout", "http_request_error", "the client sent less of the request than \(rate)")
         case .askedForProxyItself:
             Self.clientError(400, "This is a proxy", "http_request_error", "a request to the proxy itself")
         case .unsupportedScheme(let url):
@@ -287,6 +295,10 @@ enum ProxyError {
                 "Secret for \(host) not sent in the clear", "the rules would send a password or token over http://", host: host,
                 advice: "The request rules of \(entry ?? "the defaults") add a secret: ask for the host with https://, or "
                     + "write upgrade_insecure: true there.")
+        case .requestTakenSlowly(let rate, let host):
+            .origin(
+                504, "\(host) took the request too slowly", "connection_write_timeout",
+                "the origin took less of the request than \(rate)", host)
         case .noResponse(let time, let host):
             .origin(504, "\(host) did not answer", "http_response_timeout", "no response within \(time) (timeouts.first_byte)", host)
         case .cancelled(let by, let host):

@@ -33,9 +33,11 @@ package struct OwnCertificate: Sendable {
     package static func unreadiness(_ snapshot: Snapshot, _ authorities: AuthoritySet, at time: UnixTime) -> String? {
         let end = authorities.signer(at: time).end
         if time > end {
-            return "the local authority expired \(CalendarDate(end)): hosts can't be intercepted; \(AuthorityError.renewal)"
+            return "the local authority expired \(CalendarDate(end)): hosts can't be intercepted; "
+                + AuthorityError.renewal
         }
         guard let shown = snapshot.proxy.tls?.leaf, time > shown.notAfter else { return nil }
-        return "the proxy port's certificate (proxy.tls) expired \(CalendarDate(shown.notAfter)): replace it, then pinproxy reload"
+        return "the proxy port's certificate (proxy.tls) expired \(CalendarDate(shown.notAfter)): replace it, then "
+            + "pinproxy reload"
     }
 }

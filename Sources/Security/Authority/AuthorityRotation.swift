@@ -99,15 +99,15 @@ extension AuthorityFiles {
         var previous = attempt { () throws(AuthorityError) -> Certificate? in try previousCertificate(at: unixTime) }.map { [$0] } ?? []
         // An activation that was interrupted: its key has replaced the one of the file's certificate.
         if let replaced = try? loadCertificates().first, replaced != current.certificate { previous.append(replaced) }
-        return AuthoritySet(current, next: next, previous: previous.filter { $0 != current.certificate }, problems: problems)
+        previous.removeAll { $0 == current.certificate }
+        return AuthoritySet(current, next: next, previous: previous, problems: problems)
     }
 
     /// Every certificate that clients should trust: the present authority's and those above it, the next, the previous one.
     /// No key is read.
     package func trustedCertificates(at unixTime: UnixTime) throws(AuthorityError) -> [Certificate] {
         var found = try loadCertificates()
-        let others = try (nextCertificates()?.prefix(1).map(\.self) ?? []) + (previousCertificate(at: unixTime).map { [$0] } ?? [])
-        for certificate in others where !found.contains(certificate) { found.append(certificate) }
+        for case let certificate? in try [nextCertificates()?.first, previousCertificate(at: unixTime)] where !found.contains(certificate) { found.append(certificate) }
         return found
     }
 

@@ -38,6 +38,8 @@ package struct Limits: Sendable, Equatable {
     package var inspectedBody = 8 << 20
     /// Bytes of a request's body that are kept, to send it again.
     package var replayBody = 1 << 20
+    /// Of a body that is on its way; nil: it may be as slow as it likes.
+    package var minimumRate: MinimumRate? = MinimumRate(bytes: 1 << 10, within: .seconds(300))
     /// Bytes of all bodies that are kept at one time.
     package var bodies = BodyBudget.usualLimit
 

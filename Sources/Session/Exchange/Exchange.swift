@@ -27,6 +27,8 @@ package final class Exchange: UpstreamReceiver {
     @exclusivity(unchecked) var rules: ExchangeRules?
     /// How long may pass without a byte: by these rules, or for lack of them where the request goes.
     @exclusivity(unchecked) var silence = Silence()
+    /// Runs while a body is on its way.
+    @exclusivity(unchecked) var clock = BodyClock(rate: nil)
     /// Set where only so many exchanges with the host may be under way.
     var admission: Admission?
     /// The response to another's request may do, at the place that is asked now.
@@ -119,14 +121,30 @@ package final class Exchange: UpstreamReceiver {
     func clearDeadline() { deadline.clear() }
 
     func keepTime() {
+        let silence: UInt64
         switch state.patience {
-        case .unlimited: deadline.clear()
-        case .firstByte: deadline.set(afterNanoseconds: silence.firstByte)
-        case .idle: deadline.set(afterNanoseconds: silence.idle)
+        case .unlimited:
+            clock.stop()
+            return deadline.clear()
+        case .firstByte: silence = self.silence.firstByte
+        case .idle: silence = self.silence.idle
+        }
+        if isPaced {
+            deadline.set(clock.keep(at: session.now, silence: silence) { moved })
+        } else {
+            clock.stop()
+            deadline.set(afterNanoseconds: silence)
         }
     }
 
     private func timedOut() {
+        if clock.isRunning {
+            switch clock.judge(at: session.now, moved: moved) {
+            case .onTime(let next): return deadline.set(next)
+            case .slow: return dripped()
+            case .silent: break
+            }
+        }
         guard var timeouts = destination?.terms.timeouts else { return }
         if let timeout = rules?.timeout {
             timeouts.firstByte = timeout
@@ -322,7 +340,7 @@ package final class Exchange: UpstreamReceiver {
 
     /// Of the response, that were passed on.
     /// - Parameter now: over the connection in use.
-    private func bytesDown(_ now: UInt64) -> UInt64 {
+    func bytesDown(_ now: UInt64) -> UInt64 {
         guard let resumption else { return now }
         return resumption.carried + (resumption.isBetweenConnections ? 0 : now)
     }

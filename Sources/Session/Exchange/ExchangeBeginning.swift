@@ -26,6 +26,7 @@ extension Exchange {
         destination = hop.destination
         if rules !== hop.rules { rules = hop.rules }
         silence = hop.rules?.silence ?? hop.destination.terms.silence
+        clock = BodyClock(rate: hop.rules?.minimumRate ?? hop.destination.terms.limits.minimumRate)
         if throttle != nil { throttle = nil }
         mayShare = hop.rules?.ofSharedFetch != nil
         if let admission, !admission.isFor(hop.destination.target) || hop.rules?.session.maxActive == nil { leaveTurn() }

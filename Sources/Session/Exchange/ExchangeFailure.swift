@@ -6,11 +6,14 @@ package enum ExchangeFailure: Error {
     // The client's.
     case badRequest(WireError)
     case requestStalled(after: Duration)
+    case requestDripped(MinimumRate)
     /// What the request is made of can't be read any more.
     indirect case requestBroke(RequestSerializationError)
     // The origin's, or the way's to it.
     case unreachable(UpstreamFailure)
     case upstreamClosed(String)
+    /// The origin takes the request's body too slowly.
+    case requestTakenSlowly(MinimumRate)
     case badResponse(WireError)
     case responseHeadTooLarge(Int)
     case tooManyResponseFields
@@ -36,6 +39,8 @@ package enum ExchangeFailure: Error {
         case .badRequest(let error), .badResponse(let error): error.message
         case .requestBroke(let error): error.description
         case .requestStalled(let time): "the request did not arrive within \(time)"
+        case .requestDripped(let rate): "the client sent less of the request than \(rate)"
+        case .requestTakenSlowly(let rate): "the origin took less of the request than \(rate)"
         case .unreachable(let failure): "\(failure)"
         case .upstreamClosed(let cause): "the origin \(cause) before it answered"
         case .responseHeadTooLarge(let limit):

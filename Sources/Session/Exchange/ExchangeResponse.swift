@@ -88,6 +88,7 @@ extension Exchange {
         guard let upstream, let destination, let downstream else { return }
         session.headScratch.removeAll(keepingCapacity: true)
         var coding = ResponseCoding.asReceived
+        if kind == .final, clock.rate != nil, !upstream.hasWholeResponse { upstream.withResponse(exemptStreams) }
         if let itinerary, !itinerary.hops.isEmpty { itinerary.location = try? location(relativeTo: itinerary.url) }
         let edits = itinerary == nil ? HeadEdits() : responseEdits
         upstream.withResponse {

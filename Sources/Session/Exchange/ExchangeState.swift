@@ -39,6 +39,16 @@ package struct ExchangeState: Sendable, Hashable {
         return phase != .idle && phase != .connecting && !isSuspended
     }
 
+    /// A body is on its way, of the request or of the response.
+    package var movesBody: Bool {
+        if isSuspended { return false }
+        return switch phase {
+        case .awaiting: request == .moving || request == .stalled && expectation == .none
+        case .responding, .holding: true
+        case .idle, .connecting, .interim, .switching, .judging: false
+        }
+    }
+
     package var patience: Patience {
         if isSuspended { return .unlimited }
         return switch phase {

@@ -60,6 +60,8 @@ final class ResponseInspection: ByteSink {
     private var keepsCopy: Bool
     /// Bytes of the message that were taken.
     private var taken = 0
+    /// Bytes of what was kept that the client took.
+    private(set) var released = 0
     /// Bytes of the message that were looked at. Those that were not taken come again.
     private var seen = 0
     /// Of these, bytes of the body without its chunks.
@@ -228,6 +230,8 @@ final class ResponseInspection: ByteSink {
         guard case .releasing(var next) = stage else { return .done }
         while true {
             if !backlog.isEmpty {
+                let before = backlog.count
+                defer { released += before - backlog.count }
                 let outcome = client.write(backlog.count, from: &backlog)
                 guard case .done = outcome else {
                     stage = .releasing(next)

@@ -14,6 +14,7 @@ extension SessionError {
             case .cancelled: .cancelled
             case .noResponse(let time): .timedOut("no response of \(authority) within \(time) (responseTimeout)")
             case .requestStalled(let time): .timedOut("the request's body did not move for \(time) (idleTimeout)")
+            case .requestDripped, .requestTakenSlowly: .timedOut("\(authority): \(failure.cause)")
             case .badRequest(let error): .invalidRequest(error.message)
             case .requestBroke(let error): .requestBody(error.description)
             case .upstreamClosed, .bodyBroke: .connectionLost("\(authority): \(failure.cause)")

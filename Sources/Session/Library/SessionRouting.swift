@@ -45,6 +45,8 @@ struct SessionRouting: Sendable {
         timeouts.idleUpstream = configuration.keepAlive
         var limits = Limits()
         limits.responseHead = max(configuration.maximumHeadLength, 1024)
+        // What is too slow for it, the program knows.
+        limits.minimumRate = nil
         terms = ExchangeTerms(timeouts: timeouts, limits: limits)
         longestBody = max(configuration.maximumBodyLength, 0)
         longestBodies = max(configuration.maximumBodiesLength, 0)

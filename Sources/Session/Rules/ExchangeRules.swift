@@ -27,6 +27,8 @@ package final class ExchangeRules: Sendable {
     let ofSharedFetch: ExchangeRules?
     /// Nil: as for hosts without rules.
     let silence: Silence?
+    /// Nil: as for hosts without rules. `.some(nil)`: bodies may be as slow as they like.
+    package let minimumRate: MinimumRate??
     /// What the response rules ask for; nil: nothing.
     package let judge: ResponseJudge?
     /// Of the exchanges that they hold for, and the responses that they judge.
@@ -84,6 +86,7 @@ package final class ExchangeRules: Sendable {
         silence = sources["session.\(SessionRules.Key.timeout.rawValue)"].map { _ in
             Silence(firstByte: session.timeout.nanoseconds, idle: session.timeout.nanoseconds)
         }
+        minimumRate = sources["session.\(SessionRules.Key.minimumRate.rawValue)"].map { _ in session.minimumRate }
         judge = ResponseJudge(response)
     }
 

@@ -6,7 +6,9 @@ package import Serialization
 /// nothing is written, until keys are taken from what is.
 package struct SessionRules: Sendable, Hashable {
     package enum Key: String, Sendable, CaseIterable {
-        case timeout, redirects
+        case timeout
+        case minimumRate = "minimum_rate"
+        case redirects
         case maxRedirects = "max_redirects"
         case followTo = "follow_to"
         case credentials, resume, coalesce
@@ -21,7 +23,8 @@ package struct SessionRules: Sendable, Hashable {
         /// It is about requests and responses, and means nothing where bytes pass untouched.
         package var isOfExchanges: Bool {
             switch self {
-            case .redirects, .maxRedirects, .followTo, .credentials, .resume, .coalesce, .coalesceWith, .maxActive, .order, .baseURL,
+            case .minimumRate, .redirects, .maxRedirects, .followTo,
+                .credentials, .resume, .coalesce, .coalesceWith, .maxActive, .order, .baseURL,
                 .locationField:
                 true
             case .timeout, .serviceType, .allowWWAN: false
@@ -78,6 +81,8 @@ package struct SessionRules: Sendable, Hashable {
 
     /// Without a byte in either direction.
     package var timeout: Duration = .seconds(60)
+    /// Of bodies; nil: they may be as slow as they like.
+    package var minimumRate: MinimumRate?
     package var redirects = Redirects.pass
     package var maxRedirects = 20
     package var followTo = FollowTo.named([])
@@ -106,6 +111,7 @@ package struct SessionRules: Sendable, Hashable {
     package mutating func take(_ key: Key, from other: SessionRules) {
         switch key {
         case .timeout: timeout = other.timeout
+        case .minimumRate: minimumRate = other.minimumRate
         case .redirects: redirects = other.redirects
         case .maxRedirects: maxRedirects = other.maxRedirects
         case .followTo: followTo = other.followTo

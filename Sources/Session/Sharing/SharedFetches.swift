@@ -133,15 +133,18 @@ extension OwnedResponse {
         if view.head.status == 401 || view.head.status == 407 || view.head.first(.setCookie) != nil { return false }
         let directives = names(in: .cacheControl)
         if directives.contains("private") || directives.contains("no-store") { return false }
-        return !names(in: .vary).contains("*") && !isStream
+        return !names(in: .vary).contains("*") && !view.isStream
     }
+}
 
+extension ResponseView {
     /// It tells what happens from when it was asked for, and has no end.
-    private var isStream: Bool {
-        values(of: "content-type").contains { type in
-            let type = String(decoding: type, as: UTF8.self).lowercased()
-            return ["text/event-stream", "multipart/x-mixed-replace"].contains { type.hasPrefix($0) }
+    var isStream: Bool {
+        for field in head.fields where field.id == .contentType {
+            let type = field.value.text(in: bytes).lowercased()
+            if ["text/event-stream", "multipart/x-mixed-replace"].contains(where: type.hasPrefix) { return true }
         }
+        return false
     }
 }
 

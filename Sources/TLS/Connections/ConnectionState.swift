@@ -19,6 +19,7 @@ final class ConnectionState {
     var fatalAlert: UInt8?
     /// Why the server's certificates weren't parsed.
     private(set) var objection: String?
+    private var firstAnswer = FirstAnswer.none
     /// The processor time of the handshake.
     var budget: HandshakeBudget
 
@@ -91,13 +92,36 @@ final class ConnectionState {
     static func sawMessage(
         isSent: Bool, version: CInt, type: CInt, bytes: UnsafeRawBufferPointer, on connection: OpaquePointer?
     ) {
-        guard !isSent, type == SSL3_RT_HANDSHAKE, bytes.first == UInt8(SSL3_MT_CERTIFICATE), let state = of(connection)
-        else { return }
+        guard !isSent, let state = of(connection) else { return }
+        if state.firstAnswer == .none { state.firstAnswer = FirstAnswer(type: type, bytes) }
+        guard type == SSL3_RT_HANDSHAKE, bytes.first == UInt8(SSL3_MT_CERTIFICATE) else { return }
         let message = CertificateMessage(bytes.bindMemory(to: UInt8.self).span, isTLS13: version >= TLS1_3_VERSION)
         guard let objection = message.objection else { return }
         state.objection = objection
         // The connection's own buffer: OpenSSL declares it constant here, and parses it next.
         message.spoil(UnsafeMutableRawBufferPointer(mutating: bytes))
+    }
+
+    /// What the server's first five bytes are: of a record, or of something else.
+    private enum FirstAnswer {
+        case none, http, other
+
+        init(type: CInt, _ bytes: UnsafeRawBufferPointer) {
+            let isHTTP = bytes.starts(with: "HTTP/".utf8) || bytes.first == UInt8(ascii: "<")
+            self = type == SSL3_RT_HEADER && isHTTP ? .http : .other
+        }
+    }
+
+    /// Adds to a failure what can be said of a server that doesn't speak TLS.
+    func noting(_ error: TLSError) -> TLSError {
+        var error = error
+        error.mayBePlainHTTP =
+            switch (firstAnswer, error.kind) {
+            case (.http, .notTLS), (.none, .unexpectedEOF): true
+            // A reset may be anybody's.
+            default: false
+            }
+        return error
     }
 
     /// Called once a full handshake when the server's certificates have arrived, never on a resumed

@@ -187,13 +187,13 @@ package struct TLSConnection: ~Copyable {
         case SSL_ERROR_ZERO_RETURN: return .closed
         case SSL_ERROR_SYSCALL:
             isBroken = true
-            return .failed(systemError == 0 ? .unexpectedEOF : .system(systemError))
+            return .failed(state.noting(systemError == 0 ? .unexpectedEOF : .system(systemError)))
         default:
             isBroken = true
             let error = TLSError.fromQueue(objection: state.objection, rejected: state.rejected)
                 .naming(state.refusedProtocols)
             if case .alertReceived(let alert) = error.kind { state.fatalAlert = alert }
-            return .failed(error)
+            return .failed(state.noting(error))
         }
     }
 }

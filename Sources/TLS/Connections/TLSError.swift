@@ -8,6 +8,9 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
     package let message: String
     /// OpenSSL's packed error code, for the log; 0 where OpenSSL gave none.
     package let openSSLCode: UInt
+    /// The server did with our ClientHello what servers of plain HTTP do: it answered in HTTP or HTML, or ended the
+    /// connection in order without a byte.
+    package internal(set) var mayBePlainHTTP = false
 
     package var description: String { message }
 

@@ -36,7 +36,7 @@ struct Supervisor {
         var signals = signals
         while true {
             switch sigwaitinfo(&signals, nil) {
-            case SIGCHLD: if let status = reaped() { return status }
+            case SIGCHLD: if let status = exitStatus() { return status }
             case SIGHUP: kill(proxy, SIGHUP)
             case SIGINT, SIGTERM: return handOver()
             case let signal where signal > 0:
@@ -66,20 +66,24 @@ struct Supervisor {
         sigemptyset(&child)
         sigaddset(&child, SIGCHLD)
         var patience = timespec(tv_sec: Self.patienceSeconds, tv_nsec: 0)
-        if let status = reaped() { return status }
+        if let status = exitStatus() { return status }
         _ = sigtimedwait(&child, nil, &patience)
-        if let status = reaped() { return status }
+        if let status = exitStatus() { return status }
         kill(proxy, SIGKILL)
-        return reaped(waiting: true) ?? 1
+        return exitStatus(waiting: true) ?? 1
     }
 
     /// The proxy's exit status, as a shell has it; nil: it runs.
-    private func reaped(waiting: Bool = false) -> CInt? {
-        var status: CInt = 0
-        var found = waitpid(proxy, &status, waiting ? 0 : WNOHANG)
-        while found < 0, errno == EINTR { found = waitpid(proxy, &status, waiting ? 0 : WNOHANG) }
-        guard found == proxy else { return nil }
-        return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + status & 0x7F
+    ///
+    /// It isn't reaped here: the journal can tell whose its last lines are while the process is in the table.
+    private func exitStatus(waiting: Bool = false) -> CInt? {
+        var ending = siginfo_t()
+        while waitid(P_PID, id_t(proxy), &ending, WEXITED | WNOWAIT | (waiting ? 0 : WNOHANG)) != 0 {
+            guard errno == EINTR else { return 1 }
+        }
+        let child = ending._sifields._sigchld
+        guard child.si_pid == proxy else { return nil }
+        return Int(ending.si_code) == Int(CLD_EXITED) ? child.si_status : 128 + child.si_status
     }
 
     private static func spawn(_ options: ConfigurationOptions, _ socket: CInt, signals: sigset_t) throws -> pid_t {

@@ -1,6 +1,6 @@
-"""A WebSocket echo server (the `websockets` package) behind TLS.
+"""A WebSocket echo server (the `websockets` package), behind TLS if it has a certificate.
 
-    websocket_origin.py --certificate chain.pem --key key.pem
+    websocket_origin.py [--certificate chain.pem --key key.pem]
 
 On asyncio: with threads the package reads and writes one TLS connection at the same time, which Python's
 ssl module doesn't always survive.
@@ -18,8 +18,10 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--certificate")
 parser.add_argument("--key")
 options = parser.parse_args()
-context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain(options.certificate, options.key)
+context = None
+if options.certificate:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(options.certificate, options.key)
 
 
 async def echo(connection):

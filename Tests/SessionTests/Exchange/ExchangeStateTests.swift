@@ -159,6 +159,7 @@ import Testing
             if !state.isUnderWay || state.isSuspended {
                 if state.patience != .unlimited { return "the clock runs" }
                 if state.passesRequest { return "bytes pass" }
+                if state.movesBody { return "a body is measured" }
             } else if state.phase != .connecting, state.phase != .judging, state.patience == .unlimited {
                 return "nobody keeps the time"
             }
@@ -303,12 +304,17 @@ import Testing
         _ = state.received(.upstreamReady(reused: false))
         _ = state.received(.requestPaused)
         #expect(state.patience == .firstByte, "the origin is to say whether it wants the body")
+        #expect(!state.movesBody)
         #expect(state.received(.head(.interim(isContinue: true))) == .forwardInterim)
         #expect(state.received(.responseEnded) == .awaitHead)
         #expect(state.patience == .idle, "the client's turn")
+        #expect(state.movesBody)
         _ = state.received(.requestResumed)
+        _ = state.received(.requestStalled)
+        #expect(state.movesBody, "the origin takes it")
         _ = state.received(.requestSent)
         #expect(state.patience == .firstByte)
+        #expect(!state.movesBody)
         #expect(state.received(.deadline) == .refuse(.noResponse))
     }
 

@@ -1,0 +1,81 @@
+package import EventLoop
+
+/// How much of a message must move within a time (`limits.minimum_rate`).
+package struct MinimumRate: Sendable, Hashable, CustomStringConvertible {
+    package let bytes: Int
+    package let window: Duration
+
+    package init(bytes: Int, within window: Duration) {
+        self.bytes = bytes
+        self.window = window
+    }
+
+    package var description: String { "\(bytes) bytes within \(window) (minimum_rate)" }
+}
+
+/// Keeps the time of a body: it may neither stand still for too long nor drip.
+///
+/// A window opens when something moves and none is open. At its end it closes, and the bytes that moved since the last
+/// one closed are compared with the rate. Silence opens no window, and a window without a byte passes: how long a body
+/// may pause is said by the silence that is allowed.
+///
+/// Bytes are counted by the owner, and asked for once per window. In between, movement costs a comparison.
+package struct BodyClock: Sendable, Equatable {
+    package enum Verdict: Sendable, Equatable {
+        /// The next judgement is due at that instant.
+        case onTime(until: MonotonicTime)
+        /// Nothing moved for as long as allowed.
+        case silent
+        /// Something moved, and too little.
+        case slow
+    }
+
+    private static let never = MonotonicTime(nanoseconds: .max)
+
+    /// Nil: only silence is judged.
+    package var rate: MinimumRate?
+    private var silentAt = never
+    private var windowEnd = never
+    /// Bytes that had moved when the last window was judged; before the first one, when it opened.
+    private var base: UInt64?
+
+    package init(rate: MinimumRate?) { self.rate = rate }
+
+    package var isRunning: Bool { silentAt != Self.never }
+
+    /// Something moved, or may begin to.
+    /// - Parameters:
+    ///   - moved: bytes, since the message began. Asked for once, when the first window opens.
+    ///   - silence: nanoseconds that may pass without a byte.
+    /// - Returns: when to ask ``judge(at:moved:)``.
+    @inline(__always)
+    package mutating func keep(at now: MonotonicTime, silence: UInt64, moved: () -> UInt64) -> MonotonicTime {
+        silentAt = now.advanced(byNanoseconds: silence)
+        guard let rate else { return silentAt }
+        if windowEnd == Self.never {
+            if base == nil { base = moved() }
+            windowEnd = now.advanced(byNanoseconds: rate.window.nanoseconds)
+        }
+        return min(silentAt, windowEnd)
+    }
+
+    /// - Parameter moved: bytes, since the message began. Less than before: it began again.
+    package mutating func judge(at now: MonotonicTime, moved: UInt64) -> Verdict {
+        if silentAt <= now { return .silent }
+        if let rate, windowEnd <= now {
+            let before = base ?? 0
+            let fresh = moved >= before ? moved - before : moved
+            windowEnd = Self.never
+            base = moved
+            if fresh > 0, fresh < UInt64(rate.bytes) { return .slow }
+        }
+        return .onTime(until: min(silentAt, windowEnd))
+    }
+
+    /// No body is on its way.
+    @inline(__always) package mutating func stop() {
+        silentAt = Self.never
+        windowEnd = Self.never
+        base = nil
+    }
+}

@@ -1,0 +1,53 @@
+"""What a restart and a failure of pins leave behind."""
+
+import machine as machines
+from steps import PROXIED, SECURE, URL, case, contains, equal, pins, proxy_process, served
+
+LATE = "https://origin.test:8444/"
+
+
+def handshakes(machine):
+    return int(machine(f"curl -sf {URL}handshakes", check=True).stdout)
+
+
+@case
+def a_restart_finishes_a_connect_that_waits_for_its_server(machine):
+    """Without asking the server again and again, through TLS as well as through a tunnel that is verified."""
+    for action in ["intercept", "verify-tunnel"]:
+        pins(machine, f"hosts:\n  - {{match: origin.test, action: {action}}}\n")
+        machine("systemctl restart pinproxy", check=True)
+        before, process = handshakes(machine), proxy_process(machine)
+        trusted = "--cacert /etc/pinproxy/test-root.pem" if action == "verify-tunnel" else ""
+        waiting = machine.start(f"{PROXIED} {trusted} {LATE}")
+        machines.until("the server is asked", 20, lambda: handshakes(machine) > before)
+        machine("systemctl restart pinproxy", check=True)
+        equal(proxy_process(machine) != process, True, "another process")
+        equal(waiting.communicate()[0], "origin\n", action)
+        # A tunnel's probe, and the tunnel.
+        equal(handshakes(machine) - before <= 2, True, f"{handshakes(machine) - before} handshakes with {action}")
+    pins(machine, "hosts: []\n")
+    machine("systemctl reload pinproxy", check=True)
+
+
+@case
+def a_failure_of_pins_is_counted_from_nought_and_outlasts_refusals(machine):
+    def checks():
+        metrics = machine("curl -sf http://127.0.0.1:7468/metrics", check=True).stdout
+        [line] = [line for line in metrics.splitlines()
+                  if line.startswith("pinproxy_pin_checks_total") and "origin.test" in line and '"missed"' in line]
+        return line.split()[-1]
+
+    pins(machine, "hosts:\n  - match: origin.test\n    pinning: public-key\n    pins:\n"
+         "      - sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n  - {match: denied.test, action: deny}\n")
+    machine("systemctl restart pinproxy", check=True)
+    equal(checks(), "0")
+    contains(machine(f"{PROXIED} {SECURE}").stdout, "502")
+    equal(checks(), "1")
+    machine(f"for time in $(seq 300); do {PROXIED} --output /dev/null http://denied.test/; done", check=True)
+    status = machine("pinproxy status", check=True).stdout
+    contains(status, "pins failed in the last hour: origin.test: 1 connection refused")
+    contains(status, "301 of them refused")
+    pins(machine, "hosts: []\n")
+    machine("systemctl reload pinproxy", check=True)
+    served(machine)
+    machine("systemctl stop pinproxy", check=True)
