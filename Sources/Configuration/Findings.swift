@@ -1,6 +1,8 @@
 /// Collects the problems of one load. Reading goes on after an error, so that all of them can be
 /// reported at once; what was read is thrown away at the end if there was one.
 final class Findings {
+    /// Users that the proxy may run as, in root's commands: private files may be theirs too.
+    let services: Set<UInt32>
     /// More than anybody reads. What comes after is counted, not kept.
     static let limit = 200
 
@@ -11,6 +13,8 @@ final class Findings {
     /// What is found now is only counted, so its message need not be good.
     var isFull: Bool { known.count >= Self.limit }
     var hasErrors: Bool { errorCount > 0 }
+
+    init(services: Set<UInt32> = []) { self.services = services }
 
     func error(_ place: Place, _ message: String) {
         errorCount += 1

@@ -13,13 +13,14 @@ extension Snapshot {
     ///   - readsPins: false leaves the pin file aside, and what only the proxy's own user may read, for who only wants to
     ///     know where the proxy is.
     ///   - unixTime: the instant for which certificates are to be good; nil: now.
+    ///   - services: for root's commands, users that the proxy may run as: private files may be theirs.
     /// - Throws: every problem that was found, if at least one is an error.
     package static func load(
-        _ file: String, stateDirectory: String, readsPins: Bool = true, at unixTime: UnixTime? = nil
+        _ file: String, stateDirectory: String, readsPins: Bool = true, at unixTime: UnixTime? = nil, services: Set<UInt32> = []
     ) throws(ConfigurationProblems) -> Snapshot {
         try load(
             file, stateDirectory: stateDirectory, readsPins: readsPins, at: unixTime ?? UnixTime(time(nil)),
-            findings: Findings())
+            findings: Findings(services: services))
     }
 
     static func load(

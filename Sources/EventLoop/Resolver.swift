@@ -11,8 +11,6 @@ package final class Resolver {
     private let cache: ResolverCache
     private let settings: ResolverChannel.Settings
     private var channel: ResolverChannel
-    /// Channels of earlier configurations, as long as they have questions in flight.
-    private var retired: [ResolverChannel] = []
     private var lookups: [String: Lookup] = [:]
     /// What became of the names that were asked for.
     package private(set) var counts = Counts()
@@ -40,7 +38,7 @@ package final class Resolver {
     /// Look-ups in progress end with `.cancelled`.
     deinit {
         // A channel whose loop doesn't run any more would otherwise be kept for ever by its questions.
-        for channel in retired + [channel] { channel.close() }
+        channel.close()
     }
 
     /// Looks up the IPv6 and IPv4 addresses of `name`, in this order, at least one; within a family the better ones
@@ -85,27 +83,34 @@ package final class Resolver {
     }
 
     /// Reads /etc/resolv.conf anew and forgets what was found under the old one (the hosts file is read on every
-    /// look-up anyway). Look-ups in progress end on the old servers, and aren't remembered. If it throws, everything
-    /// is as before.
+    /// look-up anyway). Look-ups in progress are asked again of the new servers: the old ones may be out of reach. If it
+    /// throws, everything is as before.
     package func reload() throws(ResolutionError) {
         let old = channel
         channel = try ResolverChannel(loop: loop, settings: settings)
-        lookups = [:]
         cache.removeAll()
-        old.closeWhenIdle()
-        retired.append(old)
-        retired.removeAll(where: \.isClosed)
+        for (key, lookup) in lookups { ask(key, lookup) }
+        old.close()
     }
 
     private func start(_ key: String, for resolution: Resolution) {
         let lookup = Lookup(first: resolution)
         lookups[key] = lookup
+        ask(key, lookup)
+    }
+
+    private func ask(_ key: String, _ lookup: Lookup) {
+        lookup.questions += 1
+        let number = lookup.questions
         let epoch = cache.epoch
         // The look-up may outlive the resolver: the answer still goes to those who wait.
         channel.lookUp(key) { addresses in
+            guard lookup.questions == number else { return }
             lookup.begun = addresses
             for resolution in lookup.waiting { resolution.begin(with: addresses) }
         } answered: { [weak self] reply in
+            // Asked again after a reload: the later answer counts.
+            guard lookup.questions == number else { return }
             let answer: Result<[IPAddress], ResolutionError>
             var lifetime = 0
             switch reply {
@@ -133,8 +138,7 @@ package final class Resolver {
         _ epoch: UInt64
     ) {
         if case .success = answer { counts.found += 1 } else { counts.failed += 1 }
-        // After a reload another look-up may run under this name.
-        if lookups[key] === lookup { lookups[key] = nil }
+        lookups[key] = nil
         cache.store(answer, for: key, timeToLive: timeToLive, epoch: epoch, at: loop.now)
     }
 
@@ -159,6 +163,8 @@ package final class Resolver {
     /// One name that is being looked up, and who waits for its answer.
     private final class Lookup {
         var waiting: [Resolution]
+        /// How often it has been asked for.
+        var questions = 0
         /// Good to begin with already.
         var begun: [IPAddress]?
 

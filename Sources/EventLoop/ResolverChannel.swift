@@ -23,9 +23,7 @@ final class ResolverChannel {
     private var sockets: [CInt: ResolverSocket] = [:]
     private var timeout: Deadline?
     private var depth = 0
-    private var lookUps = 0
     private var isClosing = false
-    private var closesWhenIdle = false
     private var finished: [() -> Void] = []
     /// The last socket that c-ares asked for could not be had.
     fileprivate private(set) var lacksDescriptors = false
@@ -83,30 +81,15 @@ final class ResolverChannel {
         // With a dot at its end it is the same name: c-ares compares the text.
         let known = hosts.addresses(of: name.hasSuffix(".") ? String(name.dropLast()) : name)
         guard known.isEmpty else { return answered(.addresses(known, timeToLive: 0)) }
-        lookUps += 1
-        LookUp(name, candidates: hosts.candidates(for: name), channel: self, loop: loop, begun: begun) { reply in
-            self.ended()
-            answered(reply)
-        }.start()
+        LookUp(
+            name, candidates: hosts.candidates(for: name), channel: self, loop: loop, begun: begun, answered: answered
+        ).start()
     }
-
-    private func ended() {
-        lookUps -= 1
-        if lookUps == 0, closesWhenIdle { close() }
-    }
-
-    var isClosed: Bool { channel == nil }
 
     /// Ends every query in progress with `.cancelled`, closes the sockets. May be called from within an answer.
     func close() {
         isClosing = true
         whileWorking {}
-    }
-
-    /// Closes when the last look-up in progress has its answer.
-    func closeWhenIdle() {
-        closesWhenIdle = true
-        if lookUps == 0 { close() }
     }
 
     /// Asks DNS for one family of exactly this name; `answered` is called once, never while c-ares is at work.

@@ -18,7 +18,7 @@ struct CA: ParsableCommand {
               pinproxy ca install --nss
               sudo pinproxy ca install --java
             """,
-        subcommands: [Create.self, Show.self, Install.self, Remove.self], defaultSubcommand: Show.self)
+        subcommands: [Create.self, Show.self, Rotate.self, Install.self, Remove.self], defaultSubcommand: Show.self)
 }
 
 extension CA {
@@ -27,8 +27,7 @@ extension CA {
             abstract: "Create the authority.",
             discussion: """
                 pinproxy run does this by itself on its first start. An existing authority is never \
-                replaced. For a new one, take the old certificate out of the trust store (pinproxy ca \
-                remove), delete the authority's files, then run this.
+                replaced: pinproxy ca rotate makes the next one, and clients can trust it before it signs.
                 """)
 
         @OptionGroup var options: ConfigurationOptions
@@ -58,14 +57,16 @@ extension CA {
         static let configuration = CommandConfiguration(abstract: "Describe the authority and say where its files are.")
 
         @OptionGroup var options: ConfigurationOptions
-        @Flag(help: "Print the certificate itself instead, as PEM.") var pem = false
+        @Flag(help: "Print the certificate itself instead, as PEM; during a rotation, all to be trusted.") var pem = false
 
         func run() throws {
-            let (certificate, paths) = try options.authority()
+            let (trusted, paths) = try options.authorities()
+            let store = SystemTrustStore()
             Standard.output(
                 pem
-                    ? certificate.pem
-                    : AuthorityDescription(certificate: certificate, paths: paths, store: SystemTrustStore()).text)
+                    ? trusted.map(\.pem).joined()
+                    : AuthorityDescription(certificate: trusted[0], paths: paths, store: store).text
+                        + trusted.dropFirst().map { RotationDescription(certificate: $0, paths: paths, store: store).text }.joined())
         }
     }
 
@@ -76,14 +77,17 @@ extension CA {
                 Copies the certificate to \(SystemTrustStore().directory) and runs \
                 update-ca-certificates. Programs that bring their own store (browsers, Python's \
                 certifi, Node, Java) don't look there: see the options, and pinproxy env. Running it again is \
-                harmless.
+                harmless. During a rotation (pinproxy ca rotate) every authority that is to be trusted is added.
                 """)
 
         @OptionGroup var options: ConfigurationOptions
         @OptionGroup var stores: OtherStores
 
         func run() throws {
-            let (certificate, _) = try options.authority()
+            for certificate in try options.authorities().trusted { try install(certificate) }
+        }
+
+        private func install(_ certificate: Certificate) throws {
             if stores.nss {
                 let databases = try NSSDatabases(home: try OtherStores.home()).install(certificate)
                 Standard.output("installed: \(databases.joined(separator: ", "))")
@@ -112,7 +116,7 @@ extension CA {
         func run() throws {
             if stores.isAny { return try removeFromOthers() }
             let store = SystemTrustStore()
-            let paths = all ? store.installed() : [store.path(for: try options.authority().certificate)]
+            let paths = all ? store.installed() : try options.authorities().trusted.map(store.path)
             let present = paths.filter { access($0, F_OK) == 0 }
             guard !present.isEmpty else {
                 Standard.output("not installed")
@@ -123,14 +127,17 @@ extension CA {
         }
 
         private func removeFromOthers() throws {
-            let certificate = all ? nil : try options.authority().certificate
+            // Nil stands for every authority.
+            let certificates: [Certificate?] = all ? [nil] : try options.authorities().trusted
             var removed: [String] = []
-            if stores.nss {
-                removed += try NSSDatabases(home: try OtherStores.home()).remove(certificate.map(NSSDatabases.name))
-            }
-            if stores.java {
-                let store = try JVMStore(ProcessInfo.processInfo.environment)
-                removed += try store.remove(certificate.map(JVMStore.name)).map { "\(store.home): \($0)" }
+            for certificate in certificates {
+                if stores.nss {
+                    removed += try NSSDatabases(home: try OtherStores.home()).remove(certificate.map(NSSDatabases.name))
+                }
+                if stores.java {
+                    let store = try JVMStore(ProcessInfo.processInfo.environment)
+                    removed += try store.remove(certificate.map(JVMStore.name)).map { "\(store.home): \($0)" }
+                }
             }
             Standard.output(removed.isEmpty ? "not installed" : "removed: \(removed.joined(separator: ", "))")
         }
@@ -154,13 +161,15 @@ struct OtherStores: ParsableArguments {
 }
 
 extension ConfigurationOptions {
-    /// The authority's certificate; its key is not touched, so that everybody may ask.
-    fileprivate func authority() throws -> (certificate: Certificate, paths: AuthorityFiles) {
+    /// The certificates of the authority and, during a rotation, of the others that are to be trusted; at least one. No key is
+    /// touched, so that everybody may ask.
+    fileprivate func authorities() throws -> (trusted: [Certificate], paths: AuthorityFiles) {
         let files = try load(readsPins: false).authorityFiles
         do {
-            let chain = try files.loadCertificates()
-            guard let own = chain.first else { throw CommandFailure("\(files.certificate) is empty") }
-            return (own, files)
+            let above = try files.loadCertificates().dropFirst()
+            let trusted = try files.trustedCertificates(at: Clock.now).filter { !above.contains($0) }
+            guard !trusted.isEmpty else { throw CommandFailure("\(files.certificate) is empty") }
+            return (trusted, files)
         } catch let error as AuthorityError {
             throw CommandFailure(authority: error)
         }

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import Configuration
 internal import FoundationEssentials
 internal import Glibc
+internal import Security
 internal import TLS
 
 /// Which configuration, and which state directory: the same for all commands.
@@ -71,15 +72,26 @@ struct ConfigurationOptions: ParsableArguments {
         return path
     }
 
+    /// The users whom a proxy with that state directory runs as, or the installed service does. A candidate configuration beside
+    /// the service's has root's own state directory.
+    private static func services(_ directory: String) -> Set<UInt32> {
+        guard geteuid() == 0 else { return [] }
+        return Set([directory, systemState].compactMap { TrustedDirectory($0).owner })
+    }
+
     /// Reads the configuration. Problems are printed, and end the command if one is an error.
     /// - Parameters:
     ///   - readsPins: false for what is about the proxy alone, so that an error in the pin file is no hindrance.
     ///   - instant: for which certificates are to be good; nil: now.
-    func load(showingWarnings: Bool = false, readsPins: Bool = true, at instant: UnixTime? = nil) throws -> Snapshot {
+    ///   - isProxy: this process is to serve, and has to read what is private by itself.
+    func load(
+        showingWarnings: Bool = false, readsPins: Bool = true, at instant: UnixTime? = nil, isProxy: Bool = false
+    ) throws -> Snapshot {
         let file = try file()
         do {
             let directory = try stateDirectory(for: file)
-            let snapshot = try Snapshot.load(file, stateDirectory: directory, readsPins: readsPins, at: instant)
+            let snapshot = try Snapshot.load(
+                file, stateDirectory: directory, readsPins: readsPins, at: instant, services: isProxy ? [] : Self.services(directory))
             if showingWarnings { for warning in snapshot.warnings { Standard.error("\(warning)") } }
             return snapshot
         } catch let error as ConfigurationProblems {

@@ -43,7 +43,7 @@ struct Run: ParsableCommand {
             }
             ServiceNotifier.adoptSockets()
         }
-        let snapshot = try options.load()
+        let snapshot = try options.load(isProxy: true)
         let file = try options.file()
         let state = StateFiles(directory: snapshot.stateDirectory)
         try state.createForProxy()
@@ -137,6 +137,6 @@ struct Run: ParsableCommand {
 extension AuthoritySettings {
     /// The names of its files that are in that directory.
     fileprivate func names(in directory: String) -> [String] {
-        [certificatePath, privateKeyPath].filter { PathText.directory(of: $0) == directory }.map(PathText.name)
+        AuthorityFiles(certificate: certificatePath, key: privateKeyPath).paths.filter { PathText.directory(of: $0) == directory }.map(PathText.name)
     }
 }

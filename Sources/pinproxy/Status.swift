@@ -122,7 +122,7 @@ extension StatusReport {
         for setting in insecure ?? [] { lines.append("insecure: \(setting.printable)") }
         lines += Self.list(expiring ?? [], atMost: Self.shown) { ending in
             let name = [ending.what, ending.name, ending.entry.map { "of \($0)" }].compactMap { $0 }.joined(separator: " ")
-            return "ends \(CalendarDate(ending.date)): \(name.printable) (\(ending.location))"
+            return "\(ending.date < now ? "ended" : "ends") \(CalendarDate(ending.date)): \(name.printable) (\(ending.location))"
         }
         // Pins first: among many refusals they would not be seen.
         for isPinFailure in [true, false] {

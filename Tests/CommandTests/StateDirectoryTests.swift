@@ -38,6 +38,40 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: bed.path("service")).sorted() == ["authority.key", "authority.pem"])
     }
 
+    /// A rotation by root leaves nothing that the service can't read.
+    @Test(.enabled(if: isRoot)) func aRotationByRootIsTheServices() throws {
+        let (bed, options) = try serviceBed()
+        func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: bed.path("service")).sorted() }
+        #expect(try run(bed, ["ca", "rotate"] + options).code == 0)
+        #expect(try names() == ["authority.key", "authority.next.key", "authority.next.pem", "authority.pem"])
+        for name in try names() { #expect(owner(bed.path("service/" + name)) == Self.nobody, "\(name)") }
+        let activated = try run(bed, ["ca", "rotate", "--activate"] + options)
+        #expect(activated.code == 0, "\(activated)")
+        #expect(try names() == ["authority.key", "authority.pem", "authority.previous.pem"])
+        for name in try names() { #expect(owner(bed.path("service/" + name)) == Self.nobody, "\(name)") }
+        let mode = try FileManager.default.attributesOfItem(atPath: bed.path("service/authority.key"))[.posixPermissions]
+        #expect(mode as? Int == 0o600)
+        #expect(try run(bed, ["ca", "rotate", "--finish"] + options).code == 0)
+        #expect(try names() == ["authority.key", "authority.pem"])
+    }
+
+    /// Root's commands take what is private to the service's user, or to root; nobody else's, and nothing open.
+    @Test(.enabled(if: isRoot), arguments: [(uid_t(65534), 0o600, true), (0, 0o600, true), (12345, 0o600, false), (65534, 0o640, false)])
+    func aTokenOfTheServiceIsNoHindranceToRoot(_ user: uid_t, _ mode: Int, _ isAccepted: Bool) throws {
+        let (bed, options) = try serviceBed()
+        try bed.write("token", "0123456789abcdef0123456789abcdef\n")
+        #expect(chown(bed.path("token"), user, user) == 0 && chmod(bed.path("token"), mode_t(mode)) == 0)
+        try bed.write("pinproxy.yaml", "proxy: {listen: 127.0.0.1:1}\nadmin: {listen: 127.0.0.1:2, token_file: token}\npins: null\n")
+        for command in [["check"], ["lint"], ["explain", "a.test"]] {
+            let outcome = try run(bed, command + options)
+            #expect((outcome.code != 78) == isAccepted, "\(command): \(outcome)")
+        }
+        // A proxy has to read what is private by itself: only root's own is root's.
+        guard user != 0 else { return }
+        let served = try run(bed, ["run", "--config", bed.path("pinproxy.yaml"), "--state-directory", bed.path("own")])
+        #expect(served.code == 78, "\(served)")
+    }
+
     /// The service has replaced every written file by a link.
     @Test(.enabled(if: isRoot)) func rootWritesNothingWhereAServiceLeads() throws {
         let (bed, options) = try serviceBed()

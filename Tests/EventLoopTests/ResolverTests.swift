@@ -309,7 +309,7 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         #expect(answers.count == 2)
     }
 
-    @Test func `a reload forgets what was known; what is asked meanwhile is told, but not remembered`() throws {
+    @Test func `a reload forgets what was known, and asks again for what is being looked up`() throws {
         let fixture = try Fixture { _ in addresses("192.0.2.1") }
         let resolver = try fixture.resolver()
         var answers: [String: Answer] = [:]
@@ -325,12 +325,33 @@ private func texts(_ answer: Answer?) throws -> Set<String> {
         try resolver.reload()
         #expect(fixture.cache.count == 0)
         #expect(answers.isEmpty)
-        // A new question under the old name, beside the one in flight.
+        // It waits for the look-up that was asked for again.
         resolver.resolve("flying.test", completion: told("new"))
         resolver.resolve("known.test", completion: told("known"))
         run(fixture.loop)
         for name in ["old", "new", "known"] { #expect(try texts(answers[name]) == ["192.0.2.1"]) }
         #expect(fixture.server.questions == ["flying.test": 4, "known.test": 2])
+    }
+
+    /// The servers of before may be out of reach: nobody waits for them.
+    @Test func `a look-up that nobody answers is asked again after a reload, and ends once`() throws {
+        var isSilent = true
+        let fixture = try Fixture { _ in isSilent ? .silence : addresses("192.0.2.1") }
+        let resolver = try fixture.resolver()
+        var answers: [Answer] = []
+        for _ in 0..<2 {
+            resolver.resolve("moved.test") { answer in
+                answers.append(answer)
+                if answers.count == 2 { fixture.loop.afterThisTurn { fixture.loop.stop() } }
+            }
+        }
+        try resolver.reload()
+        isSilent = false
+        try resolver.reload()
+        run(fixture.loop)
+        #expect(answers.count == 2)
+        for answer in answers { #expect(try texts(answer) == ["192.0.2.1"]) }
+        #expect(try texts(fixture.cache.answer(for: "moved.test", at: .now())) == ["192.0.2.1"])
     }
 
     @Test func `the hosts file comes before DNS, and localhost is there without either`() throws {

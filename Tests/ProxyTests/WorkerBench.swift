@@ -31,14 +31,14 @@ final class WorkerBench {
         let authority = try files.loadOrCreate(at: time()).authority
         let output = try LogOutput(descriptor: -1, format: .json)
         let logger = Logger(label: "test") { _ in EventLogHandler(output: output) }
-        let configuration = try ActiveConfiguration(snapshot, authority: authority, logger: logger)
+        let configuration = try ActiveConfiguration(
+            snapshot, leaves: LeafCache(authority: authority, lifetime: 86_400), logger: logger)
         let listeners = OwnListeners()
         upkeep = try PinUpkeep(
             loop: EventLoop(), configuration: configuration, listeners: listeners, logger: logger, unixTime: time,
             listsChanged: {})
         let context = try ProxyContext(
-            authority: authority, leafLifetime: .seconds(86_400), pins: upkeep.watch, rules: upkeep.rules, listeners: listeners,
-            logger: logger, logOutput: output, freeMemory: FreeMemory(), idleUpstreams: 10, sessionCount: 3,
+            pins: upkeep.watch, rules: upkeep.rules, listeners: listeners, logger: logger, logOutput: output, freeMemory: FreeMemory(), idleUpstreams: 10, sessionCount: 3,
             unixTime: time)
         self.output = output
         let vacancy = Vacancy()

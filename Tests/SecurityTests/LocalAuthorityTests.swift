@@ -160,7 +160,10 @@ final class TemporaryDirectory {
 
     @Test func datesAreThoseOfTheClockGiven() throws {
         _ = try files.create(at: Self.now)
-        #expect(loadFailure(at: Self.now + 3653 * Self.day)?.contains("expired") == true)
+        // One that has expired signs nothing, and keeps no proxy from its start.
+        let late = Self.now + 3653 * Self.day
+        let expired = try files.load(at: late)
+        #expect(throws: AuthorityError.self) { try expired.mint(for: .dns("a.test"), at: late, lifetime: 3600) }
         #expect(loadFailure(at: Self.now - 2 * Self.day)?.contains("not valid before") == true)
         _ = try files.load(at: Self.now + 3651 * Self.day)
     }
@@ -215,7 +218,7 @@ final class TemporaryDirectory {
     @Test func theAuthorityIsNoAnchorForUpstreams() throws {
         let authority = try files.create(at: Self.now).authority
         let other = try HeldCertificate.root().parsed
-        let anchors = authority.anchorsWithoutSelf(TrustAnchors([authority.certificate, other]))
+        let anchors = AuthoritySet(authority).anchorsWithoutSelf(TrustAnchors([authority.certificate, other]))
         #expect(anchors.certificates == [other])
         let leaf = try authority.mint(for: Chains.host, at: Self.now, lifetime: Self.day).leaf
         let verdict = SecurityPolicy().evaluate(

@@ -79,6 +79,36 @@ def a_reload_takes_up_the_configuration(machine):
 
 
 @case
+def root_checks_a_candidate_with_the_services_token(machine):
+    """As the `validate:` step of docs/fleet.md does."""
+    machine("""
+        cd /etc/pinproxy
+        openssl rand -hex 32 > admin.token
+        chown pinproxy: admin.token
+        chmod 600 admin.token
+        sed 's/^  token_file: null$/  token_file: admin.token/' pinproxy.yaml > .candidate.yaml
+        grep -q '^  token_file: admin.token$' .candidate.yaml
+        """, check=True)
+    for command in ["check", "lint", "explain origin.test"]:
+        run = machine(f"pinproxy {command} --config /etc/pinproxy/.candidate.yaml")
+        if run.returncode == 78:
+            raise AssertionError(f"{command}: {run.stderr}")
+    machine("rm /etc/pinproxy/.candidate.yaml /etc/pinproxy/admin.token", check=True)
+
+
+@case
+def root_rotates_the_authority(machine):
+    before = machine(f"cat {STATE}/authority.pem", check=True).stdout
+    for step in ["", "--activate", "--finish"]:
+        machine(f"pinproxy ca rotate {step} && systemctl reload pinproxy", check=True)
+        served(machine)
+    if machine(f"cat {STATE}/authority.pem", check=True).stdout == before:
+        raise AssertionError("the authority is the one before")
+    equal(machine(f"stat -c '%U %a' {STATE}/authority.key", check=True).stdout, "pinproxy 600\n")
+    equal(machine(f"ls {STATE} | grep -c ^authority", check=True).stdout, "2\n")
+
+
+@case
 def a_wrong_pin_is_refused_and_found_in_the_journal(machine):
     pins(machine, "hosts:\n  - match: origin.test\n    pinning: public-key\n    pins:\n"
          "      - sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n")

@@ -27,10 +27,10 @@ extension PinEntryReader {
         }
         var password: String?
         if fields.value("password_file") != nil {
-            guard let read = reader.read("password_file", FileContents.private, FileContents.firstLine) else { return nil }
+            guard let read = reader.read("password_file", reader.privateContents, FileContents.firstLine) else { return nil }
             password = read
         }
-        let bytes = reader.read("pkcs12", FileContents.private) { .success($0) }
+        let bytes = reader.read("pkcs12", reader.privateContents) { .success($0) }
         return bytes.flatMap { bytes in
             reader.made { () throws(IdentityError) in try Identity(pkcs12: bytes, password: password) }
         }

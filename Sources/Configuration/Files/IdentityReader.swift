@@ -17,11 +17,16 @@ struct IdentityReader {
         let certificates = read("certificate", FileContents.small) { bytes in
             Result { () throws(CertificateError) in try Certificate.all(inPEM: bytes) }.mapError { Reason("\($0)") }
         }
-        let key = read("private_key", isKeyPrivate ? FileContents.private : FileContents.small) { bytes in
+        let key = read("private_key", isKeyPrivate ? privateContents : FileContents.small) { bytes in
             Result { () throws(KeyError) in try PrivateKey(pem: bytes) }.mapError { Reason("\($0)") }
         }
         guard let certificates, let key else { return nil }
         return made { () throws(IdentityError) in try Identity(chain: certificates, key: key) }
+    }
+
+    /// The contents of a file that nobody else may read.
+    func privateContents(_ path: String) -> Result<[UInt8], Reason> {
+        FileContents.private(path, of: section.findings.services)
     }
 
     func made(_ make: () throws(IdentityError) -> Identity) -> Identity? {
@@ -57,7 +62,7 @@ extension FileContents {
     static func small(_ path: String) -> Result<[UInt8], Reason> { read(path, limit: 1 << 20) }
 
     /// The same of one that nobody else may read.
-    static func `private`(_ path: String) -> Result<[UInt8], Reason> {
-        Result { () throws(PrivateFileProblem) in try PrivateFile.read(path) }.mapError { Reason("\($0)") }
+    static func `private`(_ path: String, of services: Set<UInt32>) -> Result<[UInt8], Reason> {
+        Result { () throws(PrivateFileProblem) in try PrivateFile.read(path, of: services) }.mapError { Reason("\($0)") }
     }
 }

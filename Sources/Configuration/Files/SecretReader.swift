@@ -4,7 +4,10 @@ internal import Serialization
 
 extension FileContents {
     /// The first line of a file that nobody else may read: a password or token.
-    static func secret(_ path: String) -> Result<String, Reason> { self.private(path).flatMap(firstLine) }
+    /// - Parameter services: users that may own it too (``Findings/services``).
+    static func secret(_ path: String, of services: Set<UInt32>) -> Result<String, Reason> {
+        self.private(path, of: services).flatMap(firstLine)
+    }
 
     /// The first line of what was read, without its end.
     static func firstLine(_ bytes: [UInt8]) -> Result<String, Reason> {
@@ -45,7 +48,7 @@ struct SecretReader {
     func secret(_ value: YAMLValue, _ key: String) -> String? {
         guard let written = section.scalar(value, key, .path) else { return nil }
         let path = FileContents.resolve(written, relativeTo: file)
-        switch FileContents.secret(path) {
+        switch FileContents.secret(path, of: section.findings.services) {
         case .success(let text): return text
         case .failure(let reason):
             section.error(value, ofFile: path, key, reason)

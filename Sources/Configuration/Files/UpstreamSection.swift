@@ -82,12 +82,11 @@ extension DaemonFileReader {
         return anchors
     }
 
-    /// `ca install` puts our own authority among the system's; it must not vouch for an origin.
+    /// `ca install` puts our own authorities among the system's; none may vouch for an origin.
     private func withoutOwn(_ authority: AuthoritySettings, _ anchors: TrustAnchors) -> TrustAnchors {
-        guard case .success(let bytes) = FileContents.read(authority.certificatePath, limit: 1 << 20),
-            let own = try? Certificate(derOrPEM: bytes)
-        else { return anchors }
-        return anchors.excluding(own)
+        let files = AuthorityFiles(
+            certificate: authority.certificatePath, key: authority.privateKeyPath, state: stateDirectory)
+        return files.ownCertificates.reduce(anchors) { $0.excluding($1) }
     }
 
     /// Says which certificates of a file somebody trusts in vain. Of the system's bundle nobody is told,

@@ -15,6 +15,7 @@ extension ClientConnection {
         record.kind = route.target.key.layer.isShared ? .interception : .tunnel
         worker.session.begin(&record)
         server.dropHead()
+        if let refusal = refusalWithoutAuthority(route) { return server.refuseRequest(refusal) }
         guard let attempt = ConnectAttempt(route, worker: worker, inPlaceOf: overtaken) else {
             return server.refuseRequest(.overtaken(host: route.authority.host))
         }
@@ -42,12 +43,27 @@ extension ClientConnection {
 
     func connectFailed(_ failure: UpstreamFailure, by route: Route) {
         let error = ProxyError.exchange(.unreachable(failure), route.destination)
-        if route.entry?.showsRefusals == true, failure.isRefusalOfOrigin { return promiseRefusal(error, route) }
+        if route.entry?.showsRefusals == true, failure.isRefusalOfOrigin, refusalWithoutAuthority(route) == nil {
+            return promiseRefusal(error, route)
+        }
         state = .open
         server.refuseRequest(error)
     }
 
+    /// The refusal once the local authority has expired: after a 200 the client could only be cut off.
+    private func refusalWithoutAuthority(_ route: Route) -> ProxyError? {
+        guard route.target.key.layer.isShared else { return nil }
+        let now = worker.unixTime()
+        let end = worker.configuration.leaves.authorities.signer(at: now).end
+        return now > end ? .authorityExpired(end, host: route.authority.host) : nil
+    }
+
     func promise(_ route: Route, _ upstream: UpstreamConnection) {
+        if let refusal = refusalWithoutAuthority(route) {
+            upstream.close()
+            state = .open
+            return server.refuseRequest(refusal)
+        }
         record.connected(upstream, at: worker.loop.now)
         state = .promised(route, upstream)
         if route.target.key.layer.isShared { upstream.hold() }
@@ -113,7 +129,7 @@ extension ClientConnection {
         server.setDeadline(afterNanoseconds: handshakeNanoseconds)
         do {
             // Minted, if need be, while the client gets ready to speak.
-            let identity = try worker.shared.leaves.identity(
+            let identity = try worker.configuration.leaves.identity(
                 for: ServerName(host: (asked ?? route.authority).host), now: worker.unixTime())
             state = .awaitingHandshake(route, identity)
         } catch {

@@ -22,7 +22,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
 
     /// What ends soon, or has ended.
     package struct Ending: Codable, Sendable, Equatable {
-        /// `pin`, `entry`, `client certificate` or `revocation list`.
+        /// `pin`, `entry`, `client certificate`, `revocation list`; of the proxy's own: `authority`, `next authority`,
+        /// `admin certificate`, `proxy certificate`.
         package let what: String
         package let entry: String?
         package let name: String?

@@ -17,7 +17,7 @@ extension ProxyDaemon {
             status: { daemon().status(upkeep, $0) },
             metrics: { daemon().metrics(context, $0, $1) },
             configuration: { daemon().configurationReport },
-            authority: { context.authority.certificate.pem },
+            authority: { daemon().leaves?.authorities.certificates.map(\.pem).joined() ?? "" },
             script: { daemon().proxyScript(askedAs: $0) },
             reload: { daemon().reload() },
             learn: { upkeep.obey($0) },
@@ -84,7 +84,8 @@ extension ProxyDaemon {
     private var unreadiness: String? {
         if isStopping { return "the proxy is stopping" }
         if !isAccepting { return "the proxy is starting" }
-        return network?.isolation.map { "this machine has no network: \($0)" }
+        if let isolation = network?.isolation { return "this machine has no network: \(isolation)" }
+        return leaves.flatMap { OwnCertificate.unreadiness(snapshot, $0.authorities, at: WallClock.milliseconds() / 1000) }
     }
 
     /// What has become of a reload.

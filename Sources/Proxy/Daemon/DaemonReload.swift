@@ -13,7 +13,7 @@ extension ProxyDaemon {
 
     /// - Returns: what has become of it.
     func reload() -> ReloadReport {
-        guard !isStopping, let authority else {
+        guard !isStopping, let present = leaves else {
             return report(refused: "the proxy is stopping, and reads no configuration")
         }
         notices.reloading()
@@ -24,7 +24,7 @@ extension ProxyDaemon {
             let fresh = try load()
             let configuration: ActiveConfiguration
             do {
-                configuration = try ActiveConfiguration(fresh, authority: authority, logger: logger)
+                configuration = try ActiveConfiguration(fresh, leaves: try reloaded(present), logger: logger)
             } catch {
                 let place = Place(file: fresh.files.first ?? "")
                 throw ConfigurationProblems([Problem(.error, at: place, "can't be put into force: \(error)")])
@@ -65,6 +65,7 @@ extension ProxyDaemon {
 
     private func putIntoForce(_ configuration: ActiveConfiguration) {
         snapshot = configuration.snapshot
+        takeOver(configuration.leaves)
         users = configuration.users
         budget.limit = snapshot.limits.bodies
         upkeep?.replace(with: configuration)
@@ -76,10 +77,10 @@ extension ProxyDaemon {
     /// Puts lists into force that somebody has fetched anew, and nothing else of the configuration. One that is broken
     /// changes nothing: the lists read before stay in force until they are stale.
     func reloadRevocationLists() {
-        guard !isStopping, let authority else { return }
+        guard !isStopping, let leaves else { return }
         do {
             guard let fresh = try snapshot.withFreshRevocationLists() else { return }
-            putIntoForce(try ActiveConfiguration(fresh, authority: authority, logger: logger))
+            putIntoForce(try ActiveConfiguration(fresh, leaves: leaves, logger: logger))
             let files = Set(fresh.revocationLists.flatMap(\.lists.paths)).sorted()
             logger.notice("crl.reload", metadata: ["files": "\(files.joined(separator: ", "))"])
         } catch {

@@ -78,14 +78,15 @@ extension ProxyDaemon {
             daemon.lastReloadFailed = lastReload == "refused"
             daemon.insecureSwitches = insecure.count
             daemon.warnings = snapshot.warnings.count
-            let leaves = context.leaves.statistics
-            daemon.leavesIssued = leaves.issued
-            daemon.leavesEvicted = leaves.evicted
-            daemon.leavesHeld = leaves.entries
+            let issued = leaves?.statistics ?? LeafCache.Statistics()
+            daemon.leavesIssued = issued.issued
+            daemon.leavesEvicted = issued.evicted
+            daemon.leavesHeld = issued.entries
             daemon.decoders = decoders?.counts
             daemon.budget = budget
             daemon.reachability = network?.targets ?? []
-            daemon.expiring = expiring
+            daemon.expiring = expiring.filter { !$0.subject.isOwn }
+            daemon.ownCertificates = OwnCertificate.all(of: snapshot, authorities: leaves?.authorities)
             daemon.entryNames = context.slots.names
             daemon.pinnedSlots = context.slots.pinned
             completion(MetricsReport(daemon: daemon, measurement: measurement).text(format))
@@ -108,7 +109,10 @@ extension ProxyDaemon {
         snapshot.warnings.filter { $0.message.hasPrefix("insecure:") }.map { "\($0.place): \($0.message.dropFirst(10))" }
     }
 
-    private var expiring: [ExpiryWatch.Finding] { ExpiryWatch.findings(in: snapshot, at: WallClock.milliseconds() / 1000) }
+    private var expiring: [ExpiryWatch.Finding] {
+        ExpiryWatch.findings(
+            in: snapshot, authorities: leaves?.authorities, at: WallClock.milliseconds() / 1000)
+    }
 
     /// The file that it reads, as an absolute path.
     var configuration: String { URL(fileURLWithPath: snapshot.files.first ?? "").path }

@@ -14,6 +14,9 @@ final class NetworkWatch {
     private let logger: Logger
     private let resolver: Resolver
     private let tell: (NetworkOutlook, _ isAnotherNetwork: Bool) -> Void
+    private let serversChanged: () -> Void
+    private lazy var servers = FileWatch(loop: loop) { [weak self] in self?.readServers() }
+    private var looking: RepeatingTimer?
     private var logged: Set<Target>
     /// The latest first.
     private(set) var changes: [NetworkChange] = []
@@ -24,13 +27,15 @@ final class NetworkWatch {
     /// - Parameters:
     ///   - names: what the workers know of names; forgotten when the network changes.
     ///   - tell: given what has changed. If it is another network, connections and names from before are of no use.
+    ///   - serversChanged: called when the system has other name servers.
     init(
         loop: EventLoop, names: ResolverCache, targets: [Configuration.ReachabilityTarget], logger: Logger,
-        tell: @escaping (NetworkOutlook, _ isAnotherNetwork: Bool) -> Void
+        tell: @escaping (NetworkOutlook, _ isAnotherNetwork: Bool) -> Void, serversChanged: @escaping () -> Void
     ) throws {
         self.loop = loop
         self.logger = logger
         self.tell = tell
+        self.serversChanged = serversChanged
         resolver = try Resolver(loop: loop, cache: names)
         logged = Set(targets.map(\.watched))
         monitor.follow(Self.followed(targets))
@@ -38,6 +43,9 @@ final class NetworkWatch {
 
     /// Begins; the first statuses are told before this returns. Without rtnetlink nothing is known, and nothing refused.
     func start() {
+        servers.watch([Self.serverFile])
+        // For a directory that inotify doesn't tell about, or that wasn't there.
+        looking = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: 60_000_000_000) { $0.servers.look() }
         do throws(SystemError) {
             try monitor.start()
         } catch {
@@ -51,7 +59,11 @@ final class NetworkWatch {
         updated()
     }
 
-    func stop() { monitor.stop() }
+    func stop() {
+        monitor.stop()
+        servers.stop()
+        looking = nil
+    }
 
     /// What is followed and how it is reached now; the machine as a whole first.
     var targets: [TargetStatus] { monitor.statuses.map { TargetStatus($0.target, $0.status) } }
@@ -83,13 +95,27 @@ final class NetworkWatch {
         if logged.contains(change.target) { log(change) }
         guard change.from != .unknown else { return }
         // The new network may have brought other name servers.
+        reloadResolver()
+        tell(NetworkOutlook(monitor.statuses), true)
+        if change.target == .any { monitor.lookUpNames() }
+    }
+
+    /// What c-ares reads.
+    private static let serverFile = "/etc/resolv.conf"
+
+    /// A VPN, a DHCP client or systemd-resolved writes it without any change of links.
+    private func readServers() {
+        logger.notice("resolver.reload", metadata: ["file": "\(Self.serverFile)"])
+        reloadResolver()
+        serversChanged()
+    }
+
+    private func reloadResolver() {
         do throws(ResolutionError) {
             try resolver.reload()
         } catch {
             logger.error("resolver.reload", metadata: ["cause": "\(error)"])
         }
-        tell(NetworkOutlook(monitor.statuses), true)
-        if change.target == .any { monitor.lookUpNames() }
     }
 
     private func log(_ change: ReachabilityChange) {

@@ -23,7 +23,10 @@ package final class ProxyDaemon {
 
     let loop: EventLoop
     var snapshot: Snapshot
-    var authority: LocalAuthority?
+    /// By the authorities in force.
+    var leaves: LeafCache?
+    /// Where they were at the start.
+    var authorityFiles: AuthorityFiles?
     private(set) var workers: [WorkerThread] = []
     var acceptor: LoopThread<Acceptor>?
     let listeners = OwnListeners()
@@ -102,13 +105,12 @@ package final class ProxyDaemon {
     private func start() throws {
         logger.notice("proxy.start", metadata: ["config": "\(snapshot.files.first ?? "")"])
         let unixTime: @Sendable () -> Int64 = { WallClock.milliseconds() / 1000 }
-        let files = snapshot.authorityFiles
-        let (authority, provenance) = try files.loadOrCreate(at: unixTime())
-        say(provenance, files)
-        self.authority = authority
+        let leaves = LeafCache(
+            authorities: try loadAuthorities(at: unixTime()), lifetime: snapshot.authority.leafLifetime.components.seconds)
+        self.leaves = leaves
         Descriptor.raiseLimit()
         warn(of: snapshot)
-        let configuration = try ActiveConfiguration(snapshot, authority: authority, logger: logger)
+        let configuration = try ActiveConfiguration(snapshot, leaves: leaves, logger: logger)
         let upkeep = try PinUpkeep(
             loop: loop, configuration: configuration, listeners: listeners, logger: logger, unixTime: unixTime,
             listsChanged: { [weak self] in self?.reloadRevocationLists() })
@@ -116,8 +118,8 @@ package final class ProxyDaemon {
         let decoders = try ProcessExecutor(events: .init(for: logger))
         self.decoders = decoders
         let context = try ProxyContext(
-            authority: authority, leafLifetime: snapshot.authority.leafLifetime, pins: upkeep.watch, rules: upkeep.rules,
-            listeners: listeners, logger: logger, logOutput: output, freeMemory: freeMemory,
+            pins: upkeep.watch, rules: upkeep.rules, listeners: listeners, logger: logger, logOutput: output,
+            freeMemory: freeMemory,
             idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount),
             sessionCount: workerCount + 1, bodies: decoders, budget: budget, unixTime: unixTime)
         context.slots.reserve(for: snapshot.hosts.values)
@@ -156,6 +158,10 @@ package final class ProxyDaemon {
             guard let self else { return }
             for worker in workers { worker.perform { $0.replaceOutlook(outlook, isAnother: isAnother) } }
             if isAnother { runs?.forgetNames() }
+        } serversChanged: { [weak self] in
+            guard let self else { return }
+            for worker in workers { worker.perform { $0.reloadResolver() } }
+            self.upkeep?.reloadResolver()
         }
         network.start()
         self.network = network
@@ -189,23 +195,6 @@ package final class ProxyDaemon {
         let state = isStopping ? "Stopping" : "Listening on \(listening.description)"
         let network = network?.targets.first.map { "; network: \($0.status)" } ?? ""
         return "\(state); clients: \(clients); requests: \(requests)\(network)"
-    }
-
-    private func say(_ provenance: AuthorityFiles.Provenance, _ files: AuthorityFiles) {
-        switch provenance {
-        case .found: break
-        case .created: logger.notice("authority.created", metadata: ["certificate": "\(files.certificate)"])
-        case .completed:
-            logger.warning(
-                "authority.created",
-                metadata: [
-                    "certificate": "\(files.certificate)",
-                    "cause": """
-                        \(files.key) was there without its certificate, as a first start that was cut short leaves it; \
-                        a new certificate was issued for that key, and clients have to trust it
-                        """,
-                ])
-        }
     }
 
     private func accept(_ vacancy: Vacancy) throws {

@@ -28,7 +28,8 @@ struct MetricsReport {
         var decoders: DecoderCounts?
         var budget: BodyBudget?
         var reachability: [TargetStatus] = []
-        /// What ends within 30 days, the most urgent first.
+        var ownCertificates: [OwnCertificate] = []
+        /// What else ends within 30 days, the most urgent first.
         var expiring: [ExpiryWatch.Finding] = []
         var entryNames: [String] = []
         /// Places of entries with pins (``EntrySlots``).
@@ -107,7 +108,11 @@ struct MetricsReport {
         }
         text.family(
             "pinproxy_expiry_timestamp_seconds", .gauge,
-            "When something of the configuration ends that does so within 30 days, or has ended; at most \(Self.expiringLimit).")
+            "When something of the configuration ends that does so within 30 days, or has ended; at most \(Self.expiringLimit). The "
+                + "proxy's own certificates are always there, without an entry.")
+        for own in daemon.ownCertificates {
+            text.sample([("what", own.subject.rawValue), ("name", own.certificate.subject)], own.certificate.notAfter)
+        }
         var seen: Set<[String]> = []
         for finding in daemon.expiring.prefix(Self.expiringLimit) {
             let values = [finding.subject.rawValue, finding.entry ?? "(defaults)", finding.name ?? ""]

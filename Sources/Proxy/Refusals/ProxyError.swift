@@ -40,6 +40,8 @@ enum ProxyError {
     case stopping(host: String)
     /// The configuration changed twice before there was a connection to the host.
     case overtaken(host: String)
+    /// The local authority has expired, and nobody accepts what it signs.
+    case authorityExpired(UnixTime, host: String)
     // The policy's.
     case denied(host: String, entry: String?)
     /// The entry is for other clients.
@@ -86,7 +88,7 @@ enum ProxyError {
     var keepsConnection: Bool {
         switch self {
         case .clientOfAnotherUser, .credentialsMissing, .credentialsWrong, .runUnknown, .runWithoutUser, .credentialsNotCompared, .denied, .clientNotAdmitted,
-            .plainToPinnedHost, .upstream, .overtaken: true
+            .plainToPinnedHost, .upstream, .overtaken, .authorityExpired: true
         default: false
         }
     }
@@ -223,6 +225,16 @@ enum ProxyError {
                 .origin(
                     503, "The policy for \(host) is changing", Self.noRoom,
                     "the configuration changed twice while the proxy connected to \(host); ask again in a moment", host))
+        case .authorityExpired(let end, let host):
+            RefusalReport(
+                status: 503, reasonPhrase: "The proxy's own authority has expired", proxyStatusError: "proxy_configuration_error",
+                details: "the local authority expired \(CalendarDate(end)), so no certificate can be issued for \(host)",
+                title: "The proxy's own authority has expired",
+                body: [
+                    "The proxy intercepts TLS to \(host), and its local authority expired \(CalendarDate(end)): no program would "
+                        + "accept a certificate from it.",
+                    "On the proxy's machine: \(AuthorityError.renewal)",
+                ], host: host)
         case .denied(let host, let entry):
             Self.policy(
                 "\(host) denied by policy", "action: deny",

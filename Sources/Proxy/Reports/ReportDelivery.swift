@@ -70,6 +70,11 @@ final class ReportDelivery {
     func replace(with fresh: UpstreamSettings, _ timeouts: Timeouts) {
         upstream = fresh
         limit = Self.limit(timeouts)
+        reloadResolver()
+    }
+
+    /// Asks the system's present name servers.
+    func reloadResolver() {
         do {
             try resolver.reload()
         } catch {

@@ -1,10 +1,10 @@
 package import Configuration
-import Security
+package import Security
 import Session
 package import TLS
 
 /// Finds what ends soon, or has ended: the `expires` of entries, the certificates that pins were read from, those
-/// that the proxy shows to origins, and revocation lists. Pure: the same snapshot and clock, the same list.
+/// that the proxy shows to origins, revocation lists, and the proxy's own certificates. Pure: the same snapshot and clock, the same list.
 package struct ExpiryWatch {
     package enum Subject: String, Sendable, Equatable {
         /// `expires` of the entry.
@@ -15,13 +15,29 @@ package struct ExpiryWatch {
         case clientCertificate = "client certificate"
         /// A list of `crl_files`.
         case revocationList = "revocation list"
+        /// The local authority's.
+        case authority
+        /// That of the authority which a rotation has made.
+        case nextAuthority = "next authority"
+        /// `admin.tls`.
+        case adminCertificate = "admin certificate"
+        /// `proxy.tls`.
+        case proxyCertificate = "proxy certificate"
+
+        /// Of what the proxy shows to its own clients: an ``OwnCertificate``.
+        package var isOwn: Bool {
+            switch self {
+            case .entry, .pin, .clientCertificate, .revocationList: false
+            case .authority, .nextAuthority, .adminCertificate, .proxyCertificate: true
+            }
+        }
     }
 
     package struct Finding: Sendable, Equatable {
         package let subject: Subject
-        /// The entry's pattern; nil: the defaults.
+        /// The entry's pattern; nil: the defaults, or none.
         package let entry: String?
-        /// Where the entry is written.
+        /// Where the entry is written, or the proxy's own certificate.
         package let place: Place
         /// The pin as it was written; the client certificate's subject; the list's file.
         package let name: String?
@@ -46,8 +62,11 @@ package struct ExpiryWatch {
     }
 
     /// What ends within its notice of `time`, the most urgent first.
-    package static func findings(in snapshot: Snapshot, at time: UnixTime) -> [Finding] {
-        var found: [Finding] = []
+    /// - Parameter authorities: the local ones; nil: they are left out.
+    package static func findings(
+        in snapshot: Snapshot, authorities: AuthoritySet? = nil, at time: UnixTime
+    ) -> [Finding] {
+        var found = own(in: snapshot, authorities: authorities, at: time)
         for entry in snapshot.hosts.values {
             func look(_ subject: Subject, _ name: String?, _ date: UnixTime?) {
                 guard let date else { return }
@@ -59,6 +78,14 @@ package struct ExpiryWatch {
             look(.clientCertificate, identity?.subject, identity?.notAfter)
         }
         return (found + revocationLists(in: snapshot, at: time)).sorted { ($0.date, $0.location) < ($1.date, $1.location) }
+    }
+
+    /// The same of the proxy's own certificates alone.
+    package static func own(in snapshot: Snapshot, authorities: AuthoritySet?, at time: UnixTime) -> [Finding] {
+        OwnCertificate.all(of: snapshot, authorities: authorities).flatMap { own in
+            finding(
+                own.subject, nil, own.place, own.certificate.subject, own.certificate.notAfter, within: notice, of: time)
+        }
     }
 
     /// The same of revocation lists alone, each once, however many entries name it.
@@ -106,6 +133,10 @@ extension ExpiryWatch.Finding {
         case .entry: "the pins \(distance.isPast ? "expired" : "expire") \(CalendarDate(date)), \(distance)"
         case .pin: "the pinned certificate \(name ?? "") \(end)"
         case .clientCertificate: "the client certificate \(name ?? "") \(end)"
+        case .authority, .nextAuthority:
+            "the \(subject == .authority ? "local" : "next local") authority \(name ?? "") \(end); \(AuthorityError.renewal)"
+        case .adminCertificate: "the admin port's certificate \(name ?? "") (admin.tls) \(end)"
+        case .proxyCertificate: "the proxy port's certificate \(name ?? "") (proxy.tls) \(end)"
         case .revocationList:
             "the CRL of \(issuer ?? "") (\(name ?? "")) \(end): "
                 + (distance.isPast ? "every host with a certificate of this issuer is refused"

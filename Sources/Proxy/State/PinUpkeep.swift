@@ -20,9 +20,10 @@ final class PinUpkeep {
     private let unixTime: @Sendable () -> UnixTime
     private let delivery: ReportDelivery
     private var snapshot: Snapshot
-    /// The lists that were warned of in the last day.
+    private var authorities: AuthoritySet
+    /// The lists and own certificates that were warned of in the last day.
     private var warned: Set<String> = []
-    private let lists: RevocationListWatch
+    private let lists: FileWatch
     private var saving: RepeatingTimer?
     private var daily: RepeatingTimer?
 
@@ -35,7 +36,8 @@ final class PinUpkeep {
         self.logger = logger
         self.unixTime = unixTime
         snapshot = configuration.snapshot
-        lists = RevocationListWatch(loop: loop, changed: listsChanged)
+        authorities = configuration.leaves.authorities
+        lists = FileWatch(loop: loop, changed: listsChanged)
         delivery = try ReportDelivery(
             loop: loop, upstream: configuration.upstream, timeouts: snapshot.timeouts, listeners: listeners,
             logger: logger, unixTime: unixTime)
@@ -49,7 +51,7 @@ final class PinUpkeep {
     func start() {
         // Days of the monotonic clock: a wall clock that is set neither skips one nor repeats it.
         saving = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: Self.minute) { $0.minutePassed() }
-        lists.watch(snapshot)
+        lists.watch(snapshot.revocationListFiles)
         daily = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: Self.day) { $0.review() }
         review()
         watch.chains.start(at: unixTime())
@@ -59,8 +61,9 @@ final class PinUpkeep {
         watch.chains.review(at: unixTime())
         save()
         lists.look()
-        // A list may live for hours only.
+        // A list may live for hours only, and the end of an own certificate is said when it comes.
         warnOfLists(at: unixTime())
+        warnOfOwn(at: unixTime())
     }
 
     /// Does what `pinproxy learn` asks for.
@@ -74,10 +77,14 @@ final class PinUpkeep {
     /// Goes on under a fresh configuration.
     func replace(with fresh: ActiveConfiguration) {
         snapshot = fresh.snapshot
+        authorities = fresh.leaves.authorities
         delivery.replace(with: fresh.upstream, fresh.snapshot.timeouts)
-        lists.watch(fresh.snapshot)
+        lists.watch(snapshot.revocationListFiles)
         review()
     }
+
+    /// Asks the system's present name servers about the collectors of reports.
+    func reloadResolver() { delivery.reloadResolver() }
 
     /// Writes what has changed.
     func save() {
@@ -119,7 +126,8 @@ final class PinUpkeep {
     private func warnOfExpiry(at now: UnixTime) {
         warned = []
         warnOfLists(at: now)
-        let findings = ExpiryWatch.findings(in: snapshot, at: now).filter { $0.subject != .revocationList }
+        warnOfOwn(at: now)
+        let findings = ExpiryWatch.findings(in: snapshot, at: now).filter { $0.subject != .revocationList && !$0.subject.isOwn }
         for finding in findings.prefix(Self.warnedOf) {
             var fields: Logger.Metadata = [
                 "entry": "\(finding.entry ?? "")", "location": "\(finding.location)", "what": "\(finding.subject.rawValue)",
@@ -132,6 +140,36 @@ final class PinUpkeep {
             logger.warning("pin.expiring", metadata: ["cause": "and \(findings.count - Self.warnedOf) more"])
         }
     }
+
+    /// Says of each own certificate once a day that it ends, and once that it has ended.
+    private func warnOfOwn(at now: UnixTime) {
+        for finding in ExpiryWatch.own(in: snapshot, authorities: authorities, at: now) {
+            let isPast = finding.date < now
+            guard warned.insert("\(finding.subject)\n\(isPast)").inserted else { continue }
+            let fields: Logger.Metadata = [
+                "what": "\(finding.subject.rawValue)", "subject": "\(finding.name ?? "")", "location": "\(finding.location)",
+                "date": "\(CalendarDate(finding.date))", "days_left": .stringConvertible(finding.daysLeft),
+                "cause": "\(finding.message(at: now))",
+            ]
+            if isPast {
+                logger.error("certificate.expired", metadata: fields.merging(["effect": "\(effect(of: finding.subject))"]) { $1 })
+            } else {
+                logger.warning("certificate.expiring", metadata: fields)
+            }
+        }
+    }
+
+    private func effect(of subject: ExpiryWatch.Subject) -> String {
+        switch subject {
+        case .authority where authorities.signer(at: unixTime()) !== authorities.current:
+            "the next authority signs in its place; make it the present one: pinproxy ca rotate --activate"
+        case .authority: "hosts that are intercepted get 503; tunnels and plain HTTP are served"
+        case .nextAuthority: "it can't replace the present one"
+        case .adminCertificate: "clients of the admin port refuse it"
+        default: "clients of the proxy port refuse it"
+        }
+    }
+
     /// Says of each list once a day that it ends, and once that it has ended.
     private func warnOfLists(at now: UnixTime) {
         for finding in ExpiryWatch.revocationLists(in: snapshot, at: now).prefix(Self.warnedOf) {
@@ -146,4 +184,8 @@ final class PinUpkeep {
                 ])
         }
     }
+}
+
+extension Snapshot {
+    fileprivate var revocationListFiles: Set<String> { Set(revocationLists.flatMap(\.lists.paths)) }
 }

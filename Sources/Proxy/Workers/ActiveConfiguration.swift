@@ -7,21 +7,24 @@ import TLS
 /// A snapshot together with what is made of it once for all workers.
 final class ActiveConfiguration: Sendable {
     let snapshot: Snapshot
-    /// The snapshot's, without the local authority: what it signed is for clients, and an origin that
-    /// shows such a certificate has got hold of its key.
+    /// The snapshot's, without the local authorities: what they signed is for clients, and an origin that
+    /// shows such a certificate has got hold of the key.
     let upstream: UpstreamSettings
     /// Its time-outs and limits.
     let terms: ExchangeTerms
+    /// What clients inside CONNECT are shown, by the local authorities of its time.
+    let leaves: LeafCache
     /// TLS on the proxy's own port.
     let frontTLS: TLSServerContext?
     /// Who may use the proxy; nil: everyone who can reach it.
     let users: UserVerifier?
 
-    init(_ snapshot: Snapshot, authority: LocalAuthority, logger: Logger) throws {
+    init(_ snapshot: Snapshot, leaves: LeafCache, logger: Logger) throws {
         self.snapshot = snapshot
+        self.leaves = leaves
         terms = ExchangeTerms(timeouts: snapshot.timeouts, limits: snapshot.limits)
         var upstream = snapshot.upstream
-        upstream.anchors = authority.anchorsWithoutSelf(upstream.anchors)
+        upstream.anchors = leaves.authorities.anchorsWithoutSelf(upstream.anchors)
         self.upstream = upstream
         frontTLS = try snapshot.proxy.tls.map { identity in
             var options = TLSServerContext.Options()

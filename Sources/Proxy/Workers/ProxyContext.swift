@@ -7,8 +7,6 @@ import Transport
 
 /// What the workers share. All of it is immutable or guards itself.
 final class ProxyContext: Sendable {
-    let authority: LocalAuthority
-    let leaves: LeafCache
     let sessions = UpstreamSessionCache()
     let probes = ProbeCache()
     let names = ResolverCache()
@@ -41,18 +39,16 @@ final class ProxyContext: Sendable {
     let unixTime: @Sendable () -> Int64
 
     init(
-        authority: LocalAuthority, leafLifetime: Duration, pins: PinWatch, rules: RuleLedger, listeners: OwnListeners, logger: Logger,
+        pins: PinWatch, rules: RuleLedger, listeners: OwnListeners, logger: Logger,
         logOutput: LogOutput, freeMemory: FreeMemory, idleUpstreams: Int, sessionCount: Int,
         bodies: any BodyExecutor = ThreadExecutor(), budget: BodyBudget = BodyBudget(), unixTime: @escaping @Sendable () -> Int64
     ) throws {
         self.bodies = bodies
         self.budget = budget
-        self.authority = authority
         self.freeMemory = freeMemory
         self.idleUpstreams = idleUpstreams
         self.sessionCount = sessionCount
         self.unixTime = unixTime
-        leaves = LeafCache(authority: authority, lifetime: leafLifetime.components.seconds)
         clientTLS = try TLSClientContext(options: .init(for: TrustRequirements()))
         serverTLS = try TLSServerContext()
         testHosts = try TestHosts(at: unixTime())

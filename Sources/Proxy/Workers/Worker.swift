@@ -200,6 +200,9 @@ final class Worker {
         for client in clients.values { client.dropRetired() }
     }
 
+    /// Asks the system's present name servers, also for names that are being looked up.
+    func reloadResolver() { context.reloadResolver() }
+
     // MARK: The end
 
     /// Lets what is under way finish, and gives up what rests.

@@ -119,14 +119,18 @@ final class WorkerContext {
     /// it would not have made are given up.
     func replace(with fresh: ActiveConfiguration) {
         settle(fresh)
+        reloadResolver()
+        let connections = session.pool.retire { [self] key in isRetired(key) }
+        let sessions = shared.sessions.retire { [self] key in isRetired(key) }
+        events.invalidated(connections: connections, sessions: sessions, cause: "the configuration has changed")
+    }
+
+    func reloadResolver() {
         do {
             try resolver.reload()
         } catch {
             log(.error, "resolver.reload", ["cause": "\(error)"])
         }
-        let connections = session.pool.retire { [self] key in isRetired(key) }
-        let sessions = shared.sessions.retire { [self] key in isRetired(key) }
-        events.invalidated(connections: connections, sessions: sessions, cause: "the configuration has changed")
     }
 
     private func settle(_ fresh: ActiveConfiguration) {

@@ -25,6 +25,8 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
     /// A host that no certificate can be issued for.
     case unusableName(String)
     case signing(KeyError)
+    /// A step of a rotation that can't be taken now; in words.
+    case rotation(String)
 
     package var description: String {
         switch self {
@@ -52,13 +54,14 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
         case .expired(let time): "the local authority expired \(CalendarDate(time)); \(Self.renewal)"
         case .unusableName(let name): "no certificate can be issued for “\(name)”"
         case .signing(let error): "the local authority can't sign: \(error)"
+        case .rotation(let text): text
         }
     }
 
     /// Files or settings are wrong: the next try ends the same way unless somebody has changed them.
     package var isOfConfiguration: Bool {
         switch self {
-        case .keyMissing, .exists, .exposedKey, .foreignKey, .brokenCertificate, .brokenKey, .mismatch, .unfit, .expired:
+        case .keyMissing, .exists, .exposedKey, .foreignKey, .brokenCertificate, .brokenKey, .mismatch, .unfit, .expired, .rotation:
             true
         case .unreadable(_, let problem):
             switch problem {
@@ -71,5 +74,6 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    static let renewal = "remove its files, run `pinproxy ca create` and have clients trust the new one"
+    /// What to do about an authority that ends.
+    package static let renewal = "run pinproxy ca rotate and have clients trust the new one"
 }

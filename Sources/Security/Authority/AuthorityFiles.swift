@@ -5,16 +5,29 @@ package import TLS
 package struct AuthorityFiles: Sendable, Hashable {
     package let certificate: String
     package let key: String
-    private let certificatePlace: FilePlace
-    private let keyPlace: FilePlace
+    let state: String?
 
     /// - Parameter state: the state directory, where they are unless an administrator has put them elsewhere.
     package init(certificate: String, key: String, state: String? = nil) {
         self.certificate = certificate
         self.key = key
-        let own = state.map { TrustedDirectory($0) }
-        certificatePlace = FilePlace(certificate, own: own)
-        keyPlace = FilePlace(key, own: own)
+        self.state = state
+    }
+
+    /// Those of the next authority, during a rotation.
+    var next: AuthorityFiles {
+        AuthorityFiles(certificate: Self.path(certificate, "next"), key: Self.path(key, "next"), state: state)
+    }
+
+    /// The certificate of the authority before, during a rotation.
+    var previous: String { Self.path(certificate, "previous") }
+
+    /// `authority.pem` to `authority.next.pem`.
+    private static func path(_ path: String, _ role: String) -> String {
+        let folder = path.lastIndex(of: "/").map { path[...$0] } ?? ""
+        let name = path.dropFirst(folder.count)
+        guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return "\(path).\(role)" }
+        return "\(folder)\(name[..<dot]).\(role)\(name[dot...])"
     }
 
     /// How an authority came about; of one that isn't ``found`` people must be told, so that they trust it.
@@ -56,7 +69,7 @@ package struct AuthorityFiles: Sendable, Hashable {
     }
 
     /// Runs alone among all that create an authority in the same directory.
-    private func whileLocked<Result>(_ work: () throws(AuthorityError) -> Result) throws(AuthorityError) -> Result {
+    func whileLocked<Result>(_ work: () throws(AuthorityError) -> Result) throws(AuthorityError) -> Result {
         let own = [key, certificate].filter { ServiceCredential.name(at: $0) == nil }
         guard let first = own.first else { return try work() }
         let lock: FileLock
@@ -80,7 +93,7 @@ package struct AuthorityFiles: Sendable, Hashable {
 
     /// The key first, then the certificate: a crash between the two leaves the key alone, which is no loss, since no
     /// client trusts it yet. Whatever it is that has left it so, no other key is made beside it.
-    private func make(
+    func make(
         at unixTime: UnixTime, machine: String
     ) throws(AuthorityError) -> (LocalAuthority, Provenance) {
         let isCompletion = try exists(key)
@@ -98,25 +111,29 @@ package struct AuthorityFiles: Sendable, Hashable {
     /// Loads the authority and checks all that would make clients refuse its leaves later.
     ///
     /// The certificate's file may go on with the authorities above it, for one that a company's root has
-    /// issued; they are sent along with each leaf.
+    /// issued; they are sent along with each leaf. One that has expired is loaded too: it signs nothing any more, but tunnels
+    /// and plain HTTP don't need it.
     package func load(at unixTime: UnixTime) throws(AuthorityError) -> LocalAuthority {
         if try exists(certificate), try !exists(key) { throw .keyMissing(certificate: certificate, key: key) }
-        let chain = try loadCertificates()
+        var chain = try loadCertificates()
         let privateKey = try loadKey()
+        if let own = chain.first, !privateKey.matches(own), let next = try? next.loadCertificates(), let other = next.first,
+            privateKey.matches(other)
+        {
+            // An activation of the next authority that was interrupted after its key.
+            chain = next
+        }
         guard let own = chain.first, privateKey.matches(own) else {
             throw .mismatch(certificate: certificate, key: key)
         }
         guard own.isAuthority else { throw unfit("it is not a CA certificate (CA:TRUE is missing)") }
         guard unixTime >= own.notBefore else { throw .premature(path: certificate, own.notBefore) }
-        guard unixTime <= own.notAfter else {
-            throw unfit("it expired \(CalendarDate(own.notAfter)); \(AuthorityError.renewal)")
-        }
         guard let identifier = own.subjectKeyIdentifier else {
             throw unfit("it has no subjectKeyIdentifier, so strict clients would refuse its leaves")
         }
         let authority = try LocalAuthority(
             certificate: own, keyIdentifier: identifier, issuers: chain.filter { !$0.isSelfIssued }, key: privateKey)
-        try prove(authority, at: unixTime)
+        try prove(authority, at: min(unixTime, own.notAfter))
         return authority
     }
 
@@ -139,7 +156,7 @@ package struct AuthorityFiles: Sendable, Hashable {
     /// The authority's certificate, which everybody may know, and those of the authorities above it; at least one.
     package func loadCertificates() throws(AuthorityError) -> [Certificate] {
         let file: SmallFile
-        do { file = try certificatePlace.read() } catch { throw .unreadable(path: certificate, error) }
+        do { file = try place(of: certificate).read() } catch { throw .unreadable(path: certificate, error) }
         do {
             return try Certificate.all(inPEM: file.bytes)
         } catch {
@@ -147,10 +164,10 @@ package struct AuthorityFiles: Sendable, Hashable {
         }
     }
 
-    private func loadKey() throws(AuthorityError) -> PrivateKey {
+    func loadKey() throws(AuthorityError) -> PrivateKey {
         let bytes: [UInt8]
         do {
-            bytes = try PrivateFile.read(keyPlace)
+            bytes = try PrivateFile.read(place(of: key))
         } catch {
             switch error {
             case .unreadable(let problem): throw .unreadable(path: key, problem)
@@ -161,17 +178,21 @@ package struct AuthorityFiles: Sendable, Hashable {
         do { return try PrivateKey(pem: bytes) } catch { throw .brokenKey(path: key, error) }
     }
 
-    private func place(of path: String) -> FilePlace { path == key ? keyPlace : certificatePlace }
+    private func place(of path: String) -> FilePlace { FilePlace(path, own: state.map { TrustedDirectory($0) }) }
 
-    private func exists(_ path: String) throws(AuthorityError) -> Bool {
+    func exists(_ path: String) throws(AuthorityError) -> Bool {
         do { return try place(of: path).isThere() } catch { throw .unreadable(path: path, error) }
     }
 
-    private func write(_ text: String, to path: String, mode: UInt32) throws(AuthorityError) {
+    func remove(_ path: String) throws(AuthorityError) {
+        do { try place(of: path).remove() } catch { throw .unwritable(path: path, error) }
+    }
+
+    func write(_ text: String, to path: String, mode: UInt32) throws(AuthorityError) {
         do { try place(of: path).write(Array(text.utf8), mode: mode) } catch { throw .unwritable(path: path, error) }
     }
 
-    private static func machineName() -> String {
+    static func machineName() -> String {
         var name = [CChar](repeating: 0, count: 256)
         guard gethostname(&name, name.count - 1) == 0 else { return "" }
         return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)

@@ -1,7 +1,8 @@
 import Synchronization
 package import TLS
 
-/// The leaves that were issued, by host: shared by all workers, bounded, each issued once.
+/// The leaves that were issued, by host: shared by all workers, bounded, each issued once. A change of the authorities
+/// takes a new cache.
 ///
 /// A host asked for by many connections at once is signed for once: each entry has a lock of its own,
 /// held while its leaf is made, and the others wait for it there (a signature's time, 60 µs) instead of
@@ -15,9 +16,13 @@ package final class LeafCache: Sendable {
         package var entries = 0
         package var issued = 0
         package var evicted = 0
+
+        package init(entries: Int = 0, issued: Int = 0, evicted: Int = 0) {
+            (self.entries, self.issued, self.evicted) = (entries, issued, evicted)
+        }
     }
 
-    private let authority: LocalAuthority
+    package let authorities: AuthoritySet
     private let lifetime: Int64
     private let capacity: Int
     private let table = Mutex(Table())
@@ -25,17 +30,29 @@ package final class LeafCache: Sendable {
     /// - Parameters:
     ///   - lifetime: seconds that a leaf is valid, `authority.leaf_lifetime`.
     ///   - capacity: hosts remembered at most; a leaf takes about 3 KiB.
-    package init(authority: LocalAuthority, lifetime: Int64, capacity: Int = 4096) {
-        self.authority = authority
+    package init(authorities: AuthoritySet, lifetime: Int64, capacity: Int = 4096) {
+        self.authorities = authorities
         self.lifetime = lifetime
         self.capacity = max(capacity, 1)
+    }
+
+    package convenience init(authority: LocalAuthority, lifetime: Int64, capacity: Int = 4096) {
+        self.init(authorities: AuthoritySet(authority), lifetime: lifetime, capacity: capacity)
+    }
+
+    /// An empty cache for other authorities, whose counts go on from here.
+    package func replacing(_ authorities: AuthoritySet) -> LeafCache {
+        let fresh = LeafCache(authorities: authorities, lifetime: lifetime, capacity: capacity)
+        let (issued, evicted) = table.withLock { ($0.issued, $0.evicted) }
+        fresh.table.withLock { ($0.issued, $0.evicted) = (issued, evicted) }
+        return fresh
     }
 
     /// The identity to show for a host; from any thread. May wait for another thread that is issuing it.
     package func identity(for name: ServerName, now: UnixTime) throws(AuthorityError) -> Identity {
         let entry = table.withLock { $0.entry(for: name, capacity: capacity) }
         let (identity, isNew) = try entry.identity(now: now) { () throws(AuthorityError) in
-            try authority.mint(for: name, at: now, lifetime: lifetime)
+            try authorities.signer(at: now).mint(for: name, at: now, lifetime: lifetime)
         }
         if isNew { table.withLock { $0.issued += 1 } }
         return identity
@@ -93,7 +110,7 @@ private struct Table {
     private(set) var slots: [Slot] = []
     private var hand = 0
     var issued = 0
-    private(set) var evicted = 0
+    var evicted = 0
 
     mutating func entry(for name: ServerName, capacity: Int) -> Entry {
         if let place = places[name] {

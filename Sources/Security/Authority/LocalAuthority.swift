@@ -6,10 +6,12 @@ package import TLS
 /// Whoever holds its key can be any server to those clients. So the key is made here, stays here in a
 /// file that its owner alone can read, and a key that others could have read is refused at start. The
 /// certificate may issue leaves only (pathlen 0), and is never an anchor for upstreams: see
-/// ``anchorsWithoutSelf(_:)``.
+/// ``AuthoritySet/anchorsWithoutSelf(_:)``.
 package final class LocalAuthority: Sendable {
     /// The authority's own certificate: what clients add to their trust.
     package let certificate: Certificate
+    /// Its last second of validity. Each CONNECT compares it with the clock.
+    package let end: UnixTime
     /// Sent after each leaf: the authority and those above it, where it is not a root itself.
     private let issuers: [Certificate]
     private let key: PrivateKey
@@ -31,6 +33,7 @@ package final class LocalAuthority: Sendable {
         certificate: Certificate, keyIdentifier: [UInt8], issuers: [Certificate], key: PrivateKey
     ) throws(AuthorityError) {
         self.certificate = certificate
+        end = certificate.notAfter
         self.issuers = issuers
         self.key = key
         do { leafKey = try PrivateKey.generateP256() } catch { throw .signing(error) }
@@ -85,10 +88,10 @@ package final class LocalAuthority: Sendable {
     package func mint(
         for name: ServerName, at unixTime: UnixTime, lifetime: Int64
     ) throws(AuthorityError) -> Identity {
-        guard unixTime <= certificate.notAfter else { throw .expired(certificate.notAfter) }
+        guard unixTime <= end else { throw .expired(end) }
         let notBefore = max(unixTime - Self.backdating, certificate.notBefore)
         // Both ends count as valid, hence the second less.
-        let longest = min(notBefore + Self.maximumLeafLifetime - 1, certificate.notAfter)
+        let longest = min(notBefore + Self.maximumLeafLifetime - 1, end)
         let text = name.description
         let fitsCommonName = text.utf8.count <= 64
         let alternativeName: CertificateExtension
@@ -112,10 +115,6 @@ package final class LocalAuthority: Sendable {
             throw .signing(.failed("\(error)"))
         }
     }
-
-    /// Upstream anchors from which this authority is taken out. A proxy that trusted its own leaves
-    /// upstream would accept itself, or another one with a copy of the key, as any server.
-    package func anchorsWithoutSelf(_ anchors: TrustAnchors) -> TrustAnchors { anchors.excluding(certificate) }
 
     /// 126 random bits, positive, in 16 bytes always (RFC 5280 wants at most 20, the CA/Browser Forum
     /// at least 64 bits of chance).

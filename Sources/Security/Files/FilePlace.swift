@@ -32,6 +32,17 @@ package enum FilePlace: Sendable, Hashable {
         }
     }
 
+    /// Removes the file, if it is there.
+    func remove() throws(FileProblem) {
+        switch self {
+        case .named(let path):
+            guard unlink(path) == 0 || errno == ENOENT else { throw .system(errno) }
+        case .kept(let name, let directory):
+            guard try directory.has(name) else { return }
+            guard directory.remove(name) else { throw .system(errno) }
+        }
+    }
+
     /// Whether something has the name, a link that leads nowhere included.
     func isThere() throws(FileProblem) -> Bool {
         switch self {

@@ -6,17 +6,20 @@ package enum PrivateFile {
     ///
     /// Of a ``ServiceCredential`` systemd sees to that: it may give the file to the service's user by an access control
     /// list, whose mask stands where the group's permissions are, or make that user its owner, which root then isn't.
-    package static func read(_ path: String) throws(PrivateFileProblem) -> [UInt8] {
-        try read(.named(path))
+    /// - Parameter services: for root's commands, users that the proxy may run as. Root accepts their files too: it is the
+    ///   service that has to read them.
+    package static func read(_ path: String, of services: Set<UInt32> = []) throws(PrivateFileProblem) -> [UInt8] {
+        try read(.named(path), of: services)
     }
 
-    static func read(_ place: FilePlace) throws(PrivateFileProblem) -> [UInt8] {
+    static func read(_ place: FilePlace, of services: Set<UInt32> = []) throws(PrivateFileProblem) -> [UInt8] {
         let file: SmallFile
         do { file = try place.read() } catch { throw .unreadable(error) }
         let isCredential = if case .named(let path) = place { ServiceCredential.name(at: path) != nil } else { false }
-        guard file.owner == geteuid() || file.owner == 0 || (isCredential && geteuid() == 0) else {
-            throw .foreign(owner: file.owner)
-        }
+        let isAnothers = file.owner != geteuid() && file.owner != 0
+        // TrustedDirectory has checked the owner of a kept file.
+        let isService = if case .kept = place { true } else { services.contains(file.owner) }
+        guard !isAnothers || (geteuid() == 0 && (isCredential || isService)) else { throw .foreign(owner: file.owner) }
         guard file.mode & (isCredential ? 0o037 : 0o077) == 0 else { throw .exposed(mode: file.mode) }
         return file.bytes
     }

@@ -24,7 +24,7 @@ struct ExecProxy: ParsableCommand {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? [] {
             if let descriptor = CInt(name), descriptor > Self.socket { close(descriptor) }
         }
-        let snapshot = Snapshot(forRuns: try options.load(), of: geteuid())
+        let snapshot = Snapshot(forRuns: try options.load(isProxy: true), of: geteuid())
         let file = try options.file()
         let state = StateFiles(directory: snapshot.stateDirectory)
         try state.createForProxy()

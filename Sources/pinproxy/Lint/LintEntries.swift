@@ -86,6 +86,9 @@ struct LintEntries {
                     .crlExpires, at: end.place, entry: end.entry, (end.entry.map { "\($0): " } ?? "") + message,
                     fix: "fetch the issuer's current CRL into \(end.name ?? "the file"); the proxy reads it by itself")
             }
+            if end.subject.isOwn {
+                return LintFinding(.certificateExpires, at: end.place, message, fix: "put a new one in its place, then: pinproxy reload")
+            }
             guard let entry = end.entry.flatMap({ entries[$0] }) else { return nil }
             switch end.subject {
             case .entry:
@@ -102,7 +105,7 @@ struct LintEntries {
             case .clientCertificate:
                 return LintFinding(
                     .certificateExpires, of: entry, message, fix: "put a new one in its place, then: pinproxy reload")
-            case .revocationList: return nil
+            case .revocationList, .authority, .nextAuthority, .adminCertificate, .proxyCertificate: return nil
             }
         }
     }
@@ -111,7 +114,7 @@ struct LintEntries {
         AuthorityRemarks.problems(in: snapshot, at: now).map {
             LintFinding(
                 .authority, at: $0.place, $0.message,
-                fix: "make a new authority (pinproxy ca create), or have one issued without this limit")
+                fix: "have a new authority made (pinproxy ca rotate), or have one issued without this limit")
         }
     }
 

@@ -10,11 +10,11 @@ internal import TLS
 /// wgetrc can name a program to be run) lies in one that nobody but this user and root can change.
 struct TrustFiles: Equatable {
     /// Those whose names don't depend on what is in them.
-    static let names = ["ca-bundle.pem"]
+    static let names = ["ca-bundle.pem", "authorities.pem"]
 
     /// The system's roots and the authority, as PEM.
     let bundle: String
-    /// The authority alone.
+    /// The authority alone; during a rotation all that are to be trusted.
     let authority: String
     /// The same certificates as the bundle's for Java; nil if it can't be written.
     var javaStore: String?
@@ -29,21 +29,18 @@ struct TrustFiles: Equatable {
     static func prepare(
         authority: AuthorityFiles, in directories: [StateFiles], environment: [String: String]
     ) throws -> TrustFiles {
-        let own: [Certificate]
-        do {
-            own = try authority.loadCertificates()
-        } catch {
-            throw CommandFailure(authority: error)
-        }
-        let key = String((own.first?.sha256.hex ?? "").prefix(16))
+        let (own, isRotating) = try trusted(authority)
+        let key = own.first.map(folderKey) ?? ""
         let contents = combine(systemRoots(), own)
         var problems: [String] = []
         for directory in directories {
             let folder = StateFiles.trustFolder(key)
             do throws(FileProblem) {
                 let bundle = try write(contents, to: "\(folder)/\(names[0])", in: directory.own, mode: 0o644)
+                let alone = isRotating
+                    ? try write(pem(own), to: "\(folder)/\(names[1])", in: directory.own, mode: 0o644) : authority.certificate
                 return TrustFiles(
-                    bundle: bundle, authority: authority.certificate, javaStore: javaStore(of: contents, folder, in: directory.own),
+                    bundle: bundle, authority: alone, javaStore: javaStore(of: contents, folder, in: directory.own),
                     configuration: programFiles(bundle, key, directories, environment))
             } catch {
                 problems.append("\(directory.directory): \(error)")
@@ -51,6 +48,37 @@ struct TrustFiles: Equatable {
         }
         throw CommandFailure("the trust bundle can't be written: \(problems.joined(separator: "; "))")
     }
+
+    /// Has bundles that programs use already trust what is to be trusted now. Root does so for the directory's owner.
+    static func refresh(_ authority: AuthorityFiles, in directory: TrustedDirectory) throws {
+        let (own, _) = try trusted(authority)
+        let bundle = combine(systemRoots(), own)
+        for certificate in own {
+            let folder = StateFiles.trustFolder(folderKey(certificate))
+            for (name, contents) in zip(names, [bundle, pem(own)]) {
+                let path = "\(folder)/\(name)"
+                do throws(FileProblem) {
+                    if try directory.has(path) { try directory.write(contents, to: path, mode: 0o644) }
+                } catch {
+                    throw CommandFailure("\(directory.path)/\(path) can't be written: \(error)")
+                }
+            }
+        }
+    }
+
+    /// The authority's certificates, and those of a rotation.
+    private static func trusted(_ authority: AuthorityFiles) throws -> (certificates: [Certificate], isRotating: Bool) {
+        do {
+            let all = try authority.trustedCertificates(at: Clock.now)
+            return (all, try all.count > authority.loadCertificates().count)
+        } catch let error as AuthorityError {
+            throw CommandFailure(authority: error)
+        }
+    }
+
+    private static func folderKey(_ certificate: Certificate) -> String { String(certificate.sha256.hex.prefix(16)) }
+
+    private static func pem(_ certificates: [Certificate]) -> [UInt8] { Array(certificates.map(\.pem).joined().utf8) }
 
     /// Writes what isn't there already, and says where it is. Nothing is written in another user's directory.
     static func write(
@@ -103,7 +131,7 @@ struct TrustFiles: Equatable {
 
     /// Certificates and nothing else: what else stands in a file of certificates is not passed on.
     private static func combine(_ roots: [UInt8], _ own: [Certificate]) -> [UInt8] {
-        PEM.certificates(in: roots) + Array(own.map(\.pem).joined().utf8)
+        PEM.certificates(in: roots) + pem(own)
     }
 }
 

@@ -1,11 +1,9 @@
-import Configuration
 import EventLoop
 import Glibc
-import TLS
 
-/// Notices that a file of `crl_files` has been replaced, or written to its end: by inotify, and where a file system
-/// tells nothing, whenever ``look()`` is called. On the main loop.
-final class RevocationListWatch: SocketHandler {
+/// Notices that one of some files has been replaced, or written to its end: by inotify, and where a file system
+/// tells nothing, whenever ``look()`` is called. Symbolic links are followed. On the main loop.
+final class FileWatch: SocketHandler {
     /// What tells one version of a file from another.
     private struct Stamp: Equatable {
         let device: UInt64
@@ -25,7 +23,8 @@ final class RevocationListWatch: SocketHandler {
 
     private let loop: EventLoop
     private let changed: () -> Void
-    private var stamps: [String: Stamp] = [:]
+    /// Nil: it wasn't there.
+    private var stamps: [String: Stamp?] = [:]
     /// Of inotify; -1: none is there.
     private var descriptor: CInt = -1
     private var source: SocketSource?
@@ -38,22 +37,42 @@ final class RevocationListWatch: SocketHandler {
 
     deinit { stop() }
 
-    /// Watches the lists of a configuration that was just read, in place of any before.
-    func watch(_ snapshot: Snapshot) {
+    /// Watches files that were just read, in place of any before.
+    func watch(_ paths: Set<String>) {
         stop()
-        let paths = Set(snapshot.revocationLists.flatMap(\.lists.paths))
         stamps = [:]
-        for path in paths { stamps[path] = Stamp(path) }
+        for path in paths { stamps.updateValue(Stamp(path), forKey: path) }
         guard !paths.isEmpty else { return }
         descriptor = inotify_init1(CInt(IN_NONBLOCK) | CInt(IN_CLOEXEC))
         guard descriptor >= 0 else { return }
-        // The directories: a file that is replaced is another file.
-        for directory in Set(paths.map(Self.directory)) {
-            inotify_add_watch(descriptor, directory, UInt32(IN_CLOSE_WRITE) | UInt32(IN_MOVED_TO))
-        }
+        watchDirectories()
         source = SocketSource(loop: loop, descriptor: descriptor, handler: self)
         source?.wantsRead = true
     }
+
+    /// Watches the directories of the files, since a file that is replaced is another file, and those of the targets of links.
+    /// Watching a directory again changes nothing.
+    private func watchDirectories() {
+        for path in stamps.keys.flatMap(Self.links) {
+            inotify_add_watch(descriptor, Self.directory(of: path), UInt32(IN_CLOSE_WRITE) | UInt32(IN_MOVED_TO))
+        }
+    }
+
+    /// A path and, if it is a symbolic link, its target, and so on.
+    private static func links(from path: String) -> [String] {
+        var (found, path) = ([path], path)
+        while found.count <= linkLimit {
+            var bytes = [CChar](repeating: 0, count: Int(PATH_MAX))
+            let count = readlink(path, &bytes, bytes.count)
+            guard count > 0 else { break }
+            let target = String(decoding: bytes[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            path = target.hasPrefix("/") ? target : "\(directory(of: path))/\(target)"
+            found.append(path)
+        }
+        return found
+    }
+
+    private static let linkLimit = 40
 
     func stop() {
         source?.invalidate()
@@ -67,7 +86,7 @@ final class RevocationListWatch: SocketHandler {
         var isChanged = false
         for (path, known) in stamps {
             guard let stamp = Stamp(path), stamp != known else { continue }
-            stamps[path] = stamp
+            stamps.updateValue(stamp, forKey: path)
             isChanged = true
         }
         if isChanged { changed() }
@@ -77,6 +96,8 @@ final class RevocationListWatch: SocketHandler {
         // Which files it was is told by their stamps.
         var events = [UInt8](repeating: 0, count: 16 << 10)
         while read(descriptor, &events, events.count) > 0 {}
+        // A link may have another target now.
+        watchDirectories()
         look()
     }
 

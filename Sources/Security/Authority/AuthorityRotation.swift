@@ -1,0 +1,158 @@
+package import TLS
+
+/// Replaces the local authority, with a time in which clients trust both the old one and the new one.
+///
+/// 1. ``beginRotation(at:)`` makes the next authority. The present one still signs. Clients learn to trust both.
+/// 2. ``activateNext(at:)`` has the next one sign. The certificate of the previous one is kept, and still trusted.
+/// 3. ``finishRotation(at:)`` removes the previous one.
+///
+/// Each step may be interrupted anywhere, and is completed by repeating it: each file is replaced whole, and ``load(at:)``
+/// uses the certificate that matches the key.
+extension AuthorityFiles {
+    /// The step that a rotation has reached.
+    package enum RotationPhase: Sendable, Equatable {
+        /// One authority, which signs.
+        case none
+        /// There is a next one, which doesn't sign yet.
+        case begun
+        /// The next one signs, and the previous one is trusted.
+        case activated
+    }
+
+    package func rotationPhase(at unixTime: UnixTime) throws(AuthorityError) -> RotationPhase {
+        if try nextCertificates() != nil { return .begun }
+        return try previousCertificate(at: unixTime) == nil ? .none : .activated
+    }
+
+    /// Makes the next authority; one that was begun stays.
+    /// - Returns: its certificate, and whether it is new.
+    package func beginRotation(at unixTime: UnixTime) throws(AuthorityError) -> (certificate: Certificate, isNew: Bool) {
+        try requireRotatable()
+        return try whileLocked { () throws(AuthorityError) in
+            if let present = try nextCertificates()?.first { return (present, false) }
+            if try previousCertificate(at: unixTime) != nil {
+                throw .rotation("the authority before this one is still trusted: pinproxy ca rotate --finish first")
+            }
+            // A key that an activation has left behind is the present one's.
+            if try next.exists(next.key), let current = try loadCertificates().first, try next.loadKey().matches(current) {
+                try remove(next.key)
+            }
+            return (try next.make(at: unixTime, machine: Self.machineName()).0.certificate, true)
+        }
+    }
+
+    /// Has the next authority sign.
+    /// - Returns: the certificate of the signing authority, and whether it has just become that.
+    package func activateNext(at unixTime: UnixTime) throws(AuthorityError) -> (certificate: Certificate, isNew: Bool) {
+        try requireRotatable()
+        return try whileLocked { () throws(AuthorityError) in
+            guard try nextCertificates() != nil else {
+                // What an activation that was interrupted has left.
+                try removeNext()
+                guard let current = try loadCertificates().first, try previousCertificate(at: unixTime) != nil else {
+                    throw .rotation("there is no next authority to activate: pinproxy ca rotate makes one")
+                }
+                return (current, false)
+            }
+            let current = try loadCertificates()
+            let nextKey = try next.exists(next.key) ? try next.loadKey() : nil
+            // If the next key is missing, it must be the present key already.
+            let signing = nextKey == nil ? try load(at: unixTime) : try next.load(at: unixTime)
+            guard signing.certificate != current.first else {
+                throw .keyMissing(certificate: next.certificate, key: next.key)
+            }
+            if let previous = current.first { try write(previous.pem, to: self.previous, mode: 0o644) }
+            if let nextKey { try write(nextKey.pem, to: key, mode: 0o600) }
+            try write(signing.certificate.pem, to: certificate, mode: 0o644)
+            try removeNext()
+            return (signing.certificate, true)
+        }
+    }
+
+    /// Removes the previous authority.
+    package func finishRotation(at unixTime: UnixTime) throws(AuthorityError) {
+        try requireRotatable()
+        try whileLocked { () throws(AuthorityError) in
+            guard try nextCertificates() == nil else {
+                throw .rotation("the next authority doesn't sign yet: pinproxy ca rotate --activate first")
+            }
+            try removeNext()
+            try remove(previous)
+        }
+    }
+
+    /// The authority with those of a rotation.
+    package func withRotation(_ current: LocalAuthority, at unixTime: UnixTime) -> AuthoritySet {
+        var problems: [AuthorityError] = []
+        func attempt<Value>(_ work: () throws(AuthorityError) -> Value?) -> Value? {
+            do {
+                return try work()
+            } catch {
+                problems.append(error)
+                return nil
+            }
+        }
+        let next = attempt { () throws(AuthorityError) -> LocalAuthority? in
+            guard let present = try nextCertificates()?.first, present != current.certificate else { return nil }
+            return try self.next.load(at: unixTime)
+        }
+        var previous = attempt { () throws(AuthorityError) -> Certificate? in try previousCertificate(at: unixTime) }.map { [$0] } ?? []
+        // An activation that was interrupted: its key has replaced the one of the file's certificate.
+        if let replaced = try? loadCertificates().first, replaced != current.certificate { previous.append(replaced) }
+        previous.removeAll { $0 == current.certificate }
+        return AuthoritySet(current, next: next, previous: previous, problems: problems)
+    }
+
+    /// Every certificate that clients should trust: the present authority's and those above it, the next, the previous one.
+    /// No key is read.
+    package func trustedCertificates(at unixTime: UnixTime) throws(AuthorityError) -> [Certificate] {
+        var found = try loadCertificates()
+        for case let certificate? in try [nextCertificates()?.first, previousCertificate(at: unixTime)] where !found.contains(certificate) { found.append(certificate) }
+        return found
+    }
+
+    /// The authority's certificate and those of a rotation, as far as they can be read, expired ones too.
+    package var ownCertificates: [Certificate] {
+        [certificate, next.certificate, previous].compactMap { path in
+            (try? AuthorityFiles(certificate: path, key: key, state: state).loadCertificates())?.first
+        }
+    }
+
+    /// All files of an authority, those of a rotation included.
+    package var paths: [String] { [certificate, key, next.certificate, next.key, previous] }
+
+    // MARK: The files
+
+    /// Nil where there is none, or where it is in force already.
+    private func nextCertificates() throws(AuthorityError) -> [Certificate]? {
+        guard try next.exists(next.certificate) else { return nil }
+        let chain = try next.loadCertificates()
+        return try chain.first == loadCertificates().first ? nil : chain
+    }
+
+    /// Nil where there is none, where it has expired, and where it is still the present one.
+    /// - Parameter unixTime: `.min` for one that has expired too.
+    package func previousCertificate(at unixTime: UnixTime) throws(AuthorityError) -> Certificate? {
+        let files = AuthorityFiles(certificate: previous, key: key, state: state)
+        guard try files.exists(previous), let found = try files.loadCertificates().first, unixTime <= found.notAfter else {
+            return nil
+        }
+        return try found == loadCertificates().first ? nil : found
+    }
+
+    private func removeNext() throws(AuthorityError) {
+        // The certificate first: a key alone is no authority yet.
+        try remove(next.certificate)
+        try remove(next.key)
+    }
+
+    private func requireRotatable() throws(AuthorityError) {
+        if ServiceCredential.name(at: key) != nil || ServiceCredential.name(at: certificate) != nil {
+            throw .rotation("\(key) is handed over by systemd: make the next authority where that comes from")
+        }
+        guard let own = try loadCertificates().first else { return }
+        guard own.isSelfIssued else {
+            throw .rotation("\(certificate) was issued by \(own.issuer): have the next one issued there, and replace the files")
+        }
+    }
+}

@@ -1,0 +1,39 @@
+package import TLS
+
+/// The local authorities at one time: which one signs, and which ones clients should trust.
+///
+/// There is one, except during a rotation (``AuthorityFiles/beginRotation(at:)``). The next one exists before it signs, so
+/// that clients can learn to trust it. The previous one stays trusted until its last leaves are gone.
+package struct AuthoritySet: Sendable {
+    package let current: LocalAuthority
+    /// Made by a rotation, and not active yet.
+    package let next: LocalAuthority?
+    /// Certificates of authorities that signed before.
+    package let previous: [Certificate]
+    /// Why the files of a rotation can't be used. They are no reason not to serve.
+    package let problems: [AuthorityError]
+
+    package init(
+        _ current: LocalAuthority, next: LocalAuthority? = nil, previous: [Certificate] = [], problems: [AuthorityError] = []
+    ) {
+        self.current = current
+        self.next = next
+        self.previous = previous
+        self.problems = problems
+    }
+
+    /// The one that signs at an instant: the next one replaces one that has expired.
+    package func signer(at time: UnixTime) -> LocalAuthority {
+        guard time > current.end, let next, next.certificate.isValid(at: time) else { return current }
+        return next
+    }
+
+    /// All of them: none may be an anchor for upstreams, and clients should trust each.
+    package var certificates: [Certificate] { [current.certificate] + (next.map { [$0.certificate] } ?? []) + previous }
+
+    /// Upstream anchors without any of them. A proxy that trusted its own leaves upstream would accept itself, or another
+    /// one with a copy of the key, as any server.
+    package func anchorsWithoutSelf(_ anchors: TrustAnchors) -> TrustAnchors {
+        certificates.reduce(anchors) { $0.excluding($1) }
+    }
+}

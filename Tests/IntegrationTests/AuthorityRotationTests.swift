@@ -1,0 +1,139 @@
+import Foundation
+import Testing
+
+/// A rotation of the local authority as clients see it that trust the old one, the new one, or both.
+@Suite(.timeLimit(.minutes(5)))
+struct AuthorityRotationTests {
+    private struct Machine {
+        let shared: SharedBed
+        let admin: AdminClient
+        var bed: TestBed { shared.bed }
+        var state: String { (shared.proxy.authority as NSString).deletingLastPathComponent }
+
+        init(_ bed: TestBed) async throws {
+            shared = try await OriginBed.prepare(bed, sections: AdminClient.section)
+            admin = try await AdminClient(shared.proxy)
+            try bed.file("old.pem", bed.contents("proxy/state/pinproxy/authority.pem"))
+        }
+
+        func pinproxy(_ arguments: String...) async throws -> Run {
+            try await bed.run(
+                [ProxyProcess.executable] + arguments + ["--config", bed.path("proxy/pinproxy.yaml")],
+                environment: ProxyProcess.environment(in: bed))
+        }
+
+        func rotate(_ step: String...) async throws {
+            let run = try await bed.run(
+                [ProxyProcess.executable, "ca", "rotate"] + step + ["--config", bed.path("proxy/pinproxy.yaml")],
+                environment: ProxyProcess.environment(in: bed))
+            #expect(run.succeeded, "\(run)")
+            #expect(try await shared.proxy.reload().name == "config.reload")
+        }
+
+        /// Which files of trust a client can do with.
+        func accepted(_ files: [String]) async throws -> [String] {
+            var found: [String] = []
+            for file in files {
+                let curl = try await bed.run([
+                    "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "--proxy", shared.proxy.url, "--cacert", file,
+                    shared.url + "/echo",
+                ])
+                let openssl = try await bed.run([
+                    "openssl", "s_client", "-proxy", "127.0.0.1:\(shared.proxy.port)", "-connect", shared.authority, "-servername",
+                    OriginBed.name, "-verify_return_error", "-x509_strict", "-no-CApath", "-no-CAstore", "-CAfile", file,
+                ])
+                #expect(openssl.output.contains("Verify return code: 0") == (curl.output == "200"), "\(file): \(openssl) \(curl)")
+                if curl.output == "200" { found.append((file as NSString).lastPathComponent) }
+            }
+            return found
+        }
+
+        /// What `pinproxy env` sets a variable to.
+        func variable(_ name: String) async throws -> String {
+            // The proxy listens on a port that the system chose, which no client is sent to.
+            let file = try bed.file("env.yaml", "proxy: {listen: 127.0.0.1:7467}\npins: null\n")
+            let run = try await bed.run(
+                [ProxyProcess.executable, "env", "--config", file], environment: ProxyProcess.environment(in: bed))
+            #expect(run.succeeded, "\(run)")
+            let line = run.output.split(separator: "\n").first { $0.contains("\(name)=") } ?? ""
+            return String(line.split(separator: "=").last ?? "").replacing("'", with: "")
+        }
+
+        /// The bundle that programs are told of.
+        func bundle() async throws -> String { try await variable("SSL_CERT_FILE") }
+    }
+
+    @Test func aClientThatTrustsBothIsNeverRefused() async throws {
+        try await withTestBed { bed in
+            let machine = try await Machine(bed)
+            let early = try await machine.bundle()
+            try await machine.rotate()
+            let old = bed.path("old.pem")
+            let new = try bed.file("new.pem", bed.contents("proxy/state/pinproxy/authority.next.pem"))
+            let both = try bed.file("both.pem", bed.contents("old.pem") + bed.contents("new.pem"))
+            let shown = try bed.file("shown.pem", try await machine.pinproxy("ca", "show", "--pem").output)
+            let served = try bed.file("served.pem", try await machine.admin.ask("GET", "/ca.pem").body)
+            let all = [old, new, both, shown, served, early, try await machine.bundle()]
+            let bundles = ["both.pem", "shown.pem", "served.pem", "ca-bundle.pem", "ca-bundle.pem"]
+            #expect(try await machine.accepted(all) == ["old.pem"] + bundles)
+            let changed = try await machine.shared.proxy.events.first("authority.changed")
+            #expect(changed["signs"] == changed["before"] && changed["next"]?.isEmpty == false, "\(changed)")
+            #expect(try await machine.pinproxy("ca", "show").output.contains("next: CN=pinproxy on "))
+            #expect(try await machine.variable("NODE_EXTRA_CA_CERTS").hasSuffix("/authorities.pem"))
+
+            try await machine.rotate("--activate")
+            #expect(try await machine.accepted(all) == ["new.pem"] + bundles)
+            #expect(try await machine.accepted([try await machine.bundle()]).count == 1)
+            #expect(try await machine.pinproxy("ca", "show").output.contains("previous: CN=pinproxy on "))
+
+            try await machine.rotate("--finish")
+            #expect(try await machine.accepted([old, new, try await machine.bundle()]) == ["new.pem", "ca-bundle.pem"])
+            let bundle = try String(contentsOfFile: try await machine.bundle(), encoding: .utf8)
+            let (kept, gone) = (try bed.contents("new.pem"), try bed.contents("old.pem"))
+            #expect(bundle.contains(kept) && !bundle.contains(gone))
+            let left = try FileManager.default.contentsOfDirectory(atPath: machine.state).filter { $0.hasPrefix("authority") }
+            #expect(left.sorted() == ["authority.key", "authority.pem"])
+        }
+    }
+
+    @Test func stepsOutOfTurnSaySo() async throws {
+        try await withTestBed { bed in
+            let machine = try await Machine(bed)
+            let early = try await machine.pinproxy("ca", "rotate", "--activate")
+            #expect(!early.succeeded && early.errors.contains("there is no next authority"), "\(early)")
+            try await machine.rotate()
+            let wrong = try await machine.pinproxy("ca", "rotate", "--finish")
+            #expect(!wrong.succeeded && wrong.errors.contains("--activate first"), "\(wrong)")
+            let again = try await machine.pinproxy("ca", "rotate")
+            #expect(again.succeeded && again.output.hasPrefix("there is already the next authority"), "\(again)")
+            let two = try await machine.pinproxy("ca", "rotate", "--activate", "--finish")
+            #expect(two.errors.contains("use one of them"), "\(two)")
+        }
+    }
+
+    /// Killed between its key and its certificate: a start takes what belongs together.
+    @Test func aStartTakesAnActivationThatWasInterrupted() async throws {
+        try await withTestBed { bed in
+            let machine = try await Machine(bed)
+            try await machine.rotate()
+            let state = machine.state
+            try bed.file("proxy/state/pinproxy/authority.previous.pem", bed.contents("old.pem"))
+            try bed.file("new.pem", bed.contents("proxy/state/pinproxy/authority.next.pem"))
+            _ = try await bed.run(["cp", "-p", state + "/authority.next.key", state + "/authority.key"])
+            #expect(try await machine.shared.proxy.reload().name == "config.reload")
+            #expect(try await machine.accepted([bed.path("old.pem"), bed.path("new.pem")]) == ["old.pem"])
+            machine.shared.proxy.process.send(signal: SIGTERM)
+            _ = try await machine.shared.proxy.process.ending()
+            let again = try await ProxyProcess(
+                in: bed, trust: bed.path("roots.pem"), hosts: [OriginBed.name: "127.0.0.1"])
+            let run = try await bed.run([
+                "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "--proxy", again.url, "--cacert", bed.path("new.pem"),
+                machine.shared.url + "/echo",
+            ])
+            #expect(run.output == "200", "\(run)")
+            let completed = try await machine.pinproxy("ca", "rotate", "--activate")
+            #expect(completed.succeeded, "\(completed)")
+            #expect(!FileManager.default.fileExists(atPath: state + "/authority.next.key"))
+        }
+    }
+}
