@@ -4,6 +4,8 @@ final class Findings {
     /// More than anybody reads. What comes after is counted, not kept.
     static let limit = 200
 
+    /// Where the load reads from.
+    let sources: FileSources
     private var problems: [Problem] = []
     private var known: Set<Problem> = []
     private var dropped = 0
@@ -11,6 +13,8 @@ final class Findings {
     /// What is found now is only counted, so its message need not be good.
     var isFull: Bool { known.count >= Self.limit }
     var hasErrors: Bool { errorCount > 0 }
+
+    init(sources: FileSources = FileSources()) { self.sources = sources }
 
     func error(_ place: Place, _ message: String) {
         errorCount += 1

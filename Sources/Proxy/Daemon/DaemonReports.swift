@@ -37,7 +37,8 @@ extension ProxyDaemon {
         report.networkChanges = network?.changes
         report.lastReload = lastReload
         report.learningUntil = upkeep.learnsUntil
-        report.warnings = snapshot.warnings.map(\.description)
+        report.fallback = fallback?.text
+        report.warnings = (fallback.map { [$0.text] } ?? []) + snapshot.warnings.map(\.description)
         report.insecure = insecure
         report.expiring = expiring.prefix(StatusReport.expiringLimit).map { finding in
             StatusReport.Ending(
@@ -73,6 +74,7 @@ extension ProxyDaemon {
             daemon.reloadsAccepted = reloads.accepted
             daemon.reloadsRefused = reloads.refused
             daemon.lastReloadFailed = lastReload == "refused"
+            daemon.isFallback = fallback != nil
             daemon.insecureSwitches = insecure.count
             daemon.warnings = snapshot.warnings.count
             let leaves = context.leaves.statistics

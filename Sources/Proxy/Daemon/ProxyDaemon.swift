@@ -20,6 +20,10 @@ package final class ProxyDaemon {
     var notices: DaemonNotices
     private let inherited: [InheritedSocket]
     let listening: ProxyListening
+    /// Where the configuration in force is kept; nil: nowhere.
+    let kept: KeptConfiguration?
+    /// Until a reload is accepted.
+    var fallback: ConfigurationFallback?
 
     let loop: EventLoop
     var snapshot: Snapshot
@@ -69,9 +73,12 @@ package final class ProxyDaemon {
     /// - Parameters:
     ///   - snapshot: the configuration to begin with.
     ///   - inherited: listening sockets that a supervisor hands over. Those that no `proxy.listen` asks for are closed.
+    ///   - kept: where each configuration is kept that has come into force; nil: nowhere.
+    ///   - fallback: why it is not what the files say; nil: it is.
     ///   - load: reads it again.
     package init(
         snapshot: Snapshot, logger: Logger, output: LogOutput, notices: DaemonNotices, inherited: [InheritedSocket] = [],
+        kept: KeptConfiguration? = nil, fallback: ConfigurationFallback? = nil,
         load: @escaping () throws(ConfigurationProblems) -> Snapshot
     ) throws {
         self.snapshot = snapshot
@@ -80,6 +87,8 @@ package final class ProxyDaemon {
         self.output = output
         self.notices = notices
         self.inherited = inherited
+        self.kept = kept
+        self.fallback = fallback
         self.load = load
         listening = ProxyListening(inherited: inherited, notices: notices, logger: logger)
         loop = try EventLoop()
@@ -101,6 +110,7 @@ package final class ProxyDaemon {
 
     private func start() throws {
         logger.notice("proxy.start", metadata: ["config": "\(snapshot.files.first ?? "")"])
+        tellFallback()
         let unixTime: @Sendable () -> Int64 = { WallClock.milliseconds() / 1000 }
         let files = snapshot.authorityFiles
         let (authority, provenance) = try files.loadOrCreate(at: unixTime())
@@ -220,6 +230,7 @@ package final class ProxyDaemon {
         vacancy.notify { acceptor.perform { $0.roomAgain() } }
         acceptor.perform { $0.start() }
         self.acceptor = acceptor
+        keepConfiguration()
         logger.notice(
             "proxy.ready",
             metadata: [

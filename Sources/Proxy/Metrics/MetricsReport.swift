@@ -19,6 +19,7 @@ struct MetricsReport {
         var reloadsAccepted = 0
         var reloadsRefused = 0
         var lastReloadFailed = false
+        var isFallback = false
         var insecureSwitches = 0
         var warnings = 0
         var leavesIssued = 0
@@ -207,6 +208,9 @@ struct MetricsReport {
         text.sample([("result", "refused")], daemon.reloadsRefused)
         text.family("pinproxy_config_last_reload_successful", .gauge, "0 if the last reload was refused, and the one before is in force.")
         text.sample([], daemon.lastReloadFailed ? 0 : 1)
+        text.family(
+            "pinproxy_config_fallback", .gauge, "1 if the configuration was refused at the start, and the one last in force is used.")
+        text.sample([], daemon.isFallback ? 1 : 0)
         text.family("pinproxy_config_generation", .gauge, "Configurations that have been in force since the start.")
         text.sample([], daemon.generation)
         text.family("pinproxy_config_read_timestamp_seconds", .gauge, "When the configuration in force was read.")
