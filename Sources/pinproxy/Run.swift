@@ -13,8 +13,8 @@ struct Run: ParsableCommand {
             Creates its local authority on the first start. The log goes to standard error: text on a \
             terminal, JSON lines otherwise; as a systemd service it goes to the journal, with a field for each value.
 
-            If the configuration is refused at a start, the one that was last in force is used, from a copy in the state \
-            directory; see --no-fallback.
+            If the configuration is refused at a start, the one that was last in force is used, from a copy in the \
+            state directory; see --no-fallback.
 
             SIGHUP makes it read its files again (pinproxy reload does that, and says how it went). \
             SIGTERM or Ctrl-C stops it once the exchanges in flight are done; a second one stops it at once.
@@ -41,7 +41,8 @@ struct Run: ParsableCommand {
             "Never start with the configuration that was last in force.",
             discussion: """
                 Without it, the proxy keeps a copy of each configuration that comes into force. A start at which the \
-                configuration is refused uses the copy, and says so (config.fallback). With it, nothing is kept, and such a start fails.
+                configuration is refused uses the copy, and says so (config.fallback). With it, nothing is kept, and \
+                such a start fails.
                 """))
     var forbidsFallback = false
 

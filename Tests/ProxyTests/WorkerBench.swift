@@ -38,7 +38,7 @@ final class WorkerBench {
             listsChanged: {})
         let context = try ProxyContext(
             authority: authority, leafLifetime: .seconds(86_400), pins: upkeep.watch, rules: upkeep.rules, listeners: listeners,
-            logger: logger, logOutput: output, freeMemory: FreeMemory(), idleUpstreams: 10, sessionCount: 3,
+            logger: logger, logOutput: output, freeMemory: try FreeMemory(), idleUpstreams: 10, sessionCount: 3,
             unixTime: time)
         self.output = output
         let vacancy = Vacancy()

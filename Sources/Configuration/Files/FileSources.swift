@@ -3,9 +3,9 @@ internal import Security
 
 /// Where one load reads the files that decide what is let through: from their places, or from copies of them.
 ///
-/// These are pinproxy.yaml, the pin file, and the trust anchors, pin files and lists of CT logs that they name. Everything else is read
-/// in its place, always: secrets, which nobody copies; certificates, which belong to a key; and revocation lists, since an old one
-/// forgets a revocation.
+/// These are pinproxy.yaml, the pin file, and the trust anchors, pin files and lists of CT logs that they name.
+/// Everything else is read in its place, always: secrets, which nobody copies; certificates, which belong to a key;
+/// and revocation lists, since an old one forgets a revocation.
 final class FileSources {
     /// The files and what they were when they were read, in that order.
     private(set) var stamps: [FileStamp] = []
@@ -21,7 +21,8 @@ final class FileSources {
                 copies[file.path] = try MemoryFile.make(file.bytes)
             } catch {
                 for descriptor in copies.values { close(descriptor) }
-                throw ConfigurationProblems([Problem(.error, at: Place(file: file.path), "its copy can't be read: \(error)")])
+                let place = Place(file: file.path)
+                throw ConfigurationProblems([Problem(.error, at: place, "its copy can't be read: \(error)")])
             }
         }
     }

@@ -35,7 +35,9 @@ extension ProxyDaemon {
             "config.fallback",
             metadata: [
                 "cause": "the configuration is refused",
-                "effect": "the one that was last in force, of \(fallback.date), is used until the files are corrected and reloaded",
+                "effect": """
+                    the one that was last in force, of \(fallback.date), is used until the files are corrected and reloaded
+                    """,
             ])
     }
 

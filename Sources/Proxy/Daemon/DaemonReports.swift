@@ -83,6 +83,7 @@ extension ProxyDaemon {
             daemon.leavesHeld = leaves.entries
             daemon.decoders = decoders?.counts
             daemon.budget = budget
+            daemon.pressure = pressure
             daemon.reachability = network?.targets ?? []
             daemon.expiring = expiring
             daemon.entryNames = context.slots.names

@@ -37,6 +37,7 @@ package final class ProxyDaemon {
     private(set) var admin: AdminPort?
     private(set) var decoders: ProcessExecutor?
     let budget: BodyBudget
+    let pressure = MemoryPressure()
     private var budgetWatch: BudgetWatch?
     private var resources: ControlResources?
     var runs: RunSocket?
@@ -67,7 +68,7 @@ package final class ProxyDaemon {
     var hasHandedOver = false
     var isAccepting: Bool { acceptor != nil }
     var drainTimer: Timer?
-    let freeMemory = FreeMemory()
+    let freeMemory: FreeMemory
     var afterReload: Timer?
 
     /// - Parameters:
@@ -92,6 +93,7 @@ package final class ProxyDaemon {
         self.load = load
         listening = ProxyListening(inherited: inherited, notices: notices, logger: logger)
         loop = try EventLoop()
+        freeMemory = try FreeMemory()
     }
 
     /// Serves until it is told to stop. To be called once, on the main thread.
@@ -129,7 +131,8 @@ package final class ProxyDaemon {
             authority: authority, leafLifetime: snapshot.authority.leafLifetime, pins: upkeep.watch, rules: upkeep.rules,
             listeners: listeners, logger: logger, logOutput: output, freeMemory: freeMemory,
             idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount),
-            sessionCount: workerCount + 1, bodies: decoders, budget: budget, unixTime: unixTime)
+            sessionCount: workerCount + 1, bodies: decoders, budget: budget, pressure: pressure,
+            unixTime: unixTime)
         context.slots.reserve(for: snapshot.hosts.values)
         budgetWatch = BudgetWatch(budget, loop: loop, logger: logger)
         try listening.open(as: snapshot)
@@ -222,10 +225,11 @@ package final class ProxyDaemon {
         let maximum = snapshot.limits.clients
         let sockets = listening.sockets + (openDoor().map { [$0] } ?? [])
         let (workers, logger, senders) = (workers, logger, snapshot.proxy.listen.senders)
+        let (pressure, freeMemory, group) = (pressure, freeMemory, MemoryGroup())
         let acceptor = try LoopThread.start("acceptor", stackSize: 128 << 10) { loop in
             Acceptor(
                 loop: loop, sockets: sockets, workers: workers, vacancy: vacancy, maximumClients: maximum,
-                senders: senders, logger: logger)
+                senders: senders, pressure: pressure, memory: group, freeMemory: freeMemory, logger: logger)
         }
         vacancy.notify { acceptor.perform { $0.roomAgain() } }
         acceptor.perform { $0.start() }

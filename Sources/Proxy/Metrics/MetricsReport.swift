@@ -27,6 +27,7 @@ struct MetricsReport {
         var leavesHeld = 0
         var decoders: DecoderCounts?
         var budget: BodyBudget?
+        var pressure: MemoryPressure?
         var reachability: [TargetStatus] = []
         /// What ends within 30 days, the most urgent first.
         var expiring: [ExpiryWatch.Finding] = []
@@ -51,6 +52,7 @@ struct MetricsReport {
         latencies(counters, &text)
         connections(counters, &text)
         if let budget = daemon.budget { Self.bodies(budget, &text) }
+        if let pressure = daemon.pressure, let use = pressure.use { Self.memory(use, pressure.level, &text) }
         if let decoders = daemon.decoders { Self.decoders(decoders, &text) }
         workers(&text)
         configuration(&text)
@@ -168,6 +170,15 @@ struct MetricsReport {
                 + "shared: readers go on alone; replay: can't be sent again.")
         let refused = budget.refused
         for purpose in BodyBudget.Purpose.allCases { text.sample([("what", purpose.rawValue)], refused[purpose] ?? 0) }
+    }
+
+    private static func memory(_ use: MemoryGroup.Use, _ level: MemoryPressure.Level, _ text: inout MetricsText) {
+        text.family("pinproxy_memory_used_bytes", .gauge, "Memory that the control group takes, without what the kernel takes back first.")
+        text.sample([], use.used)
+        text.family("pinproxy_memory_limit_bytes", .gauge, "How much it may take.")
+        text.sample([], use.limit)
+        text.family("pinproxy_memory_pressure", .gauge, "1: new clients wait, and idle connections are closed; 2: requests get 503 besides.")
+        text.sample([], level.rawValue)
     }
 
     private static func decoders(_ counts: DecoderCounts, _ text: inout MetricsText) {

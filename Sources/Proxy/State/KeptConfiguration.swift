@@ -6,8 +6,8 @@ package import TLS
 
 /// The configuration that was last in force, in the state directory. A start uses it if the present one is refused.
 ///
-/// It is never weaker than what was in force: it is replaced whenever another configuration comes into force, and removed where that
-/// can't be done. Secrets are not in it (``FileSources``).
+/// It is never weaker than what was in force: it is replaced whenever another configuration comes into force, and
+/// removed where that can't be done. Secrets are not in it (``FileSources``).
 package struct KeptConfiguration: Sendable {
     package static let fileName = "configuration.json"
     /// Of the files together: 100,000 hosts have about 20 MB.
@@ -67,7 +67,9 @@ package struct KeptConfiguration: Sendable {
     }
 
     /// What is kept of the configuration that this pinproxy.yaml began, and since when; nil if nothing is.
-    package func files(of main: String) throws(KeptConfigurationProblem) -> (files: ConfigurationFiles, keptAt: UnixTime)? {
+    package func files(
+        of main: String
+    ) throws(KeptConfigurationProblem) -> (files: ConfigurationFiles, keptAt: UnixTime)? {
         let record: Record
         do {
             try directory.requireOwn()
@@ -79,7 +81,8 @@ package struct KeptConfiguration: Sendable {
             throw KeptConfigurationProblem("\(error)")
         }
         guard record.format == Record.format else {
-            throw KeptConfigurationProblem("\(path) is of version \(record.version), in a form that this version doesn't know")
+            throw KeptConfigurationProblem(
+                "\(path) is of version \(record.version), in a form that this version doesn't know")
         }
         let files = ConfigurationFiles(
             contents: record.files.map { ConfigurationFiles.File(path: $0.path, bytes: [UInt8]($0.contents)) })
