@@ -6,6 +6,8 @@ final class Findings {
     /// More than anybody reads. What comes after is counted, not kept.
     static let limit = 200
 
+    /// Where the load reads from.
+    let sources: FileSources
     private var problems: [Problem] = []
     private var known: Set<Problem> = []
     private var dropped = 0
@@ -14,7 +16,10 @@ final class Findings {
     var isFull: Bool { known.count >= Self.limit }
     var hasErrors: Bool { errorCount > 0 }
 
-    init(services: Set<UInt32> = []) { self.services = services }
+    init(services: Set<UInt32> = [], sources: FileSources = FileSources()) {
+        self.services = services
+        self.sources = sources
+    }
 
     func error(_ place: Place, _ message: String) {
         errorCount += 1

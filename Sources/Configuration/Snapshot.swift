@@ -33,11 +33,13 @@ package final class Snapshot: Sendable {
     package let stateDirectory: String
     /// The files that were read, the main one first.
     package let files: [String]
+    /// The files that decide what is let through, as they were when they were read.
+    let sources: [FileStamp]
 
     init(
         proxy: ProxySettings, authority: AuthoritySettings, upstream: UpstreamSettings, timeouts: Timeouts,
         limits: Limits, log: LogSettings, admin: AdminSettings, reachability: [ReachabilityTarget], pins: PinFile?,
-        warnings: [Problem], stateDirectory: String, files: [String]
+        warnings: [Problem], stateDirectory: String, files: [String], sources: [FileStamp]
     ) {
         self.proxy = proxy
         self.authority = authority
@@ -57,6 +59,7 @@ package final class Snapshot: Sendable {
         self.warnings = warnings
         self.stateDirectory = stateDirectory
         self.files = files
+        self.sources = sources
     }
 
     /// The same snapshot with other policies.
@@ -78,6 +81,7 @@ package final class Snapshot: Sendable {
         warnings = other.warnings
         stateDirectory = other.stateDirectory
         files = other.files
+        sources = other.sources
     }
 
     /// The same for a proxy that `pinproxy exec --start` has started: on a port of the loopback that the system chooses, so that it is in
@@ -109,6 +113,7 @@ package final class Snapshot: Sendable {
         warnings = other.warnings
         stateDirectory = other.stateDirectory
         files = other.files
+        sources = other.sources
     }
 
     /// Where the local authority is.

@@ -35,6 +35,7 @@ extension Snapshot {
         return Snapshot(
             proxy: daemon.proxy, authority: daemon.authority, upstream: daemon.upstream,
             timeouts: daemon.timeouts, limits: daemon.limits, log: daemon.log,
-            admin: daemon.admin, reachability: daemon.reachability, pins: pins, warnings: findings.sorted, stateDirectory: stateDirectory, files: files)
+            admin: daemon.admin, reachability: daemon.reachability, pins: pins, warnings: findings.sorted, stateDirectory: stateDirectory, files: files,
+            sources: findings.sources.stamps)
     }
 }

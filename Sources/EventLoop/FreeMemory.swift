@@ -1,5 +1,4 @@
 internal import CShims
-internal import Dispatch
 internal import Synchronization
 
 /// Gives free memory back to the system, off the workers' threads, and once for requests that come together.
@@ -11,17 +10,21 @@ package final class FreeMemory: Sendable {
     private let run: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let give: @Sendable () -> Void
 
-    private static let queue = DispatchQueue(label: "free memory", qos: .utility)
-
     /// - Parameters:
     ///   - run: runs work elsewhere and later, one after the other.
     ///   - give: walks the heaps.
     package init(
-        run: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { queue.async(execute: $0) },
+        run: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
         give: @escaping @Sendable () -> Void = { malloc_trim(0) }
     ) {
         self.run = run
         self.give = give
+    }
+
+    /// On a thread of its own.
+    package convenience init() throws(SystemError) {
+        let queue = try WorkQueue("free memory", isBackground: true)
+        self.init(run: { queue.async($0) })
     }
 
     /// What only the start of a program needs: free memory, and the code that ran. The system maps sixteen pages around

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import Configuration
 internal import FoundationEssentials
 internal import Glibc
+internal import Proxy
 internal import Security
 internal import TLS
 
@@ -97,6 +98,30 @@ struct ConfigurationOptions: ParsableArguments {
         } catch let error as ConfigurationProblems {
             Standard.error(error.description)
             throw CommandFailure(code: CommandFailure.configuration)
+        }
+    }
+
+    /// The configuration; if it is refused, the one that was last in force. One that isn't there at all is not refused.
+    /// - Parameter kept: nil: the present one or none.
+    func load(orKept kept: KeptConfiguration?) throws -> (snapshot: Snapshot, fallback: ConfigurationFallback?) {
+        let (file, directory) = (try file(), try stateDirectory(for: try file()))
+        do throws(ConfigurationProblems) {
+            return (try Snapshot.load(file, stateDirectory: directory), nil)
+        } catch let refusal {
+            func refused(_ remark: String? = nil) -> CommandFailure {
+                Standard.error(refusal.description)
+                return CommandFailure(code: CommandFailure.configuration, message: remark)
+            }
+            guard let kept, access(file, F_OK) == 0 || errno != ENOENT else { throw refused() }
+            do {
+                guard let (files, keptAt) = try kept.files(of: file) else { throw refused() }
+                let snapshot = try Snapshot.load(file, from: files, stateDirectory: directory)
+                return (snapshot, ConfigurationFallback(refusal: refusal, keptAt: keptAt))
+            } catch let problem as KeptConfigurationProblem {
+                throw refused("the configuration that was last in force can't be used either: \(problem)")
+            } catch let problems as ConfigurationProblems {
+                throw refused("the configuration that was last in force (\(kept.path)) is refused too:\n\(problems)")
+            }
         }
     }
 }

@@ -13,6 +13,9 @@ struct Run: ParsableCommand {
             Creates its local authority on the first start. The log goes to standard error: text on a \
             terminal, JSON lines otherwise; as a systemd service it goes to the journal, with a field for each value.
 
+            If the configuration is refused at a start, the one that was last in force is used, from a copy in the \
+            state directory; see --no-fallback.
+
             SIGHUP makes it read its files again (pinproxy reload does that, and says how it went). \
             SIGTERM or Ctrl-C stops it once the exchanges in flight are done; a second one stops it at once.
 
@@ -32,19 +35,32 @@ struct Run: ParsableCommand {
                 """))
     var handover = false
 
+    @Flag(
+        name: .customLong("no-fallback"),
+        help: ArgumentHelp(
+            "Never start with the configuration that was last in force.",
+            discussion: """
+                Without it, the proxy keeps a copy of each configuration that comes into force. A start at which the \
+                configuration is refused uses the copy, and says so (config.fallback). With it, nothing is kept, and \
+                such a start fails.
+                """))
+    var forbidsFallback = false
+
     @Option(help: .hidden)
     var supervisor: Int32?
 
     func run() throws {
-        if handover { Glibc.exit(try Supervisor(options).run()) }
+        if handover { Glibc.exit(try Supervisor(options, flags: forbidsFallback ? ["--no-fallback"] : []).run()) }
         if let supervisor {
             guard fcntl(supervisor, F_SETFD, FD_CLOEXEC) == 0 else {
                 throw CommandFailure(code: CommandFailure.usage, message: "--supervisor is for pinproxy run --handover alone")
             }
             ServiceNotifier.adoptSockets()
         }
-        let snapshot = try options.load(isProxy: true)
         let file = try options.file()
+        let kept = KeptConfiguration(in: try options.stateDirectory(for: file))
+        if forbidsFallback { kept.forget() }
+        let (snapshot, fallback) = try options.load(orKept: forbidsFallback ? nil : kept)
         let state = StateFiles(directory: snapshot.stateDirectory)
         try state.createForProxy()
         // A reload that comes before the daemon listens to signals waits for it.
@@ -96,7 +112,7 @@ struct Run: ParsableCommand {
         do {
             let daemon = try ProxyDaemon(
                 snapshot: consume snapshot, logger: logger, output: output, notices: notices,
-                inherited: ServiceNotifier.sockets(),
+                inherited: ServiceNotifier.sockets(), kept: forbidsFallback ? nil : kept, fallback: fallback,
                 load: { () throws(ConfigurationProblems) in
                     try Snapshot.load(file, stateDirectory: directory)
                 })

@@ -25,7 +25,7 @@ struct StateFiles {
     }
 
     /// Those that are written beside their place and moved there, but for the authority's.
-    var files: [String] { [ChainRecorder.fileName, PinHistory.fileName, RuleHistory.fileName, ListenFile.name] + trustFiles }
+    var files: [String] { [ChainRecorder.fileName, PinHistory.fileName, RuleHistory.fileName, ListenFile.name, KeptConfiguration.fileName] + trustFiles }
 
     /// Makes the directory if it isn't there. Others may read in it (the authority's certificate
     /// is for everybody); its key has permissions of its own.

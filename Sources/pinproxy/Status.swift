@@ -19,7 +19,8 @@ struct Status: ParsableCommand {
 
             --json prints one object: running, process, state_directory; of a running proxy also configuration, listen, \
             clients, reachability (a list with target, status, reason, link, kind), last_reload (accepted or refused), learning_until, \
-            version, replaced_libraries (files that were replaced on disk since the start), since, read_at, generation, admin, client_limit, tasks, requests, refused, last_hour (counts: requests, refused, \
+            version, replaced_libraries (files that were replaced on disk since the start), since, read_at, generation, \
+            fallback (why the files are not in force), admin, client_limit, tasks, requests, refused, last_hour (counts: requests, refused, \
             pins_missed, pins_reported, and pin_failures, a list with entry, missed, reported), \
             kept_bodies and kept_bodies_limit (in bytes), bodies_not_kept, recent (what went wrong lately; \
             pin_failure is true where pins failed), \
@@ -96,6 +97,7 @@ extension StatusReport {
         if let configuration {
             lines.append("configuration: \(configuration)" + (readAt.map { ", read \(Self.time($0))" } ?? ""))
         }
+        if let fallback { lines.append("WARNING: \(fallback.printable)") }
         if let listen, let clients {
             lines.append("listening on \(listen.joined(separator: ", ")), \(Count(clients, "client"))")
         }

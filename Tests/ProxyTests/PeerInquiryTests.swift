@@ -22,8 +22,8 @@ import Testing
     }
 
     /// - Parameter nanoseconds: of processor time that a look takes.
-    private func inquiry(_ looks: Looks, nanoseconds: Int) -> PeerInquiry {
-        PeerInquiry(sight: .everything) { inodes, candidates in
+    private func inquiry(_ looks: Looks, nanoseconds: Int) throws -> PeerInquiry {
+        try PeerInquiry(sight: .everything) { inodes, candidates in
             guard candidates == nil else {
                 looks.some.add(1, ordering: .relaxed)
                 return SocketHolders()
@@ -58,7 +58,7 @@ import Testing
         let loop = try EventLoop()
         let looks = Looks()
         // The next one would come after ten seconds at the earliest.
-        let inquiry = inquiry(looks, nanoseconds: 100_000_000)
+        let inquiry = try inquiry(looks, nanoseconds: 100_000_000)
         var answers: [Int32?] = []
         func count(_ peer: ClientPeer) {
             answers.append(process(peer))
@@ -81,7 +81,7 @@ import Testing
     @Test func `who only wants to know waits until the last look is paid for`() throws {
         let loop = try EventLoop()
         let looks = Looks()
-        let inquiry = inquiry(looks, nanoseconds: 5_000_000)
+        let inquiry = try inquiry(looks, nanoseconds: 5_000_000)
         var answers: [Int32?] = []
         func ask() {
             inquiry.ask(peer(UInt64(answers.count + 1)), isComplete: false, on: loop) { peer in
@@ -100,7 +100,7 @@ import Testing
         let loop = try EventLoop()
         let looks = Looks()
         // Each search is followed by a pause of a quarter of a second.
-        let inquiry = inquiry(looks, nanoseconds: 100_000_000)
+        let inquiry = try inquiry(looks, nanoseconds: 100_000_000)
         var answers: [Int32?] = []
         func count(_ peer: ClientPeer) {
             answers.append(process(peer))
@@ -123,7 +123,7 @@ import Testing
     @Test func `one user's questions leave room for others'`() throws {
         let loop = try EventLoop()
         let (begun, goesOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-        let inquiry = PeerInquiry(sight: .everything) { inodes, _ in
+        let inquiry = try PeerInquiry(sight: .everything) { inodes, _ in
             begun.signal()
             goesOn.wait()
             goesOn.signal()

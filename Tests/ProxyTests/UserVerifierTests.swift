@@ -23,7 +23,7 @@ import Testing
         let lines = LoggedEvents()
         let queue = DispatchQueue(label: "comparisons", attributes: .initiallyInactive)
         let verifier = try UserVerifier(
-            file: Self.file, logger: Logger(label: "log") { _ in lines.handler }, queue: queue)
+            file: Self.file, logger: Logger(label: "log") { _ in lines.handler }, run: { queue.async(execute: $0) })
         let loop = try EventLoop()
         var answers: [UserVerifier.Ruling] = []
         // Nobody gets more than a share, and four take all places.
@@ -51,7 +51,7 @@ import Testing
     /// One who tries many passwords delays another by one comparison.
     @Test func whoTriesManyWaitsForHisOwn() throws {
         let queue = DispatchQueue(label: "comparisons", attributes: .initiallyInactive)
-        let verifier = try UserVerifier(file: Self.file, logger: Self.logger, queue: queue)
+        let verifier = try UserVerifier(file: Self.file, logger: Self.logger, run: { queue.async(execute: $0) })
         let loop = try EventLoop()
         var order: [UInt32] = []
         func verify(_ text: String, _ user: UInt32) throws {

@@ -38,7 +38,8 @@ final class WorkerBench {
             loop: EventLoop(), configuration: configuration, listeners: listeners, logger: logger, unixTime: time,
             listsChanged: {})
         let context = try ProxyContext(
-            pins: upkeep.watch, rules: upkeep.rules, listeners: listeners, logger: logger, logOutput: output, freeMemory: FreeMemory(), idleUpstreams: 10, sessionCount: 3,
+            pins: upkeep.watch, rules: upkeep.rules, listeners: listeners, logger: logger, logOutput: output,
+            freeMemory: try FreeMemory(), idleUpstreams: 10, sessionCount: 3,
             unixTime: time)
         self.output = output
         let vacancy = Vacancy()

@@ -24,6 +24,8 @@ def no_configuration_is_78(machine):
 
 @case
 def a_wrong_configuration_is_78_and_not_tried_again(machine):
+    """Where none was in force before."""
+    machine(f"rm {STATE}/configuration.json", check=True)
     pins(machine, "hosts: 1\n")
     start_fails(machine, 78, "/etc/pinproxy/pins.yaml:1:")
     pins(machine, "hosts: []\n")

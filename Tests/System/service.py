@@ -169,6 +169,32 @@ def an_upgrade_under_load_refuses_nobody_and_keeps_everything(machine):
     return said
 
 
+@case
+def an_upgrade_with_a_broken_pin_file_refuses_nobody(machine):
+    """The configuration that was last in force serves, and that is said until the files are corrected."""
+    pins(machine, "hosts: 1\n")
+    said = under_load(machine, "dpkg --install --force-confold /root/pinproxy.deb > /root/upgrade 2>&1")
+    contains(machine("cat /root/upgrade").stdout, "/etc/pinproxy/pins.yaml:1:")
+    contains(machine("cat /root/upgrade").stdout, "this version refuses the configuration")
+    contains(machine("pinproxy status", check=True).stdout, "WARNING: the configuration was refused at the start")
+    equal(machine(f"stat -c '%U %a' {STATE}/configuration.json", check=True).stdout, "pinproxy 600\n")
+    [fallback] = events(machine, "config.fallback")
+    equal(fallback["PRIORITY"], "3")
+    served(machine)
+    pins(machine, "hosts: []\n")
+    machine("systemctl reload pinproxy", check=True)
+    contains(machine("curl -sf http://127.0.0.1:7468/metrics", check=True).stdout, "\npinproxy_config_fallback 0\n")
+    return said
+
+
+@case
+def the_journal_has_the_whole_access_log(machine):
+    """More lines than its usual limit lets through."""
+    before = len(events(machine, "exchange"))
+    machine(f"seq 400 | xargs -P 4 -n 1 sh -c '{PROXIED} --output /dev/null {URL}?[1-30]'", check=True, timeout=300)
+    equal(len(events(machine, "exchange")) - before, 12_000, "lines")
+
+
 def returned(machine, before):
     """Another proxy serves, and the one before is gone."""
     machines.until("another proxy runs", 30, lambda: proxy_process(machine) != before)

@@ -1,7 +1,10 @@
-// Constants of openat(2) that the headers show only under _GNU_SOURCE, which the Glibc module is built without.
+// Of openat(2) and memfd_create(2), what the headers show only under _GNU_SOURCE, which the Glibc module is built without.
 #pragma once
 
 #include <fcntl.h>
 
 static const int shim_O_PATH = 010000000;
 static const int shim_AT_EMPTY_PATH = 0x1000;
+static const unsigned shim_MFD_CLOEXEC = 1;
+
+int memfd_create(const char *name, unsigned flags);

@@ -22,7 +22,7 @@ struct DaemonFile {
         _ file: String, stateDirectory: String, at unixTime: UnixTime, readsPrivateFiles: Bool = true, findings: Findings
     ) -> DaemonFile? {
         let bytes: [UInt8]
-        switch FileContents.read(file) {
+        switch FileContents.read(findings.sources.source(file)) {
         case .failure(let reason):
             findings.error(Place(file: file), "can't be read: \(reason.text)")
             return nil

@@ -13,7 +13,7 @@ struct PinFile {
     /// - Parameter place: where the file is named, to be blamed if it can't be read.
     static func read(_ file: String, namedAt place: Place, findings: Findings) -> PinFile? {
         let bytes: [UInt8]
-        switch FileContents.read(file) {
+        switch FileContents.read(findings.sources.source(file)) {
         case .failure(let reason):
             findings.error(
                 place, "pins: \(file) can't be read: \(reason.text) (write pins: null if nothing is to be pinned)")

@@ -37,7 +37,8 @@ extension PinEntryReader {
             }
             guard let name = fields.scalar(written, "file", .path) else { return nil }
             return report(written) { () throws(PinError) in
-                try Pin(file: FileContents.resolve(name, relativeTo: file), for: mode, origin: name)
+                let path = FileContents.resolve(name, relativeTo: file)
+                return try Pin(file: section.findings.sources.source(path), for: mode, origin: name)
             }
         case .null, .sequence, .set:
             section.error(value, "a pin is sha256/… or file: NAME, not \(value.kind)")

@@ -65,7 +65,7 @@ extension DaemonFileReader {
                 if name == "system" {
                     load(value) { () throws(AnchorsError) in try TrustAnchors.system() }
                 } else {
-                    let path = FileContents.resolve(name, relativeTo: file)
+                    let path = section.findings.sources.source(FileContents.resolve(name, relativeTo: file))
                     let before = certificates.count
                     load(value) { () throws(AnchorsError) in try TrustAnchors.load(system: false, files: [path]) }
                     files.append((value, Array(certificates[before...])))

@@ -104,6 +104,7 @@ extension ClientConnection {
 
     private func decide(_ authority: Authority, for purpose: Purpose) -> Decision {
         record.authority = authority
+        if worker.shared.pressure.refusesRequests { return .refuse(.noMemory) }
         if server.request.hasVia, hasPassed(authority) { return .refuse(.loop(authority.description)) }
         let via = server.readRequest { $0.head.via(in: $0.bytes) }
         let decision = worker.decide(authority, for: purpose, client: Route.Client(place: place, asker: .client(peer), via: via))
@@ -144,6 +145,7 @@ extension ClientConnection {
         if let misdirection = misdirection(from: connected, for: .secure) {
             return server.refuseRequest(.misdirected(misdirection, connected: connected))
         }
+        if worker.shared.pressure.refusesRequests { return server.refuseRequest(.noMemory) }
         if let refusalInside { return server.refuseForGood(refusalInside) }
         if server.request.hasVia, hasPassed(route.authority) { return server.refuseRequest(.loop(route.authority.description)) }
         beginExchange(route)

@@ -162,10 +162,16 @@ extension ClientConnection {
         _ form: MultipartForm, _ route: Route, _ rules: ExchangeRules
     ) throws(RequestSerializationError) {
         let body = try form.open()
+        let queue: WorkQueue
+        do throws(SystemError) {
+            queue = try WorkQueue("files", isBackground: true)
+        } catch {
+            return server.refuseRequest(.notConverted(.unavailable("\(error)"), host: route.authority.host))
+        }
         do {
             let request = try server.readRequest { OwnedRequest($0) }
                 .rewritten(contentType: form.contentType, bodyLength: body.contentLength)
-            let upload = FormUpload(request, body, of: server, loop: worker.loop)
+            let upload = FormUpload(request, body, on: queue, of: server, loop: worker.loop)
             server.begin(upload, to: route.destination, by: rules, over: takeKept(for: route))
         } catch {
             server.refuseRequest(.badRequest(error))

@@ -10,6 +10,8 @@ final class ControlResources {
     struct Daemon {
         /// Why it isn't ready; nil if it is.
         var unreadiness: () -> String?
+        /// Why the configuration in force isn't what the files say; nil if it is.
+        var fallback: () -> String?
         var status: (@escaping (StatusReport) -> Void) -> Void
         /// In that format.
         var metrics: (MetricsText.Format, @escaping ([UInt8]) -> Void) -> Void
@@ -100,11 +102,16 @@ final class ControlResources {
         }
     }
 
+    /// Clients are served, whatever the files say.
+    private var readiness: ControlResponse {
+        ControlResponse(["status": "ready"].merging(daemon.fallback().map { ["fallback": $0] } ?? [:]) { $1 })
+    }
+
     private func answer(_ resource: Resource, _ request: ControlRequest, _ reply: @escaping Reply) {
         switch resource {
         case .health: reply(ControlResponse(["status": "alive"]))
         case .readiness:
-            reply(daemon.unreadiness().map { .problem(503, $0) } ?? ControlResponse(["status": "ready"]))
+            reply(daemon.unreadiness().map { .problem(503, $0) } ?? readiness)
         case .authority: reply(ControlResponse(Array(daemon.authority().utf8), type: "application/x-pem-file"))
         case .script:
             let host = request.host.flatMap { try? Authority.parse($0, defaultPort: 80).get() }?.host

@@ -51,6 +51,8 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var generation: Int?
     /// The file that it reads, as an absolute path.
     package var configuration: String?
+    /// Why the configuration in force isn't what the files say, after a start that refused them.
+    package var fallback: String?
     /// Where clients are accepted.
     package var listen: [String]?
     /// Where the admin port is.

@@ -14,6 +14,7 @@ extension ProxyDaemon {
         let daemon = { [unowned self] in self }
         let questions = ControlResources.Daemon(
             unreadiness: { daemon().unreadiness },
+            fallback: { daemon().fallback?.text },
             status: { daemon().status(upkeep, $0) },
             metrics: { daemon().metrics(context, $0, $1) },
             configuration: { daemon().configurationReport },

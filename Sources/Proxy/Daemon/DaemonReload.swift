@@ -44,6 +44,8 @@ extension ProxyDaemon {
             follow(fresh, adding: added)
             generation += 1
             readAt = WallClock.milliseconds() / 1000
+            endFallback()
+            keepConfiguration()
             let clients = fresh.limits.clients
             acceptor?.perform { $0.limit(clients: clients) }
             logger.notice(

@@ -39,7 +39,8 @@ extension ProxyDaemon {
         report.networkChanges = network?.changes
         report.lastReload = lastReload
         report.learningUntil = upkeep.learnsUntil
-        report.warnings = snapshot.warnings.map(\.description)
+        report.fallback = fallback?.text
+        report.warnings = (fallback.map { [$0.text] } ?? []) + snapshot.warnings.map(\.description)
         report.insecure = insecure
         report.expiring = expiring.prefix(StatusReport.expiringLimit).map { finding in
             StatusReport.Ending(
@@ -76,6 +77,7 @@ extension ProxyDaemon {
             daemon.reloadsAccepted = reloads.accepted
             daemon.reloadsRefused = reloads.refused
             daemon.lastReloadFailed = lastReload == "refused"
+            daemon.isFallback = fallback != nil
             daemon.insecureSwitches = insecure.count
             daemon.warnings = snapshot.warnings.count
             let issued = leaves?.statistics ?? LeafCache.Statistics()
@@ -84,6 +86,7 @@ extension ProxyDaemon {
             daemon.leavesHeld = issued.entries
             daemon.decoders = decoders?.counts
             daemon.budget = budget
+            daemon.pressure = pressure
             daemon.reachability = network?.targets ?? []
             daemon.expiring = expiring.filter { !$0.subject.isOwn }
             daemon.ownCertificates = OwnCertificate.all(of: snapshot, authorities: leaves?.authorities)

@@ -20,6 +20,10 @@ package final class ProxyDaemon {
     var notices: DaemonNotices
     private let inherited: [InheritedSocket]
     let listening: ProxyListening
+    /// Where the configuration in force is kept; nil: nowhere.
+    let kept: KeptConfiguration?
+    /// Until a reload is accepted.
+    var fallback: ConfigurationFallback?
 
     let loop: EventLoop
     var snapshot: Snapshot
@@ -36,6 +40,7 @@ package final class ProxyDaemon {
     private(set) var admin: AdminPort?
     private(set) var decoders: ProcessExecutor?
     let budget: BodyBudget
+    let pressure = MemoryPressure()
     private var budgetWatch: BudgetWatch?
     private var resources: ControlResources?
     var runs: RunSocket?
@@ -66,15 +71,18 @@ package final class ProxyDaemon {
     var hasHandedOver = false
     var isAccepting: Bool { acceptor != nil }
     var drainTimer: Timer?
-    let freeMemory = FreeMemory()
+    let freeMemory: FreeMemory
     var afterReload: Timer?
 
     /// - Parameters:
     ///   - snapshot: the configuration to begin with.
     ///   - inherited: listening sockets that a supervisor hands over. Those that no `proxy.listen` asks for are closed.
+    ///   - kept: where each configuration is kept that has come into force; nil: nowhere.
+    ///   - fallback: why it is not what the files say; nil: it is.
     ///   - load: reads it again.
     package init(
         snapshot: Snapshot, logger: Logger, output: LogOutput, notices: DaemonNotices, inherited: [InheritedSocket] = [],
+        kept: KeptConfiguration? = nil, fallback: ConfigurationFallback? = nil,
         load: @escaping () throws(ConfigurationProblems) -> Snapshot
     ) throws {
         self.snapshot = snapshot
@@ -83,9 +91,12 @@ package final class ProxyDaemon {
         self.output = output
         self.notices = notices
         self.inherited = inherited
+        self.kept = kept
+        self.fallback = fallback
         self.load = load
         listening = ProxyListening(inherited: inherited, notices: notices, logger: logger)
         loop = try EventLoop()
+        freeMemory = try FreeMemory()
     }
 
     /// Serves until it is told to stop. To be called once, on the main thread.
@@ -104,6 +115,7 @@ package final class ProxyDaemon {
 
     private func start() throws {
         logger.notice("proxy.start", metadata: ["config": "\(snapshot.files.first ?? "")"])
+        tellFallback()
         let unixTime: @Sendable () -> Int64 = { WallClock.milliseconds() / 1000 }
         let leaves = LeafCache(
             authorities: try loadAuthorities(at: unixTime()), lifetime: snapshot.authority.leafLifetime.components.seconds)
@@ -121,7 +133,8 @@ package final class ProxyDaemon {
             pins: upkeep.watch, rules: upkeep.rules, listeners: listeners, logger: logger, logOutput: output,
             freeMemory: freeMemory,
             idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount),
-            sessionCount: workerCount + 1, bodies: decoders, budget: budget, unixTime: unixTime)
+            sessionCount: workerCount + 1, bodies: decoders, budget: budget, pressure: pressure,
+            unixTime: unixTime)
         context.slots.reserve(for: snapshot.hosts.values)
         budgetWatch = BudgetWatch(budget, loop: loop, logger: logger)
         try listening.open(as: snapshot)
@@ -201,14 +214,16 @@ package final class ProxyDaemon {
         let maximum = snapshot.limits.clients
         let sockets = listening.sockets + (openDoor().map { [$0] } ?? [])
         let (workers, logger, senders) = (workers, logger, snapshot.proxy.listen.senders)
+        let (pressure, freeMemory, group) = (pressure, freeMemory, MemoryGroup())
         let acceptor = try LoopThread.start("acceptor", stackSize: 128 << 10) { loop in
             Acceptor(
                 loop: loop, sockets: sockets, workers: workers, vacancy: vacancy, maximumClients: maximum,
-                senders: senders, logger: logger)
+                senders: senders, pressure: pressure, memory: group, freeMemory: freeMemory, logger: logger)
         }
         vacancy.notify { acceptor.perform { $0.roomAgain() } }
         acceptor.perform { $0.start() }
         self.acceptor = acceptor
+        keepConfiguration()
         logger.notice(
             "proxy.ready",
             metadata: [

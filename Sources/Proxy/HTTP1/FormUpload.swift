@@ -1,4 +1,3 @@
-import Dispatch
 import EventLoop
 import HTTPWire
 import Serialization
@@ -22,12 +21,13 @@ final class FormUpload: Downstream {
     private(set) var requestCarried: UInt64 = 0
     let request: RequestTraits
 
-    init(_ message: OwnedRequest, _ body: MultipartBody, of server: HTTP1Server, loop: EventLoop) {
+    /// - Parameter queue: where the body is read.
+    init(_ message: OwnedRequest, _ body: MultipartBody, on queue: WorkQueue, of server: HTTP1Server, loop: EventLoop) {
         self.message = message
         self.server = server
         self.loop = loop
         left = body.contentLength
-        source = FormSource(body)
+        source = FormSource(body, on: queue)
         outgoing = ByteBuffer(slabs: server.session.slabs)
         var request = RequestTraits(madeHere: message.head)
         request.takesInterim = server.request.takesInterim
@@ -135,9 +135,12 @@ final class FormUpload: Downstream {
 private final class FormSource: @unchecked Sendable {
     // Touched on the queue alone.
     private let body: MultipartBody
-    private let queue = DispatchQueue(label: "pinproxy.files", qos: .utility)
+    private let queue: WorkQueue
 
-    init(_ body: MultipartBody) { self.body = body }
+    init(_ body: MultipartBody, on queue: WorkQueue) {
+        self.body = body
+        self.queue = queue
+    }
 
     private func piece(_ count: Int) throws(RequestSerializationError) -> [UInt8] {
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)

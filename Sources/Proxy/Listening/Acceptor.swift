@@ -21,12 +21,19 @@ final class Acceptor {
         self?.isFull == true
     }
     private lazy var descriptors = Shortage("accept.failed", loop: loop, logger: logger)
+    private let pressure: MemoryPressure
+    /// Nil where nothing limits the memory.
+    private var memory: MemoryWatch?
+    /// So many are served while the memory is short: what the proxy holds by itself may be all that takes it.
+    private static let clientsInNeed = 16
 
     /// - Parameter vacancy: where workers tell that a client has gone; it has to know this acceptor before ``start()``.
     init(
         loop: EventLoop, sockets: [ListeningSocket], workers: [WorkerThread], vacancy: Vacancy, maximumClients: Int,
-        senders: [Endpoint: [AddressRange]] = [:], logger: Logger
+        senders: [Endpoint: [AddressRange]] = [:], pressure: MemoryPressure = MemoryPressure(),
+        memory group: MemoryGroup? = nil, freeMemory: FreeMemory? = nil, logger: Logger
     ) {
+        self.pressure = pressure
         self.senders = senders
         self.loop = loop
         self.logger = logger
@@ -34,6 +41,14 @@ final class Acceptor {
         self.vacancy = vacancy
         maximum = maximumClients
         add(sockets)
+        memory = group.map { group in
+            MemoryWatch(loop: loop, group: group, pressure: pressure, logger: logger) { closed in
+                for worker in workers { worker.perform { closed($0.shed()) } }
+                freeMemory?.giveBack()
+            } ended: { [weak self] in
+                self?.roomAgain()
+            }
+        }
     }
 
     /// To be resumed once it is started.
@@ -65,6 +80,7 @@ final class Acceptor {
     }
 
     func start() {
+        memory?.measure()
         for listener in listeners { listener.resume() }
     }
 
@@ -97,13 +113,16 @@ final class Acceptor {
         listeners = []
     }
 
-    private var hasRoom: Bool { clientCount < maximum }
+    private var hasRoom: Bool { clientCount < (lacksMemory ? min(maximum, Self.clientsInNeed) : maximum) }
+    private var lacksMemory: Bool { pressure.level > .none }
 
     private func waitForRoom() {
         isFull = true
         vacancy.await()
         // One may have gone before it could know that somebody waits.
         if hasRoom { return roomAgain() }
+        // The watch has told of it.
+        if lacksMemory { return }
         limit.strike(.warning, ["limit": .stringConvertible(maximum)])
     }
 
@@ -125,6 +144,7 @@ final class Acceptor {
         var arrival = arrival(of: socket.raw, from: source, at: listener.wanted, isKnown: isKnown)
         arrival.isByDoor = listener.isDoor
         workers[number].handOver(socket, arrival)
+        memory?.clientAccepted()
     }
 
     private static func fields(of error: SystemError) -> Logger.Metadata {

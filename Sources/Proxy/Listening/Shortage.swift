@@ -19,13 +19,14 @@ final class Shortage {
     enum Effect: String {
         case newClientsWait = "new clients wait"
         case idleConnectionsClosed = "idle connections are closed"
+        case loadShed = "new clients wait, and idle connections are closed; if that isn't enough, requests get 503"
         case bodiesNotKept = "what can't go on without a body that is kept gets 503"
 
         /// The field of the log that counts them.
         fileprivate var counted: String {
             switch self {
             case .newClientsWait: "waited"
-            case .idleConnectionsClosed: "closed"
+            case .idleConnectionsClosed, .loadShed: "closed"
             case .bodiesNotKept: "not_kept"
             }
         }

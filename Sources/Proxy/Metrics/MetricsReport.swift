@@ -20,6 +20,7 @@ struct MetricsReport {
         var reloadsAccepted = 0
         var reloadsRefused = 0
         var lastReloadFailed = false
+        var isFallback = false
         var insecureSwitches = 0
         var warnings = 0
         var leavesIssued = 0
@@ -27,6 +28,7 @@ struct MetricsReport {
         var leavesHeld = 0
         var decoders: DecoderCounts?
         var budget: BodyBudget?
+        var pressure: MemoryPressure?
         var reachability: [TargetStatus] = []
         var ownCertificates: [OwnCertificate] = []
         /// What else ends within 30 days, the most urgent first.
@@ -55,6 +57,7 @@ struct MetricsReport {
         latencies(counters, &text)
         connections(counters, &text)
         if let budget = daemon.budget { Self.bodies(budget, &text) }
+        if let pressure = daemon.pressure, let use = pressure.use { Self.memory(use, pressure.level, &text) }
         if let decoders = daemon.decoders { Self.decoders(decoders, &text) }
         workers(&text)
         configuration(&text)
@@ -178,6 +181,15 @@ struct MetricsReport {
         for purpose in BodyBudget.Purpose.allCases { text.sample([("what", purpose.rawValue)], refused[purpose] ?? 0) }
     }
 
+    private static func memory(_ use: MemoryGroup.Use, _ level: MemoryPressure.Level, _ text: inout MetricsText) {
+        text.family("pinproxy_memory_used_bytes", .gauge, "Memory that the control group takes, without what the kernel takes back first.")
+        text.sample([], use.used)
+        text.family("pinproxy_memory_limit_bytes", .gauge, "How much it may take.")
+        text.sample([], use.limit)
+        text.family("pinproxy_memory_pressure", .gauge, "1: new clients wait, and idle connections are closed; 2: requests get 503 besides.")
+        text.sample([], level.rawValue)
+    }
+
     private static func decoders(_ counts: DecoderCounts, _ text: inout MetricsText) {
         text.family(
             "pinproxy_decoded_bodies", .counter,
@@ -216,6 +228,9 @@ struct MetricsReport {
         text.sample([("result", "refused")], daemon.reloadsRefused)
         text.family("pinproxy_config_last_reload_successful", .gauge, "0 if the last reload was refused, and the one before is in force.")
         text.sample([], daemon.lastReloadFailed ? 0 : 1)
+        text.family(
+            "pinproxy_config_fallback", .gauge, "1 if the configuration was refused at the start, and the one last in force is used.")
+        text.sample([], daemon.isFallback ? 1 : 0)
         text.family("pinproxy_config_generation", .gauge, "Configurations that have been in force since the start.")
         text.sample([], daemon.generation)
         text.family("pinproxy_config_read_timestamp_seconds", .gauge, "When the configuration in force was read.")

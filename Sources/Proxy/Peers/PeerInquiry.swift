@@ -63,7 +63,7 @@ final class PeerInquiry: Sendable {
     private let sight: Sight
     private let state = Mutex(State())
     private let memory = Mutex(Memory())
-    private let queue = DispatchQueue(label: "pinproxy.peers")
+    private let queue: WorkQueue
     private let urgent = DispatchSemaphore(value: 0)
 
     /// Finds the processes that hold sockets, among some of them or everywhere.
@@ -71,7 +71,8 @@ final class PeerInquiry: Sendable {
     private let look: Look
 
     /// - Parameter sight: which processes this one may look into.
-    init(sight: Sight = .current, look: @escaping Look = { ProcessTable.holders(of: $0, among: $1) }) {
+    init(sight: Sight = .current, look: @escaping Look = { ProcessTable.holders(of: $0, among: $1) }) throws(SystemError) {
+        queue = try WorkQueue("peers")
         self.sight = sight
         self.look = look
     }

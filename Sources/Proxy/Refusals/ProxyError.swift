@@ -66,6 +66,8 @@ enum ProxyError {
     indirect case unacceptable(ResponseSerializationError, source: String?, host: String, PolicySource?)
     /// Whether the response is right couldn't be found out.
     case notJudged(BodyWorkFailure, host: String)
+    /// The control group's memory is nearly spent.
+    case noMemory
     case notAdmitted(String, host: String)
     /// The rules can't write the request as they should.
     indirect case unserializable(RequestSerializationError, host: String, entry: String?)
@@ -268,6 +270,11 @@ enum ProxyError {
         case .unacceptable(let error, let source, let host, let policy):
             error.report(of: host, by: source, policy)
         case .notJudged(let failure, let host): failure.report(ofResponseFrom: host)
+        case .noMemory:
+            Self.later(
+                Self.clientError(
+                    503, "The proxy is out of memory", Self.noRoom,
+                    "nearly all memory that the proxy may use is taken; ask again in a moment"))
         case .notAdmitted(let cause, let host): Self.notAdmitted(cause, host)
         case .unserializable(let error, let host, let entry): error.report(of: host, entry: entry, isClients: false)
         case .unconvertible(let error, let host, let entry): error.report(of: host, entry: entry, isClients: true)

@@ -1,5 +1,4 @@
 import Configuration
-import Dispatch
 import EventLoop
 import HTTPWire
 import Logging
@@ -47,17 +46,15 @@ final class UserVerifier: Sendable {
     private let decoy: BcryptHash?
     private let digests = KeyedDigest()
     private let state = Mutex(State())
-    private let queue: DispatchQueue
+    private let run: Run
     private let logger: Logger
 
     /// - Parameters:
     ///   - file: its lines were checked, and its problems reported by line, when it was read.
-    ///   - queue: a serial one.
-    init(
-        file: UserFile, logger: Logger, queue: DispatchQueue = DispatchQueue(label: "pinproxy.users")
-    ) throws(UserFileError) {
+    ///   - run: runs work elsewhere and later, one after the other.
+    init(file: UserFile, logger: Logger, run: @escaping Run) throws(UserFileError) {
         self.logger = logger
-        self.queue = queue
+        self.run = run
         var users: [[UInt8]: BcryptHash] = [:]
         for line in file.lines {
             guard let colon = line.firstIndex(of: ":"), let hash = BcryptHash(line[line.index(after: colon)...]) else {
@@ -68,6 +65,14 @@ final class UserVerifier: Sendable {
         self.users = users
         decoy = users.values.max { $0.cost < $1.cost }
     }
+
+    /// Compares on a thread of its own.
+    convenience init(file: UserFile, logger: Logger) throws {
+        let queue = try WorkQueue("users")
+        try self.init(file: file, logger: logger) { queue.async($0) }
+    }
+
+    typealias Run = @Sendable (@escaping @Sendable () -> Void) -> Void
 
     /// What a client that has proved to be this user is remembered as.
     func user(named name: [UInt8]) -> KnownUser? {
@@ -104,7 +109,7 @@ final class UserVerifier: Sendable {
         switch step {
         case .answer(let ruling): answer(ruling)
         case .join: break
-        case .compare: queue.async { [self] in compareNext() }
+        case .compare: run { [self] in compareNext() }
         case .turnAway(let what, let isFirst):
             if isFirst {
                 logger.warning(

@@ -18,6 +18,7 @@ final class ProxyContext: Sendable {
     let bodies: any BodyExecutor
     /// What they keep of bodies is drawn from it.
     let budget: BodyBudget
+    let pressure: MemoryPressure
     let challenges = ChallengeMemory()
     let fetches = SharedFetches()
     let admissions = Admissions()
@@ -27,7 +28,7 @@ final class ProxyContext: Sendable {
     let rules: RuleLedger
     let runs = RunRegister()
     let testHosts: TestHosts
-    let peers = PeerInquiry()
+    let peers: PeerInquiry
     let logger: Logger
     let logOutput: LogOutput
     let freeMemory: FreeMemory
@@ -41,10 +42,13 @@ final class ProxyContext: Sendable {
     init(
         pins: PinWatch, rules: RuleLedger, listeners: OwnListeners, logger: Logger,
         logOutput: LogOutput, freeMemory: FreeMemory, idleUpstreams: Int, sessionCount: Int,
-        bodies: any BodyExecutor = ThreadExecutor(), budget: BodyBudget = BodyBudget(), unixTime: @escaping @Sendable () -> Int64
+        bodies: any BodyExecutor = ThreadExecutor(), budget: BodyBudget = BodyBudget(),
+        pressure: MemoryPressure = MemoryPressure(), unixTime: @escaping @Sendable () -> Int64
     ) throws {
+        peers = try PeerInquiry()
         self.bodies = bodies
         self.budget = budget
+        self.pressure = pressure
         self.freeMemory = freeMemory
         self.idleUpstreams = idleUpstreams
         self.sessionCount = sessionCount

@@ -143,6 +143,10 @@ final class Worker {
         return closed
     }
 
+    /// The memory is short: gives up some of the connections that are idle, those first that have been so for longest.
+    /// - Returns: how many were closed.
+    func shed() -> Int { context.session.pool.giveUp() + giveUpClients() }
+
     private func giveUpClients() -> Int {
         let now = context.loop.now
         guard now >= nextSearch else { return 0 }

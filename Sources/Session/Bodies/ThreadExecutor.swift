@@ -1,4 +1,3 @@
-import Dispatch
 import EventLoop
 package import Serialization
 import Synchronization
@@ -10,17 +9,19 @@ package final class ThreadExecutor: BodyExecutor {
     private struct Job: Sendable {
         let work: @Sendable () -> Void
         /// It is given up before it began.
-        let refuse: @Sendable () -> Void
+        let refuse: @Sendable (BodyWorkFailure) -> Void
     }
 
     private struct State {
         var queue: FairQueue<Job>
+        /// Threads that work.
         var threads = 0
+        /// Those that have been made, and do nothing now.
+        var free: [WorkQueue] = []
     }
 
     private let most: Int
     private let state: Mutex<State>
-    private let threads = DispatchQueue(label: "pinproxy.bodies", qos: .utility, attributes: .concurrent)
 
     package init(threads: Int = max(1, Processors.available / 2), capacity: Int = 256 << 20) {
         most = threads
@@ -34,7 +35,7 @@ package final class ThreadExecutor: BodyExecutor {
         let job = Job {
             answer(.success(work.outcome(on: body)))
         } refuse: {
-            answer(.failure(.noRoom))
+            answer(.failure($0))
         }
         let (admission, isThreadWanted) = state.withLock { state in
             let admission = state.queue.add(job, of: host, size: body.count)
@@ -42,13 +43,13 @@ package final class ThreadExecutor: BodyExecutor {
             if isThreadWanted { state.threads += 1 }
             return (admission, isThreadWanted)
         }
-        if isThreadWanted { threads.async { [self] in workUntilNothingWaits() } }
+        if isThreadWanted { startWork() }
         switch admission {
         case .refused:
-            job.refuse()
+            job.refuse(.noRoom)
             return BodyWorkTicket {}
         case .waits(let number, let displaced):
-            for job in displaced { job.refuse() }
+            for job in displaced { job.refuse(.noRoom) }
             return BodyWorkTicket { [weak self] in self?.cancel(number) }
         }
     }
@@ -58,13 +59,37 @@ package final class ThreadExecutor: BodyExecutor {
         _ = state.withLock { $0.queue.remove(number) }
     }
 
-    private func workUntilNothingWaits() {
+    /// On a thread that is free, or another one. Where none can be made, what waits is left to those that work, or refused.
+    private func startWork() {
+        do throws(SystemError) {
+            let free = state.withLock { $0.free.popLast() }
+            let queue = if let free { free } else { try WorkQueue("bodies", isBackground: true) }
+            queue.async { [self] in workUntilNothingWaits(on: queue) }
+        } catch {
+            let refused: [Job] = state.withLock { state in
+                state.threads -= 1
+                guard state.threads == 0 else { return [] }
+                var jobs: [Job] = []
+                while let next = state.queue.take(share: most) {
+                    state.queue.finish(next.number)
+                    jobs.append(next.job)
+                }
+                return jobs
+            }
+            for job in refused { job.refuse(.unavailable("\(error)")) }
+        }
+    }
+
+    private func workUntilNothingWaits(on queue: WorkQueue) {
         var done: FairQueue<Job>.Number?
         while true {
             let next = state.withLock { state in
                 if let done { state.queue.finish(done) }
                 let next = state.queue.take(share: most)
-                if next == nil { state.threads -= 1 }
+                if next == nil {
+                    state.threads -= 1
+                    state.free.append(queue)
+                }
                 return next
             }
             guard let next else { return }

@@ -17,7 +17,9 @@ struct Supervisor {
     private var signals = sigset_t()
 
     /// Starts the proxy.
-    init(_ options: ConfigurationOptions) throws {
+    ///
+    /// - Parameter flags: what else the proxy is started with.
+    init(_ options: ConfigurationOptions, flags: [String] = []) throws {
         var before = sigset_t()
         sigemptyset(&signals)
         for signal in Self.awaited { sigaddset(&signals, signal) }
@@ -26,7 +28,7 @@ struct Supervisor {
         unsetenv("WATCHDOG_PID")
         let (near, far) = try DescriptorMessage.pair()
         defer { close(far) }
-        proxy = try Self.spawn(options, far, signals: before)
+        proxy = try Self.spawn(options, flags, far, signals: before)
         socket = near
         ServiceNotifier.closeSockets()
     }
@@ -86,8 +88,8 @@ struct Supervisor {
         return Int(ending.si_code) == Int(CLD_EXITED) ? child.si_status : 128 + child.si_status
     }
 
-    private static func spawn(_ options: ConfigurationOptions, _ socket: CInt, signals: sigset_t) throws -> pid_t {
-        var arguments = ["pinproxy", "run", "--config", try options.file(), "--supervisor", "\(socket)"]
+    private static func spawn(_ options: ConfigurationOptions, _ flags: [String], _ socket: CInt, signals: sigset_t) throws -> pid_t {
+        var arguments = ["pinproxy", "run", "--config", try options.file(), "--supervisor", "\(socket)"] + flags
         if let directory = options.stateDirectory { arguments += ["--state-directory", directory] }
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)

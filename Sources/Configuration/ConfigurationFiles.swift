@@ -1,0 +1,75 @@
+internal import Glibc
+package import Security
+internal import TLS
+
+/// The files of a configuration that decide what is let through, with what they contain (``FileSources``).
+package struct ConfigurationFiles: Sendable, Equatable {
+    /// As absolute paths; pinproxy.yaml is the first.
+    package var contents: [File]
+
+    package struct File: Sendable, Equatable {
+        package let path: String
+        package let bytes: [UInt8]
+
+        package init(path: String, bytes: [UInt8]) {
+            self.path = path
+            self.bytes = bytes
+        }
+    }
+
+    package init(contents: [File]) { self.contents = contents }
+
+    /// Whether it is the configuration that this pinproxy.yaml began.
+    package func belong(to file: String) -> Bool { contents.first?.path == FileStamp.absolute(file) }
+}
+
+/// Why there is no copy of a configuration.
+package enum ConfigurationFilesProblem: Error, CustomStringConvertible {
+    /// A file is not what it was when the configuration was read.
+    case changed(path: String)
+    case unreadable(path: String, FileProblem)
+    case tooLarge(limit: Int)
+    case tooMany(limit: Int)
+
+    package var description: String {
+        switch self {
+        case .changed(let path): "\(path) has changed since it was read"
+        case .unreadable(let path, let problem): "\(path): \(problem)"
+        case .tooLarge(let limit): "its files are longer than \(limit >> 20) MiB together"
+        case .tooMany(let limit): "it has more than \(limit) files"
+        }
+    }
+}
+
+extension Snapshot {
+    /// Each copy takes a descriptor while it is read.
+    private static let copiesLimit = 256
+
+    /// The files that this configuration was read from, as they were then.
+    /// - Parameter limit: of all of them together, in bytes.
+    package func copyFiles(limit: Int) throws(ConfigurationFilesProblem) -> ConfigurationFiles {
+        guard sources.count <= Self.copiesLimit else { throw .tooMany(limit: Self.copiesLimit) }
+        var (contents, left) = ([ConfigurationFiles.File](), limit)
+        for stamp in sources {
+            let bytes: [UInt8]
+            do throws(FileProblem) {
+                bytes = try SmallFile.read(stamp.path, limit: left).bytes
+            } catch .tooLarge {
+                throw .tooLarge(limit: limit)
+            } catch {
+                throw .unreadable(path: stamp.path, error)
+            }
+            guard stamp.isCurrent else { throw .changed(path: stamp.path) }
+            left -= bytes.count
+            contents.append(ConfigurationFiles.File(path: stamp.path, bytes: bytes))
+        }
+        return ConfigurationFiles(contents: contents)
+    }
+
+    /// Reads the configuration from copies of its files. Problems name the files themselves.
+    package static func load(
+        _ file: String, from copies: ConfigurationFiles, stateDirectory: String
+    ) throws(ConfigurationProblems) -> Snapshot {
+        try load(file, stateDirectory: stateDirectory, findings: Findings(sources: try FileSources(copies)))
+    }
+}

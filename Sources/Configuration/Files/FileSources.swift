@@ -1,0 +1,74 @@
+internal import Glibc
+internal import Security
+
+/// Where one load reads the files that decide what is let through: from their places, or from copies of them.
+///
+/// These are pinproxy.yaml, the pin file, and the trust anchors, pin files and lists of CT logs that they name.
+/// Everything else is read in its place, always: secrets, which nobody copies; certificates, which belong to a key;
+/// and revocation lists, since an old one forgets a revocation.
+final class FileSources {
+    /// The files and what they were when they were read, in that order.
+    private(set) var stamps: [FileStamp] = []
+    private var known: Set<String> = []
+    private var copies: [String: CInt] = [:]
+
+    init() {}
+
+    /// Reads the copies instead of the files.
+    init(_ files: ConfigurationFiles) throws(ConfigurationProblems) {
+        for file in files.contents {
+            do throws(FileProblem) {
+                copies[file.path] = try MemoryFile.make(file.bytes)
+            } catch {
+                for descriptor in copies.values { close(descriptor) }
+                let place = Place(file: file.path)
+                throw ConfigurationProblems([Problem(.error, at: place, "its copy can't be read: \(error)")])
+            }
+        }
+    }
+
+    deinit { for descriptor in copies.values { close(descriptor) } }
+
+    /// By which path the file is read.
+    func source(_ path: String) -> String {
+        if ServiceCredential.isCredential(path) { return path }
+        if let copy = copies[FileStamp.absolute(path)] { return "/proc/self/fd/\(copy)" }
+        let stamp = FileStamp(path)
+        if known.insert(stamp.path).inserted { stamps.append(stamp) }
+        return path
+    }
+}
+
+/// A file as it was at one moment.
+struct FileStamp: Sendable, Equatable {
+    let path: String
+    private let edition: Edition?
+
+    private struct Edition: Equatable {
+        let device: UInt64
+        let inode: UInt64
+        let size: Int
+        let seconds: Int
+        let nanoseconds: Int
+
+        init(_ status: stat) {
+            (device, inode, size) = (UInt64(status.st_dev), UInt64(status.st_ino), status.st_size)
+            (seconds, nanoseconds) = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
+        }
+    }
+
+    init(_ path: String) {
+        self.path = Self.absolute(path)
+        var status = stat()
+        edition = stat(path, &status) == 0 ? Edition(status) : nil
+    }
+
+    /// Whether the file is what it was.
+    var isCurrent: Bool { edition != nil && FileStamp(path) == self }
+
+    static func absolute(_ path: String) -> String {
+        guard !path.hasPrefix("/"), let current = getcwd(nil, 0) else { return path }
+        defer { free(current) }
+        return "\(String(cString: current))/\(path)"
+    }
+}

@@ -1,0 +1,23 @@
+import CShims
+import Glibc
+
+/// A file that is in memory alone, for libraries that read by a path.
+package enum MemoryFile {
+    /// - Returns: a descriptor, the caller's to close. Its path is `/proc/self/fd/NUMBER`.
+    package static func make(_ bytes: [UInt8]) throws(FileProblem) -> CInt {
+        let descriptor = memfd_create("pinproxy", shim_MFD_CLOEXEC)
+        guard descriptor >= 0 else { throw .system(errno) }
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else {
+                let code = errno
+                close(descriptor)
+                throw .system(code)
+            }
+            rest = rest.dropFirst(count)
+        }
+        return descriptor
+    }
+}

@@ -1,0 +1,57 @@
+import Foundation
+
+/// A control group of the first version, made for one proxy.
+struct LimitedGroup {
+    enum Controller: String { case memory, pids }
+
+    /// Where this process's own group is; nil where there is none that may have groups in it.
+    private static func parent(_ controller: Controller) -> String? {
+        let text = (try? String(contentsOfFile: "/proc/self/cgroup", encoding: .utf8)) ?? ""
+        let lines = text.split(separator: "\n").map {
+            $0.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+        }
+        guard let path = lines.first(where: { $0.count == 3 && $0[1] == controller.rawValue })?[2] else { return nil }
+        let folder = "/sys/fs/cgroup/\(controller)\(path)"
+        return access(folder, W_OK) == 0 && geteuid() == 0 ? folder : nil
+    }
+
+    static func isAvailable(_ controller: Controller) -> Bool { parent(controller) != nil }
+
+    private let folder: String
+
+    init(_ controller: Controller) throws {
+        folder = "\(Self.parent(controller) ?? "")/pinproxy-test-\(UUID())"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+    }
+
+    /// Executes a program within it.
+    var launcher: [String] { ["/bin/sh", "-c", "echo $$ > \"$0/cgroup.procs\" && exec \"$@\"", folder] }
+
+    /// What is taken, without what the kernel takes back first.
+    private func used() throws -> Int {
+        let usage = try number("memory.usage_in_bytes")
+        let stat = try String(contentsOfFile: "\(folder)/memory.stat", encoding: .utf8)
+        let inactive = stat.firstMatch(of: /total_inactive_file ([0-9]+)/).flatMap { Int($0.output.1) } ?? 0
+        return usage - inactive
+    }
+
+    /// Leaves so many thousandths of the memory that it may have taken.
+    func set(taken share: Int) throws { try write("\(used() / share * 1000)", to: "memory.limit_in_bytes") }
+
+    /// No thread or process can be made any more.
+    func stopThreads() throws { try write("\(number("pids.current"))", to: "pids.max") }
+
+    func allowThreads() throws { try write("max", to: "pids.max") }
+
+    private func write(_ text: String, to name: String) throws {
+        try text.write(toFile: "\(folder)/\(name)", atomically: false, encoding: .utf8)
+    }
+
+    private func number(_ name: String) throws -> Int {
+        let text = try String(contentsOfFile: "\(folder)/\(name)", encoding: .utf8)
+        return Int(text.trimmingCharacters(in: .whitespacesAndNewlines)) ?? 0
+    }
+
+    /// Once no process is in it any more.
+    func remove() { rmdir(folder) }
+}
