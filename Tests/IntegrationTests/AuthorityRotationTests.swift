@@ -111,6 +111,19 @@ struct AuthorityRotationTests {
         }
     }
 
+    /// What a rotation has left broken stops neither a reload nor the authority that signs.
+    @Test func aBrokenNextAuthorityIsSaid() async throws {
+        try await withTestBed { bed in
+            let machine = try await Machine(bed)
+            try await machine.rotate()
+            try bed.file("proxy/state/pinproxy/authority.next.pem", "nonsense")
+            #expect(try await machine.shared.proxy.reload().name == "config.reload")
+            let event = try await machine.shared.proxy.events.first("authority.failed")
+            #expect(event["cause"]?.contains("authority.next.pem") == true, "\(event)")
+            #expect(try await machine.accepted([bed.path("old.pem")]) == ["old.pem"])
+        }
+    }
+
     /// Killed between its key and its certificate: a start takes what belongs together.
     @Test func aStartTakesAnActivationThatWasInterrupted() async throws {
         try await withTestBed { bed in
