@@ -3,6 +3,10 @@ internal import Glibc
 
 /// A thread of the system's (pthreads(7)) that nobody waits for.
 package enum SystemThread {
+    /// Signals by which a fault of the thread itself shows. Blocked, they would end the process unseen.
+    private static let faults = [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS]
+
+    /// The thread takes no signals but those of its own faults: the process's are for the thread that waits for them.
     /// - Parameters:
     ///   - name: for debuggers; at most 15 bytes of it are seen.
     ///   - stackSize: in bytes, a multiple of a page.
@@ -11,6 +15,12 @@ package enum SystemThread {
         _ name: String, stackSize: Int, _ work: @escaping @Sendable () -> Void
     ) throws(SystemError) {
         let body = Unmanaged.passRetained(Body(name: name, work: work))
+        // The thread inherits what is blocked here.
+        var (blocked, before) = (sigset_t(), sigset_t())
+        sigfillset(&blocked)
+        for fault in faults { sigdelset(&blocked, fault) }
+        pthread_sigmask(SIG_BLOCK, &blocked, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
         let failure = withUnsafeTemporaryAllocation(of: pthread_attr_t.self, capacity: 1) { buffer -> CInt in
             guard let attributes = buffer.baseAddress else { return ENOMEM }
             pthread_attr_init(attributes)

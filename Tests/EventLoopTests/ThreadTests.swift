@@ -7,6 +7,21 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct ThreadTests {
+    /// The process's signals are for the thread that waits for them; the thread's own faults must show.
+    @Test(arguments: [(SIGTERM, true), (SIGHUP, true), (SIGINT, true), (SIGSEGV, false), (SIGABRT, false)])
+    func aThreadTakesNoSignals(signal: CInt, isBlocked: Bool) throws {
+        let seen = Mutex<CInt>(-1)
+        let done = DispatchSemaphore(value: 0)
+        try SystemThread.start("test", stackSize: 256 << 10) {
+            var mask = sigset_t()
+            pthread_sigmask(SIG_BLOCK, nil, &mask)
+            seen.withLock { $0 = sigismember(&mask, signal) }
+            done.signal()
+        }
+        done.wait()
+        #expect(seen.withLock { $0 } == (isBlocked ? 1 : 0))
+    }
+
     private final class Ingredient: Sendable {}
 
     private final class Object {

@@ -114,12 +114,6 @@ package final class LogOutput: Sendable {
     // MARK: The writer's thread
 
     private func startWriter() throws(SystemError) {
-        // A signal must find the thread that waits for it, and not this one.
-        var all = sigset_t()
-        var before = sigset_t()
-        sigfillset(&all)
-        pthread_sigmask(SIG_SETMASK, &all, &before)
-        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
         try SystemThread.start("log", stackSize: 128 << 10) { [self] in writeLines() }
     }
 
