@@ -100,7 +100,7 @@ install: release
 		[ ! -e $$unit ] || sed -e 's,/usr/bin/pinproxy,$(PREFIX)/bin/pinproxy,' -e 's,/etc/pinproxy,$(SYSCONFDIR)/pinproxy,' \
 		$$unit > $(DESTDIR)$(UNITDIR)/$${unit##*/}; done
 	@# The unit of further instances is that of the first, with files and directories of their own.
-	sed -e 's,pinproxy/pinproxy[.]yaml,pinproxy/%i.yaml,' -e 's,^StateDirectory=pinproxy$$,&/instances/%i,' \
+	sed -e 's,pinproxy/pinproxy[.]yaml,pinproxy/%i.yaml,' -e 's,^StateDirectory=pinproxy$$,&-instances/%i,' \
 		-e 's,^RuntimeDirectory=pinproxy$$,&-%i,' -e 's,/run/pinproxy/,/run/pinproxy-%i/,' -e 's,^Description=.*,& (%i),' \
 		$(DESTDIR)$(UNITDIR)/pinproxy.service > $(DESTDIR)$(UNITDIR)/pinproxy@.service
 	install -D -m 644 systemd/pinproxy.catalog $(DESTDIR)$(PREFIX)/lib/systemd/catalog/pinproxy.catalog

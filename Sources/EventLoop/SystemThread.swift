@@ -19,7 +19,7 @@ package enum SystemThread {
         var (blocked, before) = (sigset_t(), sigset_t())
         sigfillset(&blocked)
         for fault in faults { sigdelset(&blocked, fault) }
-        pthread_sigmask(SIG_BLOCK, &blocked, &before)
+        pthread_sigmask(SIG_SETMASK, &blocked, &before)
         defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
         let failure = withUnsafeTemporaryAllocation(of: pthread_attr_t.self, capacity: 1) { buffer -> CInt in
             guard let attributes = buffer.baseAddress else { return ENOMEM }

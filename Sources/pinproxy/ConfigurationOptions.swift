@@ -26,7 +26,7 @@ struct ConfigurationOptions: ParsableArguments {
             discussion:
                 """
                 Without it: $STATE_DIRECTORY, else \(systemState) if the configuration is \(systemFile), \
-                \(systemState)/instances/NAME if it is another /etc/pinproxy/NAME.yaml, and that exists, else $XDG_STATE_HOME/pinproxy, else ~/.local/state/pinproxy.
+                \(systemState)-instances/NAME if it is another /etc/pinproxy/NAME.yaml, and that exists, else $XDG_STATE_HOME/pinproxy, else ~/.local/state/pinproxy.
                 """,
             valueName: "dir"),
         completion: .directory)
@@ -58,7 +58,7 @@ struct ConfigurationOptions: ParsableArguments {
         guard let file, PathText.directory(of: file) == PathText.directory(of: systemFile), file.hasSuffix(".yaml") else { return nil }
         if file == systemFile { return systemState }
         let name = PathText.name(of: file).dropLast(".yaml".utf8.count)
-        return name.isEmpty ? nil : "\(systemState)/instances/\(name)"
+        return name.isEmpty ? nil : "\(systemState)-instances/\(name)"
     }
 
     func stateDirectory(for file: String?) throws -> String {

@@ -32,7 +32,7 @@ struct InstallTests {
             #expect(instance.contains("ExecReload=/opt/proxy/bin/pinproxy reload --config /opt/etc/pinproxy/%i.yaml\n"), "\(instance)")
             let own = zip(unit.split(separator: "\n"), instance.split(separator: "\n")).filter { $0 != $1 }.map { String($1) }
             #expect(unit.split(separator: "\n").count == instance.split(separator: "\n").count)
-            for line in ["StateDirectory=pinproxy/instances/%i", "RuntimeDirectory=pinproxy-%i"] { #expect(own.contains(line), "\(own)") }
+            for line in ["StateDirectory=pinproxy-instances/%i", "RuntimeDirectory=pinproxy-%i"] { #expect(own.contains(line), "\(own)") }
             #expect(own.count == 6, "\(own)")
             #expect(try bed.contents("root/opt/proxy/lib/systemd/catalog/pinproxy.catalog").contains("Subject: "))
             for name in ["alerts.yml", "grafana.json"] { _ = try bed.contents("root/opt/proxy/share/pinproxy/monitoring/\(name)") }

@@ -9,7 +9,7 @@ from steps import SECURE, STATE, case, contains, equal, machines
 def an_instance_has_a_configuration_ports_and_an_authority_of_its_own(machine):
     machine("sed -e 's/127.0.0.1:7467/127.0.0.1:7567/' -e 's/127.0.0.1:7468/127.0.0.1:7568/'"
             " /etc/pinproxy/pinproxy.yaml > /etc/pinproxy/build.yaml && systemctl start pinproxy@build", check=True, timeout=60)
-    state = f"{STATE}/instances/build"
+    state = f"{STATE}-instances/build"
     equal(machine(f"stat -c '%U %a' {state} {state}/authority.key", check=True).stdout, "pinproxy 755\npinproxy 600\n")
     equal(machine(f"cmp {state}/authority.pem {STATE}/authority.pem").returncode, 1, "the authorities")
     curl = "curl --silent --show-error --max-time 20 --proxy http://127.0.0.1:7567"
