@@ -10,11 +10,9 @@ extension Exchange {
     /// A body is on its way, and no rule slows it down.
     var isPaced: Bool { state.movesBody && !(throttle != nil && state.passesRequest) }
 
-    /// A stream of events may be as slow as the events are. What has no length may be one, unless it is held for a
-    /// rule, or the rate is the entry's own.
+    /// A stream of events may be as slow as the events are.
     func exemptStreams(_ response: borrowing ResponseView) {
-        let mayBeStream = [.chunked, .untilClose].contains(response.head.framing) && verdict == nil && rules?.minimumRate == nil
-        if mayBeStream || response.isStream { clock.rate = nil }
+        if response.isStream { clock.rate = nil }
     }
 
     /// Ends the exchange, for the side that is waited for.
