@@ -76,8 +76,8 @@ final class ChildProcess: Sendable {
     }
 
     /// How it ended; waits for it, within the bound of every wait.
-    func ending() async throws -> Ending {
-        try await end.value(within: .seconds(120), awaiting: "the end of \(arguments.joined(separator: " "))")
+    func ending(within bound: DispatchTimeInterval = .seconds(120)) async throws -> Ending {
+        try await end.value(within: bound, awaiting: "the end of \(arguments.joined(separator: " "))")
     }
 
     func send(signal: CInt) {

@@ -9,6 +9,8 @@ final class LineLog: Sendable {
         /// Where they come from; nil: not known yet, or closed.
         var descriptor: CInt?
         var isComplete = false
+        /// Why the rest can't be read, if it can't.
+        var failure: String?
         /// Each is asked about every line, nil for the end, until it says that it is done.
         var watchers: [@Sendable (String?) -> Bool] = []
     }
@@ -58,7 +60,8 @@ final class LineLog: Sendable {
         do {
             return try await found.value(within: .seconds(120), awaiting: what).get()
         } catch let error as TestBedError {
-            throw TestBedError("\(error)\nwritten so far:\n\(lines.suffix(40).joined(separator: "\n"))")
+            let failure = state.withLock { $0.failure }.map { "\n\($0)" } ?? ""
+            throw TestBedError("\(error)\(failure)\nwritten so far:\n\(lines.suffix(40).joined(separator: "\n"))")
         }
     }
 
@@ -83,7 +86,9 @@ final class LineLog: Sendable {
         var ready = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         guard poll(&ready, 1, 0) > 0 else { return true }
         let bytes = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, count in
-            count = max(read(descriptor, buffer.baseAddress, buffer.count), 0)
+            let got = read(descriptor, buffer.baseAddress, buffer.count)
+            if got < 0 { state.failure = "read: \(String(cString: strerror(errno)))" }
+            count = max(got, 0)
         }
         append(bytes[...], to: &state)
         return !bytes.isEmpty

@@ -37,7 +37,13 @@ final class ProxyProcess: Sendable {
             inherited: log.map { [$0.writing] } ?? [], mergingErrors: true)
         log?.handOver()
         events = EventLog(lines: log?.lines ?? process.output)
-        let ready = if let log { try await log.read(upTo: "proxy.ready") } else { try await events.first("proxy.ready") }
+        let ready: LogEvent
+        do {
+            ready = if let log { try await log.read(upTo: "proxy.ready") } else { try await events.first("proxy.ready") }
+        } catch {
+            // What ended without a word says why by how it ended.
+            throw TestBedError("\(error)\nprocess \(process.identifier): \((try? await process.ending(within: .seconds(2))).map { "\($0)" } ?? "runs")")
+        }
         let listen = ready["listen"] ?? ""
         let first = listen.split(separator: ",").first.map(String.init) ?? listen
         guard let colon = first.lastIndex(of: ":"), let port = UInt16(first[first.index(after: colon)...]) else {
