@@ -1,7 +1,10 @@
-/// Takes a chunked body out of its coding, for receivers that don't know it (HTTP/1.0). Extensions
-/// and trailers are dropped.
+/// Takes a chunked body out of its coding. Extensions are dropped; trailers are kept.
 package struct ChunkedDecoder: Sendable {
     private var grammar = ChunkedGrammar()
+    /// Of those that may stand there, once the body has ended.
+    package private(set) var trailers = TrailerSection()
+    /// What has come of a trailer's line.
+    private var line: [UInt8] = []
 
     package init() {}
 
@@ -14,7 +17,15 @@ package struct ChunkedDecoder: Sendable {
         var position = 0
         while position < bytes.count {
             switch grammar.next(in: bytes.span, from: position) {
-            case .part(let count), .chunkLine(let count), .dataEnd(let count), .trailerLine(let count):
+            case .chunkLine(let count), .dataEnd(let count):
+                position += count
+            case .part(let count):
+                if grammar.isInTrailers { keep(bytes.span.extracting(position..<position + count)) }
+                position += count
+            case .trailerLine(let count):
+                keep(bytes.span.extracting(position..<position + count))
+                trailers.append(line)
+                line = []
                 position += count
             case .data(let count):
                 if payload == position {
@@ -34,4 +45,6 @@ package struct ChunkedDecoder: Sendable {
         }
         return .passed(kept: payload, consumed: position, ended: false)
     }
+
+    private mutating func keep(_ bytes: Span<UInt8>) { bytes.withUnsafeBufferPointer { line.append(contentsOf: $0) } }
 }

@@ -53,7 +53,8 @@ struct ChunkedFilter: Sendable {
         }
     }
 
-    private static func keepTrailer(_ line: ByteRange, at kept: inout Int, in bytes: inout MutableSpan<UInt8>) {
+    /// Moves a trailer's line to the kept bytes, or what may be passed on of it.
+    static func keepTrailer(_ line: ByteRange, at kept: inout Int, in bytes: inout MutableSpan<UInt8>) {
         var colon = line.start
         var hash = NameHash()
         while bytes[colon] != UInt8(ascii: ":") {

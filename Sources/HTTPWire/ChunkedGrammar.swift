@@ -38,6 +38,8 @@ struct ChunkedGrammar: Sendable {
     private var lineLength = 0
 
     var isEnded: Bool { state == .ended }
+    /// A part of a trailer's line has come.
+    var isInTrailers: Bool { state == .trailerName || state == .trailerValue || state == .trailerLineFeed }
 
     /// The next piece of `bytes`, which begin at `start`; `start` must not be their end.
     mutating func next(in bytes: Span<UInt8>, from start: Int) -> Piece {

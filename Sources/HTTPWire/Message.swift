@@ -66,6 +66,9 @@ package enum BodyFraming: Sendable, Equatable {
     case chunked
     /// Responses only: the body ends where the connection does.
     case untilClose
+
+    /// A body follows that isn't known to be empty.
+    package var hasBody: Bool { self != .none && self != .length(0) }
 }
 
 /// One field line of a head.

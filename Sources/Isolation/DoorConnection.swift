@@ -129,7 +129,10 @@ final class DoorConnection: ByteStreamOwner {
         if opening.isTLS { return ask(proxy, for: authority) }
         let (length, head) = unsafe opening.request(
             to: authority, from: Span(_unsafeBytes: received.unread), credentials: door.credentials)
-        head.withUnsafeBytes { received.replaceFront(length, with: $0) }
+        var request = ByteBuffer(slabs: door.slabs)
+        head.withUnsafeBytes { request.append(copying: $0) }
+        request.append(copying: UnsafeRawBufferPointer(rebasing: received.unread[length...]))
+        received = request
         relay(to: proxy)
     }
 

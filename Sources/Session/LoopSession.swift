@@ -24,8 +24,6 @@ package final class LoopSession {
     /// The proxy stops: no connection is kept for another exchange.
     package var isDraining = false
 
-    /// Heads are written here before they go in the place of the received ones.
-    var headScratch: [UInt8] = []
     private var nextNumber: UInt64
     private let numberStride: UInt64
 
@@ -49,7 +47,6 @@ package final class LoopSession {
         self.admissions = admissions
         nextNumber = UInt64(index + 1)
         numberStride = UInt64(count)
-        headScratch.reserveCapacity(4096)
     }
 
     /// Takes note of what the system says of the network.

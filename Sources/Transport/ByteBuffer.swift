@@ -3,29 +3,20 @@ import Glibc
 /// Received bytes on their way from one stream to another, in one contiguous piece.
 ///
 /// ```
-///     headroom     written     unread        free
-///   |-----------|-----------|-----------|------------|
-///   0                     start        end       capacity
+///     written      unread        free
+///   |-----------|-----------|------------|
+///   0         start        end       capacity
 /// ```
 /// The memory comes from a ``SlabPool`` on the first write and goes back with ``releaseIfEmpty()``.
-/// It grows for a head that doesn't fit into a slab, up to the caller's limit, and for a body that is kept, as far as
-/// the pool's ``BodyBudget`` has room.
+/// It grows for a head that doesn't fit into a slab, up to the caller's limit.
 package struct ByteBuffer: ~Copyable {
-    /// Kept free in front of received bytes, so that a head that grew by a few fields can be put
-    /// back before its body without moving the body.
-    package static let headroom = 512
-    /// Kept free after received bytes, for the CRLF that ends a chunk made of them.
-    private static let footroom = 8
-
-    private let slabs: SlabPool
+    package let slabs: SlabPool
     private var base: UnsafeMutableRawPointer?
     private var capacity = 0
-    /// Of a body that is kept here. It goes with the memory.
-    private var reservation: BodyReservation?
     /// Offset of the first unread byte.
-    package private(set) var start = ByteBuffer.headroom
+    package private(set) var start = 0
     /// Offset past the last unread byte.
-    package private(set) var end = ByteBuffer.headroom
+    package private(set) var end = 0
 
     package init(slabs: SlabPool) {
         self.slabs = slabs
@@ -38,12 +29,17 @@ package struct ByteBuffer: ~Copyable {
     package var count: Int { end - start }
     package var isEmpty: Bool { start == end }
     /// Bytes that can be appended without growing.
-    package var free: Int { max(0, (base == nil ? SlabPool.slabSize - ByteBuffer.headroom : capacity - end) - ByteBuffer.footroom) }
+    package var free: Int { base == nil ? SlabPool.slabSize : capacity - end }
 
     /// The unread bytes. Valid until the next mutation.
     package var unread: UnsafeRawBufferPointer {
         guard let base else { return UnsafeRawBufferPointer(start: nil, count: 0) }
         return UnsafeRawBufferPointer(start: base + start, count: end - start)
+    }
+
+    /// Lends the first `count` unread bytes.
+    package func withFront<Result, Failure>(_ count: Int, _ body: (RawSpan) throws(Failure) -> Result) throws(Failure) -> Result {
+        try unsafe body(RawSpan(_unsafeBytes: UnsafeRawBufferPointer(rebasing: unread[..<count])))
     }
 
     /// The unread bytes from `offset` on, to be changed in place. Valid until the next mutation.
@@ -67,18 +63,12 @@ package struct ByteBuffer: ~Copyable {
     package mutating func append(copying bytes: UnsafeRawBufferPointer) {
         guard let source = bytes.baseAddress, bytes.count > 0 else { return }
         _ = memory()
-        if capacity - end < bytes.count { grow(to: end + bytes.count + ByteBuffer.footroom) }
+        if capacity - end < bytes.count { grow(to: end + bytes.count) }
         memcpy(memory() + end, source, bytes.count)
         end += bytes.count
     }
 
-    /// Puts a few bytes in front of the unread ones, at most the headroom.
-    package mutating func prepend(copying bytes: UnsafeRawBufferPointer) {
-        precondition(bytes.count <= start)
-        guard let source = bytes.baseAddress else { return }
-        start -= bytes.count
-        memcpy(memory() + start, source, bytes.count)
-    }
+    package mutating func append(copying bytes: RawSpan) { bytes.withUnsafeBytes { append(copying: $0) } }
 
     /// `count` bytes from the front have been used.
     package mutating func consume(_ count: Int) {
@@ -95,36 +85,13 @@ package struct ByteBuffer: ~Copyable {
         end -= count
     }
 
-    /// Makes `count` consumed bytes unread again: a request that is sent once more.
-    package mutating func rewind(_ count: Int) {
-        precondition(count >= 0 && count <= start)
-        start -= count
-    }
-
     /// Forgets the consumed bytes, and moves the unread ones to the front where that gains room.
     package mutating func compact() {
-        guard let base, start > ByteBuffer.headroom else { return }
+        guard let base, start > 0 else { return }
         let count = end - start
-        if count > 0 { memmove(base + ByteBuffer.headroom, base + start, count) }
-        start = ByteBuffer.headroom
-        end = start + count
-    }
-
-    /// Puts `bytes` in the place of the first `length` unread bytes; what follows stays where it is
-    /// unless the headroom is too small.
-    package mutating func replaceFront(_ length: Int, with bytes: UnsafeRawBufferPointer) {
-        precondition(length <= end - start)
-        if bytes.count > start + length {
-            let shift = bytes.count - (start + length)
-            if capacity - end < shift { grow(to: end + shift + ByteBuffer.footroom) }
-            guard let base else { return }
-            memmove(base + start + length + shift, base + start + length, end - start - length)
-            end += shift
-            start += shift
-        }
-        guard let source = bytes.baseAddress else { return consume(length) }
-        start += length - bytes.count
-        memcpy(memory() + start, source, bytes.count)
+        if count > 0 { memmove(base, base + start, count) }
+        start = 0
+        end = count
     }
 
     /// Room for more when a slab is full, doubling up to `limit` unread bytes. False: the limit is reached.
@@ -133,34 +100,8 @@ package struct ByteBuffer: ~Copyable {
         compact()
         if free > 0 { return true }
         guard count < limit else { return false }
-        grow(to: min(capacity * 2, limit + ByteBuffer.headroom + ByteBuffer.footroom + 1))
+        grow(to: min(capacity * 2, limit + 1))
         return true
-    }
-
-    /// Room for more after the unread bytes where those in front of them are still needed, doubling up to `limit` bytes
-    /// of both. False: the limit is reached, or the budget is spent.
-    package mutating func makeRoomKeepingConsumed(limit: Int) -> Bool {
-        if free > 0 { return true }
-        let wanted = min(capacity * 2, limit + ByteBuffer.headroom + ByteBuffer.footroom)
-        guard wanted > capacity else { return false }
-        let reservation = reservation ?? BodyReservation(of: slabs.budget, for: .replay)
-        guard reservation.grow(to: wanted) else { return false }
-        self.reservation = reservation
-        grow(to: wanted)
-        return true
-    }
-
-    /// Holds the reservation of a body that was put here, until the memory is given back.
-    package mutating func hold(_ reservation: BodyReservation) {
-        guard let own = self.reservation else { return self.reservation = reservation }
-        own.absorb(reservation)
-    }
-
-    /// The last `count` bytes that were consumed, if nothing has moved since. Valid until the next mutation.
-    package func consumed(last count: Int) -> UnsafeRawBufferPointer {
-        precondition(count >= 0 && count <= start)
-        guard let base else { return UnsafeRawBufferPointer(start: nil, count: 0) }
-        return UnsafeRawBufferPointer(start: base + start - count, count: count)
     }
 
     /// Moves all out into a buffer of its own.
@@ -176,9 +117,8 @@ package struct ByteBuffer: ~Copyable {
         giveBack(base, capacity)
         base = nil
         capacity = 0
-        reservation = nil
-        start = ByteBuffer.headroom
-        end = start
+        start = 0
+        end = 0
     }
 
     private mutating func memory() -> UnsafeMutableRawPointer {

@@ -53,14 +53,8 @@ package enum WriteOutcome {
     case failed(StreamError)
 }
 
-/// Where bytes go that pass on their way: a stream, or what frames them for one.
-package protocol ByteSink: AnyObject {
-    /// Takes the first `count` bytes of `buffer`, or as many as it can, and consumes them.
-    func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome
-}
-
 /// One connected socket, in the clear or under TLS. Belongs to its loop; closes when released.
-package final class ByteStream: SocketHandler, ByteSink {
+package final class ByteStream: SocketHandler {
     private enum Layer {
         case plain
         case handshake

@@ -3,12 +3,15 @@
 /// A connection holds a slab only while bytes of it are on their way, so that an idle client costs
 /// none, and a busy worker turns over the same few slabs, warm in the cache. Belongs to one thread.
 package final class SlabPool {
-    /// Bytes of one slab: four full TLS records, and what a buffer keeps free around them.
+    /// Bytes of one slab: four full TLS records, and a head in front of them.
     package static let slabSize = (64 << 10) + 1024
     /// What is kept of bodies beyond slabs is drawn from it.
     package let budget: BodyBudget
     /// How many free slabs are kept; those beyond go back to the allocator.
     private static let keptFree = 64
+
+    /// Where heads are written before they are put into a buffer.
+    @exclusivity(unchecked) package var headScratch: [UInt8] = []
 
     // Changed here alone, by code that calls nobody.
     @exclusivity(unchecked) private var free: [UnsafeMutableRawPointer] = []
@@ -21,6 +24,7 @@ package final class SlabPool {
     package init(budget: BodyBudget = BodyBudget()) {
         self.budget = budget
         free.reserveCapacity(Self.keptFree)
+        headScratch.reserveCapacity(4096)
     }
 
     deinit { releaseFree() }

@@ -9,8 +9,8 @@ import Testing
     private func resumption(_ pauses: ResumptionPauses = ResumptionPauses()) throws -> Resumption {
         let response = try OwnedResponse(
             Array("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\nAccept-Ranges: bytes\r\nETag: \"a\"\r\n\r\n".utf8))
-        let request = Array("GET /a HTTP/1.1\r\nHost: a.test\r\n\r\n".utf8)
-        return try #require(Resumption(response.view, to: request.span, pauses: pauses, on: try EventLoop()))
+        let request = try OwnedRequest(Array("GET /a HTTP/1.1\r\nHost: a.test\r\n\r\n".utf8))
+        return try #require(Resumption(response.view, to: request.view, pauses: pauses, on: try EventLoop()))
     }
 
     private func judge(_ resumption: Resumption, _ answer: String) throws -> Resumption.Answer {

@@ -81,6 +81,9 @@ final class Workbench {
         watchdog.cancel()
     }
 
+    /// Turns the loop once, when something has happened.
+    func runOnce() { event_base_loop(loop.base.raw, EVLOOP_ONCE) }
+
     /// Runs the loop until `connection` has something to read, and reads it.
     func receive(on connection: UpstreamConnection) -> String {
         let reader = Reader(connection, stop)
@@ -104,7 +107,7 @@ final class Workbench {
         }
 
         func streamIsReadable(_ stream: ByteStream) {
-            if case .blocked? = connection.responses.receive(from: stream, limit: 65536) { return }
+            if case .blocked? = connection.responses.receive(limit: 65536) { return }
             text = String(decoding: connection.responses.takeReceived(), as: UTF8.self)
             stop.isWanted = true
         }

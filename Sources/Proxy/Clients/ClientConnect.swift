@@ -135,7 +135,7 @@ extension ClientConnection {
         } catch {
             return fail("no certificate for \(route.authority): \(error)")
         }
-        guard server.requests.unread.isEmpty else { return clientSpoke() }
+        guard server.requests.isEmpty else { return clientSpoke() }
         // From its first step on TLS holds tens of KiB: it begins when the client does.
         server.requests.rest()
         server.stream.wantsRead = true

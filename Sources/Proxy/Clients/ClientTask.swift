@@ -41,7 +41,7 @@ extension ClientConnection {
 
     /// Whether it has had no request for that long, and none has begun.
     func hasRested(nanoseconds: UInt64, at now: MonotonicTime) -> Bool {
-        server.isAwaitingRequest && server.requests.unread.isEmpty && now - server.lastUsed > nanoseconds
+        server.isAwaitingRequest && server.requests.isEmpty && now - server.lastUsed > nanoseconds
     }
 
     /// A request whose body the rules have written anew, before it is passed on.

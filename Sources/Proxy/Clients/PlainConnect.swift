@@ -109,7 +109,7 @@ extension ClientConnection {
         worker.session.complete(&record)
         state = .inside(route)
         server.serve()
-        if !server.requests.unread.isEmpty { server.nextRequest() }
+        if !server.requests.isEmpty { server.nextRequest() }
     }
 
     /// A request inside: it must be for the authority of CONNECT.

@@ -67,7 +67,7 @@ extension ClientConnection {
                 guard let reservation = BodyReservation(of: budget, for: .request, bytes: body.count) else {
                     return refuseForBudget(route)
                 }
-                write(route, rules, body: body, holding: reservation) { (request: OwnedRequest) throws(WireError) in
+                write(route, rules, body: HeldBody(body, holding: reservation)) { (request: OwnedRequest) throws(WireError) in
                     try request.rewritten(contentType: type, bodyLength: body.count)
                 }
             case .form(let form): try send(form, route, rules)
@@ -83,12 +83,12 @@ extension ClientConnection {
 
     /// Puts another message in the place of the request, and passes it on.
     private func write(
-        _ route: Route, _ rules: ExchangeRules, body: [UInt8] = [], holding reservation: BodyReservation? = nil,
+        _ route: Route, _ rules: ExchangeRules, body: HeldBody? = nil,
         _ rewrite: (OwnedRequest) throws(WireError) -> OwnedRequest
     ) {
         do {
             let request = try rewrite(server.readRequest { OwnedRequest($0) })
-            server.replaceRequest(with: request, body: body, holding: reservation)
+            server.replaceRequest(with: request, body: body)
             begin(route, rules)
         } catch {
             server.refuseRequest(.badRequest(error))
@@ -111,11 +111,11 @@ extension ClientConnection {
         server.gatherBody(limit: limit, rate: rate) { [weak self] progress in
             guard let self else { return }
             switch progress {
-            case .complete(let body, let reservation, _):
+            case .complete(let body, let reservation):
                 convert(body, reservation, type, route, rules, conversion, limit: limit)
             case .noBudget: refuseForBudget(route)
             case .malformed(let error): server.refuseRequest(.badRequest(error))
-            case .tooLong, .incomplete: server.refuseRequest(.bodyTooLong(limit: limit, host: route.authority.host))
+            case .tooLong: server.refuseRequest(.bodyTooLong(limit: limit, host: route.authority.host))
             }
         }
     }
@@ -143,7 +143,7 @@ extension ClientConnection {
         switch outcome {
         case .success(.success(let body)):
             guard reservation.resize(to: body.count) else { return refuseForBudget(route) }
-            write(route, rules, body: body, holding: reservation) { (request: OwnedRequest) throws(WireError) in
+            write(route, rules, body: HeldBody(body, holding: reservation)) { (request: OwnedRequest) throws(WireError) in
                 try request.rewritten(contentType: conversion.to.contentType, bodyLength: body.count)
             }
         case .success(.failure(let error)):
@@ -171,8 +171,14 @@ extension ClientConnection {
         do {
             let request = try server.readRequest { OwnedRequest($0) }
                 .rewritten(contentType: form.contentType, bodyLength: body.contentLength)
-            let upload = FormUpload(request, body, on: queue, of: server, loop: worker.loop)
-            server.begin(upload, to: route.destination, by: rules, over: takeKept(for: route))
+            // Files may have changed when they are to be sent again.
+            let files = FileSource(body, on: queue, loop: worker.loop, canRewind: false)
+            let upload = UploadBody(files) { [weak server] in
+                guard let server, server.exchange.isUnderWay else { return }
+                _ = server.exchange.downstreamIsReadable()
+            }
+            server.replaceRequest(with: request, body: upload)
+            begin(route, rules)
         } catch {
             server.refuseRequest(.badRequest(error))
         }

@@ -1,77 +1,50 @@
 import HTTPWire
+import Session
 import Transport
 
-/// Gathers the body of a request that is to be written anew, from the bytes that follow its head.
-struct BodyCollector {
-    enum Progress {
-        /// More must come.
-        /// - Parameter taken: bytes that must not be shown again.
-        case incomplete(taken: Int)
-        /// The body, without its chunks, and what it holds of the budget.
-        /// - Parameter taken: bytes that it took.
-        case complete([UInt8], BodyReservation, taken: Int)
+/// Gathers the body of a request that is to be written anew.
+final class BodyCollector: BodySink {
+    enum Outcome {
+        /// The body, and what it holds of the budget.
+        case complete([UInt8], BodyReservation)
         case malformed(WireError)
         case tooLong
         /// The budget for bodies is spent.
         case noBudget
     }
 
-    private enum Framing {
-        /// Bytes that are missing.
-        case length(Int)
-        case chunks(ChunkedDecoder)
-    }
-
-    private var framing: Framing
-    /// Bytes of the body that are gathered at most.
-    let limit: Int
-    private var body: [UInt8] = []
-    /// Bytes that came since it was made, its chunks' lines too.
-    var received: UInt64 = 0
+    private let limit: Int
     private let reservation: BodyReservation
-    /// A part of the body has arrived.
-    private(set) var hasBegun = false
+    private var body: [UInt8] = []
+    /// Why it takes no more.
+    private(set) var refusal: Outcome?
+    /// Bytes of the body that came.
+    var carried: UInt64 { UInt64(body.count) }
+    var whole: Outcome { .complete(body, reservation) }
 
-    /// - Returns: nil for a request without a body.
-    init?(_ framing: BodyFraming, limit: Int, from budget: BodyBudget) {
-        switch framing {
-        case .length(let length) where length > 0: self.framing = .length(Int(clamping: length))
-        case .chunked: self.framing = .chunks(ChunkedDecoder())
-        default: return nil
-        }
+    /// Takes room before the first byte: no client is asked for a body that would be refused.
+    /// - Parameter limit: bytes that are gathered at most.
+    init(_ framing: BodyFraming, limit: Int, from budget: BodyBudget) {
         self.limit = limit
         reservation = BodyReservation(of: budget, for: .request)
-    }
-
-    /// - Parameter received: what follows the head, without what was taken.
-    mutating func look(at received: UnsafeRawBufferPointer) -> Progress {
-        if !received.isEmpty { hasBegun = true }
-        switch framing {
-        case .length(let missing):
-            if missing > limit - body.count { return .tooLong }
-            let count = min(missing, received.count)
-            guard take(received[..<count]) else { return .noBudget }
-            framing = .length(missing - count)
-            return count == missing ? .complete(body, reservation, taken: count) : .incomplete(taken: count)
-        case .chunks(var decoder):
-            var fresh = Array(received)
-            var span = fresh.mutableSpan
-            let progress = decoder.decode(inPlace: &span)
-            framing = .chunks(decoder)
-            switch progress {
-            case .malformed(let error, _, _): return .malformed(error)
-            case .passed(let kept, let consumed, let ended):
-                if kept > limit - body.count { return .tooLong }
-                guard fresh.withUnsafeBytes({ take($0[..<kept]) }) else { return .noBudget }
-                return ended ? .complete(body, reservation, taken: consumed) : .incomplete(taken: consumed)
-            }
+        if case .length(let length) = framing, length > UInt64(limit) {
+            refusal = .tooLong
+        } else if framing.hasBody, !reservation.grow(to: 1) {
+            refusal = .noBudget
         }
     }
 
-    /// Reserves room before the first byte: no client is asked for a body that would be refused.
-    private mutating func take(_ bytes: Slice<UnsafeRawBufferPointer>) -> Bool {
-        guard reservation.grow(to: max(body.count + bytes.count, 1)) else { return false }
-        body.append(contentsOf: bytes)
-        return true
+    func write(_ piece: RawSpan) -> Int {
+        guard refusal == nil else { return 0 }
+        guard piece.byteCount <= limit - body.count else {
+            refusal = .tooLong
+            return 0
+        }
+        guard reservation.grow(to: body.count + piece.byteCount) else {
+            refusal = .noBudget
+            return 0
+        }
+        body.append(copying: piece)
+        return piece.byteCount
     }
 }

@@ -55,7 +55,7 @@ extension HTTP1Server {
     func answer(_ bytes: [UInt8], then next: AfterAnswer) {
         // The request isn't sent any more: what was kept of it is given back.
         gathering = nil
-        requests.forgetReplay()
+        made = nil
         bytes.withUnsafeBytes { answer.append(copying: $0) }
         deadline.set(afterNanoseconds: settings.idleNanoseconds)
         writeAnswer(then: next)
@@ -81,19 +81,19 @@ extension HTTP1Server {
 
     /// Nothing is under way; the last byte of the answer has been written.
     func awaitNextRequest() {
-        guard !(hasEnded && requests.unread.isEmpty) else { return linger() }
+        guard !(hasEnded && requests.isEmpty) else { return linger() }
         lastUsed = session.now
         phase = .awaitingRequest
         stream.wantsRead = true
         deadline.set(afterNanoseconds: settings.requestNanoseconds)
-        if requests.unread.isEmpty {
+        if requests.isEmpty {
             requests.rest()
             if !stream.holdsBytes { return }
         }
         // Pipelined requests wait for their turn of the loop, so that a long row of them starves no one.
         session.loop.afterThisTurn { [weak self] in
             guard let self, isAwaitingRequest else { return }
-            if !requests.unread.isEmpty { nextRequest() }
+            if !requests.isEmpty { nextRequest() }
             if isAwaitingRequest, stream.holdsBytes { receiveRequest() }
         }
     }
@@ -106,7 +106,7 @@ extension HTTP1Server {
 
     /// Receives, within bounds, what the client sends before its turn.
     func receiveAhead() -> StreamError? {
-        switch requests.receive(from: stream, limit: SlabPool.slabSize) {
+        switch requests.receive(limit: SlabPool.slabSize) {
         case nil: stream.wantsRead = false
         case .received?: break
         case .blocked?: requests.rest()

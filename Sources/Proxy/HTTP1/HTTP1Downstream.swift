@@ -4,66 +4,42 @@ import Transport
 
 /// The near door of an exchange whose client speaks HTTP/1.1.
 extension HTTP1Server: Downstream {
-    // MARK: The request's way up
-
-    func beginRequest(head scratch: inout [UInt8], replayLimit: Int) {
-        requests.begin(head: &scratch, inPlaceOf: headLength, framing: head.framing, replayLimit: replayLimit)
-        headTaken()
-    }
-
-    func beginAgain(head scratch: inout [UInt8], keepsBody: Bool) {
-        requests.beginAgain(head: &scratch, keepsBody: keepsBody)
-    }
-
-    func withSentHead(_ body: (Span<UInt8>) -> Void) { requests.withSentHead(body) }
-
-    func passRequest(to sink: any ByteSink, readable: Bool) -> MessagePipe.Outcome {
-        requests.pump(from: stream, to: sink, readable: readable)
-    }
-
-    var requestCarried: UInt64 { requests.carried }
-    var canResendRequest: Bool { requests.canRewind }
-    func rewindRequest() { requests.rewind() }
-    func forgetReplay() { requests.forgetReplay() }
+    var requestBody: any BodySource { made?.body ?? requests }
     func wantsRead(_ wanted: Bool) { stream.wantsRead = wanted }
 
-    // MARK: The response's way down
-
-    func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome { stream.write(count, from: &buffer) }
-
-    func writeHead(
-        of response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
-        edits: HeadEdits, into scratch: inout [UInt8]
-    ) -> ResponseCoding {
+    func respond(
+        _ response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
+        edits: HeadEdits, from body: any BodySource
+    ) -> any BodySink {
         let speaksChunks = head.version == .http11
-        let coding: ResponseCoding
+        var coding = ResponseCoding.asReceived
+        var inChunks = false
         switch kind {
-        case .interim:
-            coding = .asReceived
-            persistence = .keepAlive
-        case .upgrade:
-            coding = .asReceived
-            persistence = .upgrade
+        case .interim: persistence = .keepAlive
+        case .upgrade: persistence = .upgrade
         case .final:
             let framing = response.head.framing
-            coding =
-                switch framing {
-                case .chunked where !speaksChunks: .dechunked
-                case .untilClose where speaksChunks: .chunked
-                default: .asReceived
-                }
-            let endsWithConnection = !speaksChunks && (framing == .untilClose || framing == .chunked)
+            switch framing {
+            case .chunked: coding = speaksChunks ? .asReceived : .dechunked
+            case .untilClose: coding = speaksChunks ? .chunked : .asReceived
+            case .none, .length: break
+            }
+            let hasNoLength = framing == .untilClose || framing == .chunked
+            inChunks = hasNoLength && speaksChunks
             bodyIsFramed = speaksChunks || Self.hasLength(framing)
             let keeps =
-                head.keepsAlive && (requestSent || requests.isComplete) && !session.isDraining && !endsWithConnection
-                && !(hasEnded && requests.unread.isEmpty)
+                head.keepsAlive && (requestSent || requests.isComplete) && !session.isDraining
+                && !(hasNoLength && !speaksChunks) && !(hasEnded && requests.isEmpty)
             persistence = keeps ? .keepAlive : .close
+            requests.dropHead()
         }
-        HeadWriter.write(
-            response: response.head, from: response.bytes, clientVersion: head.version,
-            connection: endsUnannounced(response.head.status, requestSent) ? .keepAlive : persistence,
-            coding: coding, via: destination.via, edits: edits, into: &scratch)
-        return coding
+        answers.begin(inChunks: inChunks, from: body) { scratch in
+            HeadWriter.write(
+                response: response.head, from: response.bytes, clientVersion: head.version,
+                connection: endsUnannounced(response.head.status, requestSent) ? .keepAlive : persistence,
+                coding: coding, via: destination.via, edits: edits, into: &scratch)
+        }
+        return answers
     }
 
     private static func hasLength(_ framing: BodyFraming) -> Bool { if case .length = framing { true } else { false } }
@@ -75,8 +51,33 @@ extension HTTP1Server: Downstream {
         status == 417 && head.expectsContinue && head.keepsAlive && !requestSent
     }
 
-    // MARK: News
+    var guide: any ExchangeGuide { self }
 
+    func exchangeEnded(_ ending: ExchangeEnding) {
+        made = nil
+        switch ending {
+        case .finished(let kept):
+            if let kept {
+                if persistence == .keepAlive { owner.keep(kept) } else { kept.close() }
+            }
+            guard persistence == .keepAlive else { return linger() }
+            // The client sent its request to the end, though the origin may not have taken it: the next one follows.
+            requests.abandon()
+            awaitNextRequest()
+        case .refused(let failure, let destination):
+            answers.reset()
+            refuse(.exchange(failure, destination), method: head.method, keepsConnection: false)
+        case .cut(.delivered): breakOff(isFramed: bodyIsFramed)
+        case .cut(.reset): abort()
+        case .switched(let upstream):
+            requests.dropHead()
+            lend()
+            owner.switched(to: upstream, by: self)
+        }
+    }
+}
+
+extension HTTP1Server: ExchangeGuide {
     func attemptReport() -> AttemptReport { owner.attemptReport() }
 
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {
@@ -91,25 +92,5 @@ extension HTTP1Server: Downstream {
         let error = ProxyError.exchange(failure, destination)
         owner.refused(error)
         return error.refusal
-    }
-
-    func exchangeEnded(_ ending: ExchangeEnding) {
-        switch ending {
-        case .finished(let kept):
-            if let kept {
-                if persistence == .keepAlive { owner.keep(kept) } else { kept.close() }
-            }
-            guard persistence == .keepAlive else { return linger() }
-            // The client sent its request to the end, though the origin may not have taken it: the next one follows.
-            requests.abandon()
-            awaitNextRequest()
-        case .refused(let failure, let destination):
-            refuse(.exchange(failure, destination), method: head.method, keepsConnection: false)
-        case .cut(.delivered): breakOff(isFramed: bodyIsFramed)
-        case .cut(.reset): abort()
-        case .switched(let upstream):
-            lend()
-            owner.switched(to: upstream, by: self)
-        }
     }
 }

@@ -43,7 +43,7 @@ extension HTTP1Server {
         repeat {
             requests.skip(requests.unread.count)
             requests.rest()
-            switch requests.receive(from: stream, limit: SlabPool.slabSize) {
+            switch requests.receive(limit: SlabPool.slabSize) {
             case .received?: continue
             case .blocked?: return requests.rest()
             case .ended?, .failed?, nil: return close()
@@ -57,7 +57,7 @@ extension HTTP1Server {
     func drain(lastChance nanoseconds: UInt64) {
         guard isAwaitingRequest else { return }
         let rested = session.now - lastUsed
-        if requests.unread.isEmpty, rested > nanoseconds { return close() }
+        if requests.isEmpty, rested > nanoseconds { return close() }
         deadline.set(afterNanoseconds: nanoseconds)
     }
 

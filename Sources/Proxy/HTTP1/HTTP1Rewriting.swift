@@ -11,17 +11,15 @@ extension HTTP1Server {
     ///   - rate: how fast it has to come; nil: as slowly as it likes.
     ///   - done: called once, perhaps before this returns, unless the connection ends before; what it is told isn't
     ///     ``BodyCollector/Progress/incomplete``, and the request is in the owner's hand again.
-    func gatherBody(limit: Int, rate: MinimumRate?, _ done: @escaping (BodyCollector.Progress) -> Void) {
-        let budget = session.slabs.budget
-        guard let collector = BodyCollector(head.framing, limit: limit, from: budget) else {
-            return done(.complete([], BodyReservation(of: budget, for: .request), taken: 0))
-        }
+    func gatherBody(limit: Int, rate: MinimumRate?, _ done: @escaping (BodyCollector.Outcome) -> Void) {
+        let collector = BodyCollector(head.framing, limit: limit, from: session.slabs.budget)
+        if let refusal = collector.refusal { return done(refusal) }
+        // The head in front of the body goes as soon as that is taken.
+        made = (readRequest { OwnedRequest($0) }, HeldBody())
         gathering = (collector, BodyClock(rate: rate), done)
         phase = .gathering
-        stream.wantsRead = true
-        gather()
-        // Not for a body that is too long already, or that there is no room for.
-        if case .gathering = phase, head.expectsContinue, gathering?.collector.hasBegun == false {
+        gather(readable: false)
+        if case .gathering = phase, head.expectsContinue, collector.carried == 0 {
             Self.continuation.withUnsafeBytes { answer.append(copying: $0) }
             writeContinue()
         }
@@ -38,37 +36,29 @@ extension HTTP1Server {
         }
     }
 
-    func gather() {
-        while case .gathering = phase {
-            keepGatheringTime()
-            let received = UnsafeRawBufferPointer(rebasing: requests.unread[headLength...])
-            guard let progress = gathering?.collector.look(at: received) else { return }
-            switch progress {
-            case .incomplete(let taken): requests.remove(taken, at: headLength)
-            case .complete(_, _, let taken):
-                requests.remove(taken, at: headLength)
-                return endGathering(progress)
-            case .malformed, .tooLong, .noBudget: return endGathering(progress)
-            }
-            switch requests.receive(from: stream, limit: headLength + SlabPool.slabSize) {
-            case .received(let count)?: gathering?.collector.received += UInt64(count)
-            case .blocked?: return
-            case .ended?: return owner.clientHasGone("the client ended in the middle of the request")
-            case .failed(let error)?: return owner.clientHasGone(error.description)
-            case nil: return endGathering(.tooLong)
-            }
+    func gather(readable: Bool) {
+        guard let collector = gathering?.collector else { return }
+        keepGatheringTime()
+        switch requests.move(to: collector, readable: readable) {
+        case .waiting: break
+        case .ended: endGathering(collector.whole)
+        case .malformed(let error): endGathering(.malformed(error))
+        case .blocked: if let refusal = collector.refusal { endGathering(refusal) }
+        case .truncated: owner.clientHasGone("the client ended in the middle of the request")
+        case .sourceFailed(let error), .sinkFailed(let error): owner.clientHasGone(error.description)
+        case .failed(let failure): owner.clientHasGone(failure.cause)
         }
     }
 
     private func keepGatheringTime() {
-        guard let received = gathering?.collector.received,
+        guard let received = gathering?.collector.carried,
             let next = gathering?.clock.keep(at: session.now, silence: settings.idleNanoseconds, moved: { received })
         else { return }
         deadline.set(next)
     }
 
     func gatheringTimedOut() {
-        guard let received = gathering?.collector.received, let rate = gathering?.clock.rate,
+        guard let received = gathering?.collector.carried, let rate = gathering?.clock.rate,
             let verdict = gathering?.clock.judge(at: session.now, moved: received)
         else { return refuseForGood(.requestStalled(after: settings.idle)) }
         switch verdict {
@@ -83,27 +73,23 @@ extension HTTP1Server {
         guard case .gathering = phase else { return }
         gathering?.clock.stop()
         stream.wantsRead = true
-        gather()
+        gather(readable: false)
     }
 
-    private func endGathering(_ progress: BodyCollector.Progress) {
+    private func endGathering(_ outcome: BodyCollector.Outcome) {
         guard let done = gathering?.done else { return }
         gathering = nil
         // A client that sends its body and takes not even `100 Continue`: its answer would come after a part of that.
         guard answer.isEmpty else { return abort() }
         phase = .held
         deadline.clear()
-        done(progress)
+        done(outcome)
     }
 
     /// Puts another message in the place of the request in hand.
-    /// - Parameters:
-    ///   - body: goes after its head, before what else was received.
-    ///   - reservation: the body's.
-    func replaceRequest(with request: OwnedRequest, body: [UInt8] = [], holding reservation: BodyReservation? = nil) {
-        requests.replaceFront(headLength, with: request.message + body, holding: reservation)
-        head = request.head
-        headLength = request.message.count
+    /// - Parameter body: goes after its head; nil: the client's.
+    func replaceRequest(with request: OwnedRequest, body: (any BodySource)? = nil) {
+        made = (request, body ?? made?.body ?? requests)
         noteTraits()
     }
 }

@@ -110,15 +110,17 @@ final class HTTP1Server: ByteStreamOwner {
     let deadline: Deadline
 
     /// Requests on their way from the client.
-    var requests: MessagePipe
+    let requests: MessagePipe
+    /// Answers on their way to it.
+    let answers: HTTP1Outlet
+    /// What is passed on in the place of the request in hand.
+    var made: (head: OwnedRequest, body: any BodySource)?
     // Changed by the parser alone, which calls nobody.
     @exclusivity(unchecked) var parser: HeadParser
     /// The request that was parsed last.
     @exclusivity(unchecked) var head = RequestHead()
     var request = RequestTraits()
     var prefersHTML = false
-    /// Bytes in front of the received ones that are the head's still.
-    var headLength = 0
     /// What becomes of the connection after the response under way.
     var persistence = ClientPersistence.close
     /// The client knows the end of that response's body by its length or its chunks, not by the connection's.
@@ -127,7 +129,7 @@ final class HTTP1Server: ByteStreamOwner {
     var hasEnded = false
     var answer: ByteBuffer
     /// The body that is being gathered, and who is told of it.
-    var gathering: (collector: BodyCollector, clock: BodyClock, done: (BodyCollector.Progress) -> Void)?
+    var gathering: (collector: BodyCollector, clock: BodyClock, done: (BodyCollector.Outcome) -> Void)?
     /// When the last request was over; a connection used lately gets its next request answered before a stop.
     var lastUsed: MonotonicTime
 
@@ -135,7 +137,8 @@ final class HTTP1Server: ByteStreamOwner {
         self.stream = stream
         self.session = session
         self.settings = settings
-        requests = MessagePipe(slabs: session.slabs)
+        requests = MessagePipe(stream, received: ByteBuffer(slabs: session.slabs))
+        answers = HTTP1Outlet(stream, slabs: session.slabs)
         answer = ByteBuffer(slabs: session.slabs)
         parser = HeadParser(limit: settings.requestHead)
         lastUsed = session.now
@@ -164,34 +167,17 @@ final class HTTP1Server: ByteStreamOwner {
     var isLent: Bool { if case .lent = phase { true } else { false } }
     var isClosed: Bool { if case .closed = phase { true } else { false } }
 
-    /// What the exchange under way gets its request from, in the place of the client.
-    private var upload: FormUpload?
-
-    /// Passes on another request in the place of the one in hand, which has no body.
-    /// - Parameter made: tells ``uploadEnded(_:)`` of its end.
-    func begin(
-        _ made: FormUpload, to destination: Destination, by rules: ExchangeRules, over leased: UpstreamConnection?
-    ) {
-        dropHead()
-        upload = made
-        exchange.downstream = made
-        begin(made.request, to: destination, by: rules, over: leased)
-    }
-
-    func uploadEnded(_ ending: ExchangeEnding) {
-        exchange.downstream = self
-        upload = nil
-        exchangeEnded(ending)
-    }
-
     // MARK: Events
 
     func streamIsReadable(_ stream: ByteStream) {
         switch phase {
         case .awaitingRequest: receiveRequest()
-        case .exchanging: exchange.downstreamIsReadable()
+        case .exchanging:
+            // A body that is made here doesn't come from the client.
+            if made.map({ $0.body === requests }) ?? true, exchange.downstreamIsReadable() { return }
+            if let error = receiveAhead() { exchange.downstreamIsGone(error) }
         case .held: if let error = receiveAhead() { owner.clientHasGone(error.description) }
-        case .gathering: gather()
+        case .gathering: gather(readable: true)
         case .lingering: discard()
         case .lent: owner.lentStreamIsReadable(self)
         case .answering, .breakingOff, .closed: stream.wantsRead = false
@@ -211,7 +197,7 @@ final class HTTP1Server: ByteStreamOwner {
 
     private func timedOut() {
         switch phase {
-        case .awaitingRequest where !requests.unread.isEmpty && !stream.isSecure:
+        case .awaitingRequest where !requests.isEmpty && !stream.isSecure:
             refuse(.requestStalled(after: settings.idle))
         case .awaitingRequest: close()
         case .gathering: gatheringTimedOut()
@@ -227,7 +213,7 @@ final class HTTP1Server: ByteStreamOwner {
 
     func receiveRequest() {
         repeat {
-            switch requests.receive(from: stream, limit: settings.requestHead) {
+            switch requests.receive(limit: settings.requestHead) {
             case .received?: nextRequest()
             case .blocked?: return requests.rest()
             case .ended?:
@@ -260,7 +246,7 @@ final class HTTP1Server: ByteStreamOwner {
         case .complete:
             parser.reset()
             deadline.clear()
-            headLength = Int(head.length)
+            requests.begin(head: Int(head.length), framing: head.framing)
             phase = .held
             noteRequest()
             owner.received(by: self)
@@ -290,37 +276,27 @@ final class HTTP1Server: ByteStreamOwner {
         request.wantsUpgrade = view.head.wantsUpgrade
         request.hasVia = view.head.hasVia
         request.wantedPart = view.head.wantedPart
+        request.hasBody = view.head.framing.hasBody
         prefersHTML = view.head.first(.accept).map { Accept.prefersHTML(view.bytes.extracting($0.offsets)) } ?? false
     }
 
     /// Reads something out of the request in hand.
     func readRequest<Result>(_ body: (borrowing RequestView) -> Result) -> Result {
-        unsafe body(RequestView(head, Span(_unsafeBytes: requests.unread)))
+        if let made { return body(made.head.view) }
+        return unsafe body(RequestView(head, Span(_unsafeBytes: requests.unread)))
     }
 
-    func withRequest(_ body: (borrowing RequestView) -> Void) {
-        unsafe body(RequestView(head, Span(_unsafeBytes: requests.unread)))
-    }
+    func withRequest(_ body: (borrowing RequestView) -> Void) { readRequest(body) }
 
     /// The owner needs the head no more.
     func dropHead() {
-        requests.skip(headLength)
-        requests.rest()
-        headLength = 0
+        made = nil
+        requests.dropHead()
     }
-
-    /// The head is on its way up, in other words.
-    func headTaken() { headLength = 0 }
 
     /// Passes the request in hand on.
     /// - Parameter rules: what shapes it and judges the answer; nil: nothing does.
     func begin(to destination: Destination, by rules: ExchangeRules? = nil, over leased: UpstreamConnection?) {
-        begin(request, to: destination, by: rules, over: leased)
-    }
-
-    private func begin(
-        _ request: RequestTraits, to destination: Destination, by rules: ExchangeRules?, over leased: UpstreamConnection?
-    ) {
         phase = .exchanging
         exchange.begin(request, to: destination, by: rules, over: leased)
     }

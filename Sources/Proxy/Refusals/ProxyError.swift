@@ -111,7 +111,7 @@ enum ProxyError {
         case .tooManyResponseFields: .tooManyResponseFields(host: host)
         case .unaskedUpgrade: .unaskedUpgrade(host: host)
         case .noResponse(let time): .noResponse(after: time, host: host)
-        case .bodyBroke(let cause): .bodyBroke(cause, host: host)
+        case .bodyBroke(let cause), .uploadFailed(let cause), .downstreamGone(let cause): .bodyBroke(cause, host: host)
         case .redirect(let defect): .redirect(defect, host: host, destination.source)
         case .unacceptable(let error, let source): .unacceptable(error, source: source, host: host, destination.source)
         case .notJudged(let failure): .notJudged(failure, host: host)

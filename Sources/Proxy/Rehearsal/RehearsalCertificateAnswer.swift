@@ -39,7 +39,7 @@ extension Rehearsal {
 
         func streamIsReadable(_ stream: ByteStream) {
             // A ticket reads as nothing.
-            _ = connection.responses.receive(from: stream, limit: 1 << 10)
+            _ = connection.responses.receive(limit: 1 << 10)
             end(stream.certificateRefusal(at: unixTime()))
         }
 

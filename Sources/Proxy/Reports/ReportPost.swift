@@ -10,7 +10,9 @@ final class ReportPost {
 
     private let session: LoopSession
     private let destination: Destination
-    let held: HeldRequest
+    private let request: OwnedRequest
+    private let body: HeldBody
+    private(set) var carried: UInt64 = 0
     private let exchange: Exchange
     private let limit: Duration
     private var status = 0
@@ -22,7 +24,8 @@ final class ReportPost {
         self.session = session
         self.limit = limit
         exchange = Exchange(session: session)
-        held = HeldRequest(request.message, body: request.body, slabs: session.slabs)
+        self.request = request.message
+        body = HeldBody(request.body)
         var timeouts = Timeouts()
         timeouts.connect = limit
         timeouts.tlsHandshake = limit
@@ -41,7 +44,7 @@ final class ReportPost {
         deadline.set(afterNanoseconds: limit.nanoseconds)
         session.loop.afterThisTurn { [weak self] in
             guard let self, self.completion != nil else { return }
-            exchange.begin(held.traits, to: destination, over: nil)
+            exchange.begin(RequestTraits(madeHere: request.head), to: destination, over: nil)
         }
     }
 
@@ -65,27 +68,25 @@ final class ReportPost {
     }
 }
 
-extension ReportPost: HoldsRequest {
-    /// Nobody reads the answer's body.
-    func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
-        buffer.consume(count)
-        return .done
+extension ReportPost: Downstream, ExchangeGuide {
+    func withRequest(_ body: (borrowing RequestView) -> Void) {
+        // A copy in hand, since the view borrows from it.
+        let request = request
+        body(request.view)
     }
+    var requestBody: any BodySource { body }
+    /// Nothing comes but what is there.
+    func wantsRead(_ wanted: Bool) {}
 
-    func writeHead(
-        of response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
-        edits: HeadEdits, into head: inout [UInt8]
-    ) -> ResponseCoding {
+    func respond(
+        _ response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
+        edits: HeadEdits, from body: any BodySource
+    ) -> any BodySink {
         status = response.head.status
-        return .asReceived
+        return self
     }
 
-    func attemptReport() -> AttemptReport { { _ in } }
-
-    func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {}
-
-    /// A collector is where its URI says.
-    func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling { .pass }
+    var guide: any ExchangeGuide { self }
 
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
         ProxyError.exchange(failure, destination).refusal
@@ -99,7 +100,15 @@ extension ReportPost: HoldsRequest {
         case .refused(let failure, let destination):
             finish(ProxyError.exchange(failure, destination).cause)
         case .cut: finish("the collector's answer broke off")
-        case .switched(let upstream): upstream.abandon()
+        case .switched(let upstream): _ = upstream.end(.abandoned)
         }
+    }
+}
+
+extension ReportPost: BodySink {
+    /// Nobody reads the answer's body.
+    func write(_ piece: RawSpan) -> Int {
+        carried += UInt64(piece.byteCount)
+        return piece.byteCount
     }
 }

@@ -125,7 +125,7 @@ package final class UpstreamPool {
         let origin = connection.origin
         // What holds bytes, or the peer's end, after its response is not idle.
         guard !isClosed, origin.key.layer.isShared, !origin.hasRetired(connection), !connection.isPersonal,
-            !connection.stream.holdsBytes, connection.responses.unread.isEmpty
+            !connection.stream.holdsBytes, connection.responses.isEmpty
         else { return connection.close() }
         if idle.count >= capacity, let longest = idle.longest { longest.origin.drop(longest) }
         let place = idle.append(connection)

@@ -37,7 +37,9 @@ package final class UpstreamConnection: ByteStreamOwner {
     /// Where the connection ends at the parent proxy: what requests to it carry. nil: it ends at the origin.
     package let parentHop: ParentHop?
     /// Responses on their way from this origin.
-    package var responses: MessagePipe
+    package let responses: MessagePipe
+    /// Requests on their way to it.
+    let requests: HTTP1Outlet
     /// ``Origin/network`` when it was made.
     let network: UInt64
     /// A client's credentials may be bound to it: it is not shared with others.
@@ -83,7 +85,8 @@ package final class UpstreamConnection: ByteStreamOwner {
         self.parentHop = parentHop
         self.dscp = dscp
         network = origin.network
-        responses = MessagePipe(received: received)
+        requests = HTTP1Outlet(stream, slabs: received.slabs)
+        responses = MessagePipe(stream, received: received, salvages: true)
         self.loop = loop
         idleDeadline = Deadline(loop: loop)
         idleDeadline.bind(to: self) { $0.origin.drop($0) }
@@ -132,7 +135,7 @@ package final class UpstreamConnection: ByteStreamOwner {
     /// ticket, which the TLS layer takes, reads as nothing.
     package func streamIsReadable(_ stream: ByteStream) {
         if let receiver { return receiver.upstreamIsReadable() }
-        switch responses.receive(from: stream, limit: 1) {
+        switch responses.receive(limit: 1) {
         case .blocked?: rest()
         default:
             isOver = true

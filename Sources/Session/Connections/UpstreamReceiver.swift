@@ -4,4 +4,8 @@ package protocol UpstreamReceiver: AnyObject {
     func upstreamIsReadable()
     /// A write that was blocked may go on.
     func upstreamIsWritable()
+    /// Bytes of a response have arrived.
+    func responseBegan()
+    /// What time it is, for a certificate's dates.
+    var unixTime: Int64 { get }
 }

@@ -1,14 +1,13 @@
 import Transport
 
 /// Where the rest of a response goes that is of no use, up to a few KiB: beyond them a new connection is cheaper.
-final class Discard: ByteSink {
+final class Discard: BodySink {
     static let most = 16 << 10
-    private var left = most
+    private(set) var carried: UInt64 = 0
 
-    func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
-        guard count <= left else { return .blocked }
-        left -= count
-        buffer.consume(count)
-        return .done
+    func write(_ piece: RawSpan) -> Int {
+        guard piece.byteCount <= Self.most - Int(carried) else { return 0 }
+        carried += UInt64(piece.byteCount)
+        return piece.byteCount
     }
 }

@@ -1,6 +1,5 @@
 package import HTTPWire
 package import Serialization
-package import Transport
 
 /// Tells of a connection that was tried.
 package typealias AttemptReport = (Result<UpstreamConnection, UpstreamFailure>) -> Void
@@ -41,59 +40,35 @@ package enum Cut: Sendable {
 /// The near door of an exchange: who asked. A client's connection, a stream of one, a report on its way, a
 /// Swift program.
 ///
-/// A response's bytes are written to it. It keeps its exchange, and is called on the exchange's loop.
-package protocol Downstream: ByteSink {
-    /// Lends the request's head.
+/// It keeps its exchange, and is called on the exchange's loop.
+package protocol Downstream: AnyObject {
+    /// Lends the request's head: until its body is moved, or the final response begins.
     func withRequest(_ body: (borrowing RequestView) -> Void)
-
-    // MARK: The request's way up
-
-    /// `head` goes in the place of the received one; ``passRequest(to:readable:)`` passes on what follows.
-    /// - Parameters:
-    ///   - head: scratch space, used up.
-    ///   - replayLimit: what is sent is kept as long as its body is no longer than that, see ``canResendRequest``.
-    func beginRequest(head: inout [UInt8], replayLimit: Int)
-    /// Goes back to the request's first byte, to send it with another head.
-    /// - Parameters:
-    ///   - head: scratch space, used up.
-    ///   - keepsBody: the body goes after it, which was sent only if ``canResendRequest``; else the request, which was
-    ///     sent to its end, has none any more.
-    func beginAgain(head: inout [UInt8], keepsBody: Bool)
-    /// Lends the head that was sent, if it is still here.
-    func withSentHead(_ body: (Span<UInt8>) -> Void)
-    /// Passes on what is there, as far as both sides go.
-    /// - Parameter readable: there is known to be more to read.
-    func passRequest(to sink: any ByteSink, readable: Bool) -> MessagePipe.Outcome
-    /// Bytes of the request that were passed on, its head included.
-    var requestCarried: UInt64 { get }
-    /// Every byte that was sent is still here.
-    var canResendRequest: Bool { get }
-    /// Goes back to the request's first byte.
-    func rewindRequest()
-    /// What was sent needn't be kept any more.
-    func forgetReplay()
+    /// What follows that head.
+    var requestBody: any BodySource { get }
     /// Whether ``Exchange/downstreamIsReadable()`` is wanted.
     func wantsRead(_ wanted: Bool)
-    /// Receives, within bounds, what comes before its turn, so that the client's going is noticed.
-    /// - Returns: why it is gone; nil as long as it is there.
-    func receiveAhead() -> StreamError?
 
-    // MARK: The response's way down
-
-    /// Writes the head as the client is to see it.
+    /// Takes the head of a response.
     /// - Parameters:
     ///   - requestSent: the request has been passed on to its last byte.
-    ///   - edits: what else is changed in it.
-    ///   - head: the scratch space that it is written to.
-    /// - Returns: in which coding the body is to be written.
-    func writeHead(
-        of response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
-        edits: HeadEdits, into head: inout [UInt8]
-    ) -> ResponseCoding
+    ///   - edits: what else is changed in the head.
+    ///   - body: what is going to follow it.
+    /// - Returns: where the body goes.
+    func respond(
+        _ response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
+        edits: HeadEdits, from body: any BodySource
+    ) -> any BodySink
 
-    // MARK: News
+    /// Who decides what the exchange may not decide by itself.
+    var guide: any ExchangeGuide { get }
+    /// Called once for each ``Exchange/begin(_:to:by:over:)``, after the task's record is complete.
+    func exchangeEnded(_ ending: ExchangeEnding)
+}
 
-    /// Tells of connections that are tried in this one's place, perhaps after it is over.
+/// Decides for who asked, and hears what was tried for them.
+package protocol ExchangeGuide: AnyObject {
+    /// Tells of connections that are tried in this one's place, perhaps after it has ended.
     func attemptReport() -> AttemptReport
     /// A new connection was tried for this exchange.
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination)
@@ -107,11 +82,13 @@ package protocol Downstream: ByteSink {
     func credentials(for challenges: [Challenge], at url: RequestURL) -> Credentials?
     /// What the log is to tell of a failure, in the words in which the client is told.
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal
-    /// Called once for each ``Exchange/begin(_:to:by:over:)``, after the task's record is complete.
-    func exchangeEnded(_ ending: ExchangeEnding)
 }
 
-extension Downstream {
+extension ExchangeGuide {
     /// Who asked answers them.
     package func credentials(for challenges: [Challenge], at url: RequestURL) -> Credentials? { nil }
+    package func attemptReport() -> AttemptReport { { _ in } }
+    package func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {}
+    /// Who asked follows it, or doesn't.
+    package func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling { .pass }
 }

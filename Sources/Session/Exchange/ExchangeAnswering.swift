@@ -54,7 +54,7 @@ extension Exchange {
     func challenge(_ itinerary: Itinerary) -> ExchangeState.Head? {
         guard mayAnswer(itinerary), state.allows(.challenge, resendable: true) else { return nil }
         let hasBody = itinerary.keepsBody && itinerary.request.head.framing != .none
-        guard !hasBody || downstream.canResendRequest else { return nil }
+        guard !hasBody || canResend else { return nil }
         var challenges: [Challenge] = []
         upstream?.withResponse { view in
             for field in view.head.fields where field.id == .wwwAuthenticate {
@@ -63,7 +63,7 @@ extension Exchange {
         }
         if rules?.session.credentials == nil, !itinerary.hasAskedForCredentials {
             itinerary.hasAskedForCredentials = true
-            itinerary.credentials = downstream.credentials(for: challenges, at: itinerary.url)
+            itinerary.credentials = downstream.guide.credentials(for: challenges, at: itinerary.url)
         }
         guard let credentials = credentials(for: itinerary) else { return nil }
         let reply = session.challenges.reply(
@@ -71,7 +71,7 @@ extension Exchange {
             credentials: credentials, previous: itinerary.answer)
         switch reply {
         case .answer(let answer):
-            itinerary.goBack(with: answer)
+            itinerary.next = .answer(answer)
             return .askAgain(.challenge)
         case .refused(let realm):
             session.hooks.refusedCredentials?(

@@ -8,7 +8,7 @@ extension Exchange {
     ///   - request: what has to be known of it.
     ///   - leased: an upstream that is at hand; nil: one is obtained.
     package func begin(
-        _ request: RequestTraits, to destination: Destination, by rules: ExchangeRules? = nil, over leased: UpstreamConnection?
+        _ request: RequestTraits, to destination: Destination, by rules: ExchangeRules? = nil, over leased: (any Upstream)?
     ) {
         self.request = request
         aim(at: Hop(asked: destination, by: rules))
@@ -36,15 +36,15 @@ extension Exchange {
 
     /// Obtains an upstream when requests coalesce or wait for turns: the response to an identical request, or a
     /// connection once it has its turn.
-    func obtainInTurn(_ rules: ExchangeRules, fresh: Bool) {
-        guard let destination else { return }
+    func obtainInTurn(_ rules: ExchangeRules, fresh: Bool) -> ExchangeState.Event? {
+        guard let destination else { return nil }
         if mayShare {
             // A request that can't share the response, or not all of it, continues alone.
             mayShare = false
             if let shared = share(destination, rules) {
                 // The shared fetch takes its own connection from the pool.
                 giveBackAtHand()
-                return start(sharing: shared)
+                return start(on: shared)
             }
         }
         guard let limit = rules.session.maxActive, admission == nil else { return connect(fresh: fresh) }
@@ -52,19 +52,21 @@ extension Exchange {
             to: destination.target, by: rules.session, limit: limit, among: session.admissions, on: session.loop
         ) { [weak self] in
             guard let self else { return }
-            whileHeld { self.turnHasCome(to: destination, fresh: fresh) }
+            whileHeld { self.happened(self.turnHasCome(to: destination, fresh: fresh)) }
         }
         self.admission = admission
-        if admission.isWaiting { deadline.set(afterNanoseconds: silence.firstByte) } else { connect(fresh: fresh) }
+        guard admission.isWaiting else { return connect(fresh: fresh) }
+        deadline.set(afterNanoseconds: silence.firstByte)
+        return nil
     }
 
-    private func turnHasCome(to destination: Destination, fresh: Bool) {
+    private func turnHasCome(to destination: Destination, fresh: Bool) -> ExchangeState.Event? {
         deadline.clear()
         // Nothing was sent yet: what the policy in force refuses isn't begun.
         guard !destination.origin.isRetired else {
             return notAdmitted("the configuration has changed while the request waited for its turn; ask again")
         }
-        connect(fresh: fresh)
+        return connect(fresh: fresh)
     }
 
     func leaveTurn() {
@@ -74,22 +76,19 @@ extension Exchange {
 
     /// Another may use the connection that was at hand.
     func giveBackAtHand() {
-        guard let connection = atHand.take(), let destination else { return }
+        guard let connection = atHand.take()?.facts.connection, let destination else { return }
         connection.origin.giveBack(connection, idleNanoseconds: destination.terms.idleUpstreamNanoseconds)
     }
 
-    func notAdmitted(_ cause: String) {
-        happened(.upstreamFailed(isFinal: true), because: .notAdmitted(cause))
+    func notAdmitted(_ cause: String) -> ExchangeState.Event {
+        failure = .notAdmitted(cause)
+        return .upstreamFailed(isFinal: true)
     }
 
-    private func begin(over leased: UpstreamConnection?) {
-        arrived(leased: leased != nil)
-        if let leased { start(on: leased) }
-    }
-
-    private func arrived(leased: Bool) {
+    private func begin(over leased: (any Upstream)?) {
         happened(
-            .requestArrived(expectsContinue: request.expectsContinue, leased: leased, limits: retryLimits))
+            .requestArrived(expectsContinue: request.expectsContinue, leased: leased != nil, limits: retryLimits))
+        if let leased { happened(start(on: leased)) }
     }
 
     /// Shares the response to a request of another that is the same, or has one made that others can share.
@@ -104,23 +103,9 @@ extension Exchange {
                 origin: destination.target.key, reach: destination.target.reach, rules: ObjectIdentifier(rules),
                 target: request.pathAndQuery, fields: request.fields),
             destination: destination, rules: rulesOfFetch, entry: destination.source?.pattern)
-        let shared = SharedUpstream(request, to: place, session: session, report: downstream.attemptReport())
+        let shared = SharedUpstream(request, to: place, session: session, report: downstream.guide.attemptReport())
         shared.join(session.fetches)
         record.sharedTask = shared.task
         return shared
-    }
-
-    /// Calls the body with the request as the current hop gets it.
-    private func withRequest(_ body: (borrowing RequestView) -> Void) {
-        guard let itinerary else { return downstream.withRequest(body) }
-        // A copy in hand, since the view borrows from it.
-        let request = itinerary.request
-        body(request.view)
-    }
-
-    private func start(sharing shared: SharedUpstream) {
-        upstream = shared
-        shared.begin(for: self)
-        happened(.upstreamReady(reused: false))
     }
 }

@@ -1,28 +1,33 @@
-import Transport
+package import Transport
 
 /// What the two doors, and those who may, tell a running exchange.
 extension Exchange {
     // MARK: Events
 
     /// The client has sent something, or ended.
-    package func downstreamIsReadable() {
-        if state.isSuspended { return downstream.wantsRead(false) }
-        if state.passesRequest {
-            happened(.requestResumed)
-            return passRequest(readable: true)
+    /// - Returns: false: it isn't the request's turn, and who asked looks after the bytes.
+    package func downstreamIsReadable() -> Bool {
+        if state.isSuspended {
+            downstream.wantsRead(false)
+            return true
         }
-        if state.request == .abandoned, state.phase != .connecting { return }
-        if let error = downstream.receiveAhead() { downstreamIsGone(error.description) }
+        guard state.passesRequest else { return state.request == .abandoned && state.phase != .connecting }
+        happened(.requestResumed)
+        happened(passRequest(readable: true))
+        return true
     }
+
+    /// The client ended, or failed, while it was not its turn.
+    package func downstreamIsGone(_ error: StreamError) { happened(downstreamIsGone(error.description)) }
 
     /// A write to the client may go on.
     package func downstreamIsWritable() {
         if state.isSuspended { return }
         switch state.phase {
         case .interim:
-            passResponse(readable: false)
-            if state.phase == .awaiting { lookForNextHead() }
-        case .responding, .switching: passResponse(readable: false)
+            happened(passResponse(readable: false))
+            receiveHead()
+        case .responding, .switching: happened(passResponse(readable: false))
         case .idle, .connecting, .awaiting, .holding, .judging: break
         }
     }
@@ -32,7 +37,8 @@ extension Exchange {
             if state.isSuspended { return upstream?.wantsRead(false) ?? () }
             switch state.phase {
             case .awaiting: receiveHead()
-            case .responding, .holding: passResponse(readable: true)
+            case .responding: happened(passResponse(readable: true))
+            case .holding: happened(keepResponse(readable: true))
             case .idle, .connecting, .interim, .switching, .judging: upstream?.wantsRead(false)
             }
         }
@@ -41,7 +47,7 @@ extension Exchange {
     /// The request can't be sent to its end.
     package func requestFailed(_ failure: ExchangeFailure) { happened(.requestMalformed, because: failure) }
 
-    package func upstreamIsWritable() { whileHeld { passRequest(readable: false) } }
+    package func upstreamIsWritable() { whileHeld { happened(passRequest(readable: false)) } }
 
     // MARK: Control
 
@@ -58,6 +64,15 @@ extension Exchange {
         guard isUnderWay, state.isSuspended else { return }
         session.hooks.resumed?(record, cause)
         happened(.resume)
+        guard upstream != nil else { return }
+        happened(passRequest(readable: false))
+        switch state.phase {
+        case .responding where responseBody == nil: happened(release())
+        case .interim, .responding, .switching: downstreamIsWritable()
+        case .awaiting: receiveHead()
+        case .holding: happened(keepResponse(readable: false))
+        case .idle, .connecting, .judging: break
+        }
     }
 
     /// Ends both sides so that nobody takes a part for the whole.
@@ -80,12 +95,5 @@ extension Exchange {
         guard let upstream else { return }
         downstream.wantsRead(true)
         upstream.wantsRead(true)
-        passRequest(readable: false)
-        switch state.phase {
-        case .interim, .responding, .switching: downstreamIsWritable()
-        case .awaiting: lookForNextHead()
-        case .holding: passResponse(readable: false)
-        case .idle, .connecting, .judging: break
-        }
     }
 }

@@ -81,8 +81,9 @@ extension ExchangeState {
         /// The first byte of a response has arrived.
         case responseBegan
         case head(Head)
-        /// More of a response was passed on, or waits for the client.
-        case responseMoved
+        /// More of a response was passed on.
+        /// - Parameter isBlocked: the client has to take what was received before more is.
+        case responseMoved(isBlocked: Bool)
         case responseEnded
         /// The response breaks off, or breaks its framing.
         /// - Parameter begun: a byte of it was passed on.
@@ -168,7 +169,7 @@ extension ExchangeState {
         /// Nothing of a response was passed on: the client is to be told why there is none.
         case refuse(Fault)
         /// The client must see that what it has is not the whole.
-        case cut(Fault)
+        case cut(Cut)
     }
 
     /// Why an exchange ended without its response.

@@ -9,6 +9,8 @@ package enum ExchangeFailure: Error {
     case requestDripped(MinimumRate)
     /// What the request is made of can't be read any more.
     indirect case requestBroke(RequestSerializationError)
+    /// The program that makes the request's body failed to; why, for people.
+    case uploadFailed(String)
     // The origin's, or the way's to it.
     case unreachable(UpstreamFailure)
     case upstreamClosed(String)
@@ -30,6 +32,8 @@ package enum ExchangeFailure: Error {
     case notAdmitted(String)
     /// Whether its body is right couldn't be found out.
     case notJudged(BodyWorkFailure)
+    /// Who asked has gone, or takes no more; why, for people.
+    case downstreamGone(String)
     /// Somebody who may do so has ended it; who, for people.
     case cancelled(String)
 
@@ -47,13 +51,14 @@ package enum ExchangeFailure: Error {
             "the response's head is longer than \(limit) bytes (limits.response_head)"
         case .tooManyResponseFields: "the response has too many header fields"
         case .unaskedUpgrade: "101 Switching Protocols that no one asked for"
-        case .bodyBroke(let cause): cause
+        case .bodyBroke(let cause), .uploadFailed(let cause): cause
         case .unacceptable(let error, _): error.description
         case .notAdmitted(let cause): cause
         case .redirect(let defect): defect.description
         case .notJudged(let failure): "the body couldn't be judged: \(failure.cause)"
         case .noResponse(let time): "no response within \(time) (timeouts.first_byte)"
         case .cancelled(let cause): cause
+        case .downstreamGone(let why): "client: \(why)"
         }
     }
 }

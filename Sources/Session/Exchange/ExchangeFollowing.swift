@@ -23,23 +23,29 @@ extension Exchange {
 
     /// Continues at once. The connection is reused if the response's remaining bytes are few and already here: an
     /// unneeded body isn't waited for. A connection that still carries part of the request can't be reused.
-    func askAgain() {
+    func askAgain() -> ExchangeState.Event? {
         if let upstream = upstream.take(), let destination {
-            if state.request == .sent, isReadAway(upstream) {
-                upstream.finish(requestSent: true, idleNanoseconds: destination.terms.idleUpstreamNanoseconds)?.close()
-            } else {
-                upstream.abandon()
-            }
+            let isReusable = state.request == .sent && isReadAway(upstream)
+            upstream.end(
+                isReusable
+                    ? .finished(requestSent: true, idleNanoseconds: destination.terms.idleUpstreamNanoseconds) : .abandoned)?
+                .close()
         }
-        open(fresh: false)
+        if let itinerary { takeNextStep(of: itinerary) }
+        return open(fresh: false)
     }
 
     /// Discards the response after its head, if that takes neither time nor many bytes.
     private func isReadAway(_ upstream: any Upstream) -> Bool {
-        session.headScratch.removeAll(keepingCapacity: true)
-        upstream.beginResponse(head: &session.headScratch, .final, coding: .asReceived)
-        if case .ended = upstream.passResponse(to: Discard(), readable: true) { return true }
+        if case .ended = upstream.responseBody.move(to: Discard(), readable: true) { return true }
         return false
+    }
+
+    /// Goes where the response led that is of no use.
+    func takeNextStep(of itinerary: Itinerary) {
+        guard let hop = itinerary.takeNextStep() else { return }
+        record.hops = itinerary.hops
+        aim(at: hop)
     }
 
     // MARK: Redirects
@@ -89,7 +95,7 @@ extension Exchange {
         let isQuestion = redirection.contains(.becomesGET) || itinerary.isQuestion
         if crosses, !isQuestion, !itinerary.mayTakeAlong(to: url, by: status) { return nil }
         if keepsBody {
-            if itinerary.request.head.framing != .none, !downstream.canResendRequest {
+            if itinerary.request.head.framing != .none, !canResend {
                 throw .bodyNotKept(limit: destination?.terms.limits.replayBody ?? 0)
             }
         } else if state.request != .sent {
@@ -98,20 +104,18 @@ extension Exchange {
         }
         guard let request = try? itinerary.request.redirected(to: url, redirection) else { return nil }
         let isAbroad = itinerary.hasLeftOrigin || crosses
-        switch downstream.route(to: url, isAbroad: isAbroad, for: request.view) {
+        switch downstream.guide.route(to: url, isAbroad: isAbroad, for: request.view) {
         case .pass: return nil
         case .refuse(let why): throw .denied(to: shown, why)
         case .fail(let why): throw .unusable(to: shown, why)
         case .follow(let destination, let rules):
-            let scope = upstream?.scope
+            let scope = upstream?.facts.scope
             let hop =
                 isAbroad
                 ? Hop(abroad: destination, by: rules, after: scope, trustsParent: itinerary.followTo == .anywhere)
                 : Hop(within: destination, by: rules, after: scope)
             guard let hop else { return nil }
-            itinerary.move(to: url, with: request, keepsBody: keepsBody, status: status)
-            record.hops = itinerary.hops
-            aim(at: hop)
+            itinerary.next = .hop(hop, to: url, with: request, keepsBody: keepsBody, status: status)
             return .askAgain(.redirect)
         }
     }

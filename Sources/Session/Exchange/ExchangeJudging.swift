@@ -51,8 +51,8 @@ extension Exchange {
 
     // MARK: The body
 
-    /// Begins to look at the body whose head has been written.
-    func inspect(_ response: borrowing ResponseView, _ coding: ResponseCoding, headLength: Int) {
+    /// Begins to look at the body that follows the head.
+    func inspect(_ response: borrowing ResponseView, from body: any BodySource) {
         guard let verdict, let destination, let judge = rules?.judge else { return }
         self.verdict = nil
         let question: ResponseInspection.Question
@@ -63,59 +63,55 @@ extension Exchange {
         case .pass(let most): (question, limit) = (.length, most)
         case .refuse: return
         }
-        let isChunked = coding == .chunked || (coding == .asReceived && response.head.framing == .chunked)
-        let isHeld = state.phase == .holding
         inspection = ResponseInspection(
-            question, kept: KeptResponse(headLength: headLength, isChunked: isChunked), limit: limit,
-            inspectedBody: destination.terms.limits.inspectedBody, isForwarded: !isHeld, isEnforced: judge.isEnforced,
-            original: isHeld && question.rewrites ? OwnedResponse(response) : nil, client: downstream,
-            slabs: session.slabs)
+            question, of: body, limit: limit, inspectedBody: destination.terms.limits.inspectedBody,
+            isEnforced: judge.isEnforced, held: state.phase == .holding ? OwnedResponse(response) : nil,
+            budget: session.slabs.budget)
     }
 
-    /// Passes on what is there, by way of the inspection.
-    /// - Returns: nil if all that follows from it has been done.
-    func passResponse(
-        of upstream: any Upstream, through inspection: ResponseInspection, readable: Bool
-    ) -> MessagePipe.Outcome? {
-        if inspection.isReleasing {
-            switch inspection.release() {
-            case .done: break
-            case .blocked:
-                happened(.responseMoved)
-                return nil
-            case .failed(let error):
-                downstreamIsGone(error.description)
-                return nil
-            }
-        }
-        let outcome = upstream.passResponse(to: inspection, readable: readable)
+    /// Keeps the response until it has been judged.
+    func hold() -> ExchangeState.Event? {
+        guard let upstream else { return nil }
+        noteLocation()
+        upstream.withResponse { inspect($0, from: upstream.responseBody) }
+        return keepResponse(readable: false)
+    }
+
+    func keepResponse(readable: Bool) -> ExchangeState.Event? {
+        guard let inspection else { return nil }
+        let outcome = inspection.keep(readable: readable)
         switch inspection.takeFinding() {
         case nil: break
-        case .unjudged:
-            accept()
-            return nil
-        case .notKept:
-            notJudged(noBudget)
-            return nil
-        case .refused(let error):
-            if refuses(error) {
-                let begun = upstream.responseCarried > 0
-                if state.phase == .responding { broke(error.description, begun: begun) } else { happened(.judged(isAccepted: false)) }
-                return nil
-            }
-            // What was held back goes on as it came.
-            guard state.phase == .responding else {
-                accept()
-                return nil
-            }
+        case .unjudged: return accept()
+        case .notKept: return notJudged(noBudget)
+        // What was held back goes on as it came, where the rules only report.
+        case .refused(let error): return refuses(error) ? .judged(isAccepted: false) : accept()
+        }
+        switch outcome {
+        case .waiting, .blocked: return .responseMoved(isBlocked: false)
+        case .ended: return .responseEnded
+        case .truncated(let why): return broke(.bodyBroke(why))
+        case .failed(let failure): return broke(failure)
+        case .sourceFailed(let error), .sinkFailed(let error): return broke(.bodyBroke(error.description))
+        case .malformed(let error):
+            failure = .badResponse(error)
+            return .responseBroke(begun: false)
+        }
+    }
+
+    /// What follows from what the inspection found in a body that is forwarded.
+    /// - Returns: nil if it doesn't change what the move led to.
+    func eventForwarding(_ inspection: ResponseInspection, _ outcome: BodyMove) -> ExchangeState.Event? {
+        if case .refused(let error)? = inspection.takeFinding(), refuses(error) {
+            return .responseBroke(begun: (responseSink?.carried ?? 0) > 0)
         }
         // Nobody waits for the judgement of what has been forwarded.
-        if case .ended = outcome, state.phase == .responding { judgeForwarded(inspection) }
-        return outcome
+        if case .ended = outcome { judgeForwarded(inspection) }
+        return nil
     }
 
     /// The response that is held back is whole.
-    func judgeBody() {
+    func judgeBody() -> ExchangeState.Event? {
         guard let inspection, case .judgement(let judgement) = inspection.question,
             let (body, reservation) = inspection.body
         else { return accept() }
@@ -125,11 +121,12 @@ extension Exchange {
             guard let self, let inspection, self.inspection === inspection, state.phase == .judging else { return }
             whileHeld {
                 switch outcome {
-                case .success(let verdict): self.judged(verdict)
-                case .failure(let failure): self.notJudged(failure)
+                case .success(let verdict): self.happened(self.judged(verdict))
+                case .failure(let failure): self.happened(self.notJudged(failure))
                 }
             }
         }
+        return nil
     }
 
     /// Who shares the room for bodies fairly with others.
@@ -138,44 +135,45 @@ extension Exchange {
     private var noBudget: BodyWorkFailure { .noBudget(limit: session.slabs.budget.limit) }
 
     /// A rule that only reports holds nothing back for what isn't known.
-    private func notJudged(_ failure: BodyWorkFailure) {
+    private func notJudged(_ failure: BodyWorkFailure) -> ExchangeState.Event {
         guard rules?.judge?.isEnforced != false else { return accept() }
-        happened(.judged(isAccepted: false), because: .notJudged(failure))
+        self.failure = .notJudged(failure)
+        return .judged(isAccepted: false)
     }
 
-    private func judged(_ verdict: BodyVerdict) {
+    private func judged(_ verdict: BodyVerdict) -> ExchangeState.Event {
         switch verdict {
-        case .pass: accept()
+        case .pass: return accept()
         case .rewrite(let body):
-            guard let message = rewritten(body) else {
-                return happened(
-                    .judged(isAccepted: false), because: .bodyBroke("its head can't be written for another body"))
+            guard let head = inspection?.original?.withBody(of: body.count) else {
+                failure = .bodyBroke("its head can't be written for another body")
+                return .judged(isAccepted: false)
             }
-            guard inspection?.replace(with: message) != false else { return notJudged(noBudget) }
-            accept()
-        case .refuse(let error):
-            if refuses(error) { happened(.judged(isAccepted: false)) } else { accept() }
+            guard inspection?.replace(with: body, after: head) != false else { return notJudged(noBudget) }
+            return accept()
+        case .refuse(let error): return refuses(error) ? .judged(isAccepted: false) : accept()
         }
     }
 
-    /// Releases the bytes that were kept.
-    private func accept() {
+    /// What was kept may go on.
+    private func accept() -> ExchangeState.Event {
         inspection?.open()
-        happened(.judged(isAccepted: true))
+        return .judged(isAccepted: true)
     }
 
-    /// The whole message with another body.
-    private func rewritten(_ body: [UInt8]) -> [UInt8]? {
-        guard let destination, let original = inspection?.original?.withBody(of: body.count) else { return nil }
-        var message: [UInt8] = []
-        _ = downstream.writeHead(
-            of: original.view, .final, requestSent: state.request == .sent, to: destination, edits: responseEdits,
-            into: &message)
-        return message + body
+    /// Passes on what was held back, and what follows.
+    func release() -> ExchangeState.Event? {
+        guard let inspection, let original = inspection.original, let destination, let downstream else { return nil }
+        forgetReplay()
+        responseSink = downstream.respond(
+            original.view, .final, requestSent: state.request == .sent, to: destination, edits: responseEdits,
+            from: inspection)
+        responseBody = inspection
+        return passResponse(readable: false)
     }
 
     private func judgeForwarded(_ inspection: ResponseInspection) {
-        guard case .judgement(let judgement) = inspection.question, !inspection.wasHeld,
+        guard case .judgement(let judgement) = inspection.question, inspection.original == nil,
             let (body, reservation) = inspection.body, let rules, let told = session.hooks.judged
         else { return }
         let finding = ResponseFinding(record, by: rules)

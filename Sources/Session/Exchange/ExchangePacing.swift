@@ -4,10 +4,11 @@ import HTTPWire
 extension Exchange {
     /// Bytes of the exchange that moved, in both directions.
     var moved: UInt64 {
-        downstream.requestCarried &+ bytesDown(upstream?.responseCarried ?? 0) &+ UInt64(inspection?.released ?? 0)
+        let down = inspection.map { $0.moved &+ $0.taken } ?? responseSink?.carried ?? 0
+        return (requestSink?.carried ?? 0) &+ down
     }
 
-    /// A body is on its way, and no rule slows it down.
+    /// A body is in flight, and no rule slows it down.
     var isPaced: Bool { state.movesBody && !(throttle != nil && state.passesRequest) }
 
     /// A stream of events may be as slow as the events are.
@@ -21,9 +22,9 @@ extension Exchange {
         switch state.phase {
         case .awaiting where state.request == .moving: happened(.deadline, because: .requestDripped(rate))
         case .awaiting: happened(.deadline, because: .requestTakenSlowly(rate))
-        case .responding where inspection?.isReleasing == true || upstream?.hasPassedAll == false:
-            happened(.deadline, cause: "the client took less of the response than \(rate)")
-        default: broke("the origin sent less of the response than \(rate)")
+        case .responding where state.isBlocked:
+            happened(.deadline, because: .bodyBroke("the client took less of the response than \(rate)"))
+        default: happened(broke(.bodyBroke("the origin sent less of the response than \(rate)")))
         }
     }
 }

@@ -4,55 +4,53 @@ import Transport
 
 /// A response on its way from the upstream to the one who asked.
 extension Exchange {
+    package func responseBegan() {
+        record.firstByte(at: session.now)
+        happened(.responseBegan)
+    }
+
     func receiveHead() {
         guard let upstream, let limit = destination?.terms.limits.responseHead else { return }
         let method = method
-        repeat {
-            var progress = upstream.receiveHead(of: method, limit: limit) {
-                record.firstByte(at: session.now)
-                happened(.responseBegan)
-            }
-            while found(progress, on: upstream), state.phase == .awaiting { progress = upstream.nextHead(of: method) }
-        } while state.phase == .awaiting && self.upstream === upstream && upstream.holdsBytes
+        while state.phase == .awaiting, self.upstream === upstream, let event = found(upstream.receiveHead(of: method, limit: limit), on: upstream) {
+            happened(event)
+        }
     }
 
-    /// - Returns: whether a head was found, so that another may follow it.
-    private func found(_ progress: ResponseHeadProgress, on upstream: any Upstream) -> Bool {
+    /// - Returns: nil if more must come.
+    private func found(_ progress: ResponseHeadProgress, on upstream: any Upstream) -> ExchangeState.Event? {
         switch progress {
-        case .incomplete: return false
+        case .incomplete: return nil
         case .complete(let response):
-            if state.asksForRest {
-                foundRest(response)
-            } else if response.isInterim {
-                happened(.head(.interim(isContinue: response.status == 100)))
-            } else if response.isUpgrade {
-                if rules != nil, refusesUpgrade(response) {
-                    happened(.head(.unacceptable))
-                } else {
-                    happened(.head(.upgrade(isWanted: request.wantsUpgrade)), because: .unaskedUpgrade)
-                }
-            } else {
-                record.began(response)
-                happened(.head(finalHead(response, of: upstream)))
+            if state.asksForRest { return response.isInterim ? .head(.interim(isContinue: false)) : .head(foundRest()) }
+            if response.isInterim { return .head(.interim(isContinue: response.status == 100)) }
+            if response.isUpgrade {
+                if rules != nil, refusesUpgrade(response) { return .head(.unacceptable) }
+                failure = .unaskedUpgrade
+                return .head(.upgrade(isWanted: request.wantsUpgrade))
             }
-            return true
+            record.began(response)
+            return .head(finalHead(response, of: upstream))
         case .ended(let cause):
-            if let refusal = upstream.certificateRefusal(at: session.unixTime()) {
-                // In TLS 1.3 this is when an origin says what it thinks of a client certificate.
-                happened(.upstreamEnded(resendable: false), because: .unreachable(.clientCertificate(refusal)))
-            } else {
-                // RFC 9110 section 9.2.2: what is kept for a redirect or a challenge may not be what can be sent twice.
-                let isResendable = method.isIdempotent && downstream.canResendRequest
-                happened(.upstreamEnded(resendable: isResendable), because: .upstreamClosed(cause))
-            }
-        case .failed(let failure): happened(.upstreamEnded(resendable: false), because: failure)
-        case .notShared: happened(.notShared(resendable: downstream.canResendRequest), because: .upstreamClosed("could not share its response"))
-        case .malformed(let error): happened(.head(.malformed), because: .badResponse(error))
-        case .tooManyFields: happened(.head(.malformed), because: .tooManyResponseFields)
+            failure = .upstreamClosed(cause)
+            // RFC 9110 section 9.2.2: what is kept for a redirect or a challenge may not be what can be sent twice.
+            return .upstreamEnded(resendable: method.isIdempotent && canResend)
+        case .failed(let failure):
+            self.failure = failure
+            return .upstreamEnded(resendable: false)
+        case .notShared:
+            failure = .upstreamClosed("could not share its response")
+            return .notShared(resendable: canResend)
+        case .malformed(let error):
+            failure = .badResponse(error)
+            return .head(.malformed)
+        case .tooManyFields:
+            failure = .tooManyResponseFields
+            return .head(.malformed)
         case .tooLarge:
-            happened(.head(.tooLarge), because: .responseHeadTooLarge(destination?.terms.limits.responseHead ?? 0))
+            failure = .responseHeadTooLarge(destination?.terms.limits.responseHead ?? 0)
+            return .head(.tooLarge)
         }
-        return false
     }
 
     /// What becomes of the final head that was found.
@@ -63,87 +61,93 @@ extension Exchange {
         }
         if let itinerary, let head = followUp(response, itinerary) { return head }
         prepareToResume(response, of: upstream)
+        if clock.rate != nil, !response.isWhole { upstream.withResponse(exemptStreams) }
         return rules == nil ? .final : judgeHead()
     }
 
     /// The defect of a 206 that the request, as sent, didn't ask for.
     private func unaskedPart(_ response: ResponseTraits, of upstream: any Upstream) -> WireError? {
         guard response.status == 206 else { return nil }
-        var wanted = itinerary?.request.head.wantedPart ?? request.wantedPart
-        if let rules { wanted.apply(rules.edits) }
+        let wanted = wantedPart
         var defect: WireError?
         upstream.withResponse { defect = $0.head.defect(answering: wanted, in: $0.bytes) }
         return defect
     }
 
-    func forwardInterim() {
-        guard request.takesInterim else {
-            upstream?.dropHead()
-            return happened(.responseEnded)
-        }
-        forward(.interim)
+    /// The part of the resource that the request, as it was sent, asked for.
+    var wantedPart: WantedPart {
+        var wanted = itinerary?.request.head.wantedPart ?? request.wantedPart
+        if let rules { wanted.apply(rules.edits) }
+        return wanted
     }
 
-    func forward(_ kind: ResponseKind) {
-        guard let upstream, let destination, let downstream else { return }
-        session.headScratch.removeAll(keepingCapacity: true)
-        var coding = ResponseCoding.asReceived
-        if kind == .final, clock.rate != nil, !upstream.hasWholeResponse { upstream.withResponse(exemptStreams) }
-        if let itinerary, !itinerary.hops.isEmpty { itinerary.location = try? location(relativeTo: itinerary.url) }
+    func forwardInterim() -> ExchangeState.Event? {
+        // The next look for a head drops it.
+        request.takesInterim ? forward(.interim) : .responseEnded
+    }
+
+    func forward(_ kind: ResponseKind) -> ExchangeState.Event? {
+        guard let upstream, let destination, let downstream else { return nil }
+        if kind != .interim { forgetReplay() }
+        noteLocation()
         let edits = itinerary == nil ? HeadEdits() : responseEdits
+        var body = upstream.responseBody
         upstream.withResponse {
-            coding = downstream.writeHead(
-                of: $0, kind, requestSent: state.request == .sent, to: destination, edits: edits,
-                into: &session.headScratch)
-            if verdict != nil { inspect($0, coding, headLength: session.headScratch.count) }
+            if verdict != nil {
+                inspect($0, from: body)
+                if let inspection { body = inspection }
+            }
+            responseSink = downstream.respond(
+                $0, kind, requestSent: state.request == .sent, to: destination, edits: edits, from: body)
         }
-        if kind != .interim {
-            downstream.forgetReplay()
-            resumption?.headLength = session.headScratch.count
-        }
-        upstream.beginResponse(head: &session.headScratch, kind, coding: coding)
-        passResponse(of: upstream, to: downstream, readable: false)
+        responseBody = body
+        return passResponse(readable: false)
     }
 
-    func passResponse(readable: Bool) {
-        guard let upstream, let downstream else { return }
-        passResponse(of: upstream, to: downstream, readable: readable)
-    }
-
-    private func passResponse(of upstream: any Upstream, to downstream: any Downstream, readable: Bool) {
-        let outcome: MessagePipe.Outcome
-        if let inspection {
-            guard let inspected = passResponse(of: upstream, through: inspection, readable: readable) else { return }
-            outcome = inspected
-        } else {
-            outcome = upstream.passResponse(to: downstream, readable: readable)
-        }
+    func passResponse(readable: Bool) -> ExchangeState.Event? {
+        guard let source = responseBody, let sink = responseSink else { return nil }
+        let outcome = source.move(to: sink, readable: readable)
+        if let inspection, let event = eventForwarding(inspection, outcome) { return event }
         switch outcome {
-        case .waiting, .blocked: happened(.responseMoved)
-        case .ended: happened(.responseEnded)
-        case .truncated: broke(upstream.truncation)
-        case .sourceFailed(let error): broke(error.description)
+        case .waiting:
+            do {
+                return .responseMoved(isBlocked: !(try sink.flush()))
+            } catch {
+                return downstreamIsGone(error.description)
+            }
+        case .blocked: return .responseMoved(isBlocked: true)
+        case .ended: return .responseEnded
+        case .truncated(let why): return broke(.bodyBroke(why))
+        case .sourceFailed(let error): return broke(.bodyBroke(error.description))
+        case .failed(let failure): return broke(failure)
         case .malformed(let error):
-            broke(
-                "the origin's body is malformed: \(error.message)", begun: upstream.responseCarried > 0,
-                because: .badResponse(error))
-        case .sinkFailed(let error): downstreamIsGone(error.description)
+            guard sink.carried == 0 else {
+                failure = .bodyBroke("the origin's body is malformed: \(error.message)")
+                return .responseBroke(begun: true)
+            }
+            failure = .badResponse(error)
+            return .responseBroke(begun: false)
+        case .sinkFailed(let error): return downstreamIsGone(error.description)
         }
     }
 
-    /// - Parameter failure: what the client is told, where nothing was passed on.
-    func broke(_ cause: String, begun: Bool = true, because failure: ExchangeFailure? = nil) {
-        self.failure = failure ?? .bodyBroke(cause)
-        happened(.responseBroke(begun: begun, resumption: failure == nil ? takeBreak() : .impossible), cause: cause)
+    /// The response broke off; what is missing of it may be had.
+    func broke(_ failure: ExchangeFailure) -> ExchangeState.Event {
+        self.failure = failure
+        return .responseBroke(begun: true, resumption: takeBreak())
     }
 
-    func lookForNextHead() {
-        guard let upstream else { return }
-        let method = method
-        while state.phase == .awaiting, found(upstream.nextHead(of: method), on: upstream) {}
-        if state.phase == .awaiting, upstream.holdsBytes { receiveHead() }
+    /// Keeps what the head says of another place, for ``responseEdits``.
+    func noteLocation() {
+        if let itinerary, !itinerary.hops.isEmpty { itinerary.location = try? location(relativeTo: itinerary.url) }
     }
 
     /// What is changed in the head for the one who asked.
     var responseEdits: HeadEdits { itinerary?.responseEdits ?? HeadEdits() }
+
+    /// The origin answers: the request needn't be sent again.
+    func forgetReplay() {
+        replay?.body.forget()
+        if replay != nil { replay = nil }
+    }
 }

@@ -6,82 +6,97 @@ import Transport
 extension Exchange {
     /// Takes note of what is needed to ask for the rest of the response whose final head was found, if there may be one.
     func prepareToResume(_ response: ResponseTraits, of upstream: any Upstream) {
-        guard response.status == 200, method == .get, !upstream.hasWholeResponse,
-            rules?.session.resume != false
+        guard response.status == 200, method == .get, !response.isWhole, rules?.session.resume != false, wantedPart == .whole
         else { return }
         upstream.withResponse { view in
             let head = view.head
             let bytes = view.bytes
-            downstream.withSentHead { sent in
-                resumption = Resumption(ResponseView(head, bytes), to: sent, pauses: session.resumptionPauses, on: session.loop)
+            withRequest {
+                resumption = Resumption(ResponseView(head, bytes), to: $0, pauses: session.resumptionPauses, on: session.loop)
             }
         }
     }
 
     /// Whether the rest of the response that broke off may be asked for: by the configuration in force, too.
     func takeBreak() -> ExchangeState.Resumption {
-        guard let resumption, let upstream, let destination, !destination.origin.isRetired, inspection?.isReleasing != true
-        else { return .impossible }
-        return .possible(progressed: resumption.broke(after: upstream.responseCarried))
+        guard let resumption, let upstream, let destination, !destination.origin.isRetired else { return .impossible }
+        return .possible(progressed: resumption.broke(after: upstream.responseBody.moved))
     }
 
     /// Obtains another connection, after a pause, to ask for the rest over it.
-    func reopen() {
-        guard let resumption else { return }
+    func reopen() -> ExchangeState.Event? {
+        guard let resumption else { return nil }
         record.goesOn()
         dropUpstream()
         clearDeadline()
         let pause = resumption.nextTry()
         session.hooks.broke?(
-            record, ResponseBreak(offset: resumption.passed, length: resumption.length, pauseNanoseconds: pause, cause: cause))
+            record,
+            ResponseBreak(
+                offset: resumption.passed, length: resumption.length, pauseNanoseconds: pause, cause: failure?.cause ?? ""))
         guard pause > 0 else { return reconnect() }
-        resumption.pause.bind(to: self) { exchange in exchange.whileHeld { exchange.reconnect() } }
+        resumption.pause.bind(to: self) { exchange in exchange.whileHeld { exchange.happened(exchange.reconnect()) } }
         resumption.pause.set(afterNanoseconds: pause)
+        return nil
     }
 
-    private func reconnect() {
+    private func reconnect() -> ExchangeState.Event? {
         guard destination?.origin.isRetired == false else {
-            let cause = "the configuration has changed since the download began"
-            return happened(.upstreamFailed(isFinal: true), because: .bodyBroke(cause))
+            failure = .bodyBroke("the configuration has changed since the download began")
+            return .upstreamFailed(isFinal: true)
         }
-        open(fresh: true)
+        return open(fresh: true)
     }
 
-    /// Writes the request for the rest in the place of the one that was sent.
+    /// Sends the request for the rest.
     func askForRest(over upstream: any Upstream, _ resumption: Resumption, to destination: Destination) {
-        session.headScratch.removeAll(keepingCapacity: true)
         guard let request = try? resumption.requestForRest() else { return }
-        upstream.writeHead(
-            of: request.view, to: destination, via: nil, edits: freshAuthorization(), into: &session.headScratch)
-        downstream.beginAgain(head: &session.headScratch, keepsBody: false)
+        let body = HeldBody()
+        requestBody = body
+        var edits = rules?.edits ?? HeadEdits()
+        edits.append(freshAuthorization())
+        requestSink = upstream.send(request.view, to: destination, edits: edits, from: body)
     }
 
     /// Judges the answer to that.
-    func foundRest(_ response: ResponseTraits) {
-        guard let upstream, let resumption else { return }
-        if response.isInterim { return upstream.dropHead() }
+    func foundRest() -> ExchangeState.Head {
+        guard let upstream, let resumption, let status = status(of: upstream) else { return .malformed }
         // What a long download was begun with may have expired.
-        if response.status == 401, let itinerary, challenge(itinerary) != nil {
-            return happened(.head(.notNow), because: .bodyBroke("the origin asks for credentials again"))
+        if status == 401, let itinerary, challenge(itinerary) != nil {
+            takeNextStep(of: itinerary)
+            failure = .bodyBroke("the origin asks for credentials again")
+            return .notNow
         }
         if let itinerary { acceptedAnswer(of: itinerary) }
         var answer = Resumption.Answer.another("the origin changed the protocol")
         upstream.withResponse { answer = resumption.judge($0, at: session.unixTime()) }
         switch answer {
-        case .rest: happened(.head(.rest))
+        case .rest: return .rest
         case .notNow(let cause, let wait):
             resumption.postpone(wait)
-            happened(.head(.notNow), because: .bodyBroke(cause))
-        case .another(let cause): happened(.head(.another), because: .bodyBroke(cause))
+            failure = .bodyBroke(cause)
+            return .notNow
+        case .another(let cause):
+            failure = .bodyBroke(cause)
+            return .another
         }
     }
 
+    private func status(of upstream: any Upstream) -> Int? {
+        var status: Int?
+        upstream.withResponse { status = $0.head.status }
+        return status
+    }
+
     /// What follows the head goes after what was passed on before.
-    func takeUp() {
-        resumption?.goesOn()
-        session.headScratch.removeAll(keepingCapacity: true)
-        upstream?.beginResponse(head: &session.headScratch, .final, coding: .asReceived)
-        passResponse(readable: false)
+    func takeUp() -> ExchangeState.Event? {
+        guard let upstream else { return nil }
+        if let inspection {
+            inspection.goOn(with: upstream.responseBody)
+        } else {
+            responseBody = upstream.responseBody
+        }
+        return state.phase == .holding ? keepResponse(readable: false) : passResponse(readable: false)
     }
 }
 

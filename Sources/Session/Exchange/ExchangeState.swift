@@ -21,6 +21,8 @@ package struct ExchangeState: Sendable, Hashable {
     private var broken = Broken.no
     /// The response has been received to its last byte.
     private var isWhole = false
+    /// The client has to take what was received before more is.
+    package private(set) var isBlocked = false
     private var retry = RetryRule.Progress(limits: RetryRule.Limits())
 
     package init() {}
@@ -92,7 +94,9 @@ package struct ExchangeState: Sendable, Hashable {
             retry.answered()
             return .none
         case .head(let head): return phase == .awaiting ? received(head) : .none
-        case .responseMoved: return .wait
+        case .responseMoved(let isBlocked):
+            self.isBlocked = isBlocked && phase == .responding
+            return .wait
         case .responseEnded: return responseEnded()
         case .judged(let isAccepted): return judged(isAccepted)
         case .responseBroke(let begun, let resumption): return responseBroke(begun: begun, resumption)
@@ -178,6 +182,7 @@ package struct ExchangeState: Sendable, Hashable {
             return .forwardInterim
         case .final:
             phase = .responding
+            isBlocked = false
             return .forwardFinal
         case .held:
             phase = .holding
@@ -261,6 +266,7 @@ package struct ExchangeState: Sendable, Hashable {
         guard phase == .holding || phase == .judging else { return .none }
         guard isAccepted else { return refuse(.unacceptable) }
         phase = .responding
+        isBlocked = false
         return isSuspended ? .none : .release
     }
 
@@ -292,8 +298,10 @@ package struct ExchangeState: Sendable, Hashable {
         return .refuse(fault)
     }
 
+    /// What was passed on arrives, unless the client has not taken it or is the reason.
     private mutating func cut(_ fault: Fault) -> Action {
+        let hasPassedAll = asksForRest || phase == .responding && !isBlocked
         phase = .idle
-        return .cut(fault)
+        return .cut(fault != .downstreamGone && hasPassedAll ? .delivered : .reset)
     }
 }

@@ -17,6 +17,14 @@ final class Itinerary {
     private(set) var keepsBody = true
     /// The next request is another than the last.
     var isDue = false
+    /// Where the response leads, until that is decided.
+    var next: Step?
+
+    enum Step {
+        case hop(Hop, to: RequestURL, with: OwnedRequest, keepsBody: Bool, status: Int)
+        /// The same place, where the challenge is answered.
+        case answer(ChallengeAnswer)
+    }
     /// What answers the challenges of ``url``.
     var answer: ChallengeAnswer?
     /// What the one who asked said, where no rule has credentials for the origin of ``url``.
@@ -76,8 +84,23 @@ final class Itinerary {
         isProgram || (status == 307 || status == 308) && followTo.includes(url.authority)
     }
 
+    /// Takes the step that was decided.
+    /// - Returns: where it leads; nil: to the same place.
+    func takeNextStep() -> Hop? {
+        switch next.take() {
+        case .hop(let hop, let url, let request, let keepsBody, let status)?:
+            move(to: url, with: request, keepsBody: keepsBody, status: status)
+            return hop
+        case .answer(let answer)?:
+            self.answer = answer
+            isDue = true
+        case nil: break
+        }
+        return nil
+    }
+
     /// Goes on to another place.
-    func move(to url: RequestURL, with request: OwnedRequest, keepsBody: Bool, status: Int) {
+    private func move(to url: RequestURL, with request: OwnedRequest, keepsBody: Bool, status: Int) {
         if url.origin != self.url.origin {
             hasLeftOrigin = true
             credentials = nil
@@ -89,12 +112,6 @@ final class Itinerary {
         answer = nil
         isDue = true
         hops.append(TaskRecord.Hop(status: status, url: ShownText("\(url)")))
-    }
-
-    /// Asks at the same place again.
-    func goBack(with answer: ChallengeAnswer) {
-        self.answer = answer
-        isDue = true
     }
 
     /// What the client is told besides what the last place said, and what it isn't.

@@ -12,6 +12,8 @@ package struct RequestTraits: Sendable {
     /// It has passed another proxy, or this one.
     package var hasVia = false
     package var wantedPart = WantedPart.whole
+    /// A body follows the head.
+    package var hasBody = false
 
     package init() {}
 
@@ -20,6 +22,7 @@ package struct RequestTraits: Sendable {
         method = head.method
         wantedPart = head.wantedPart
         takesInterim = false
+        hasBody = head.framing.hasBody
     }
 }
 
@@ -32,6 +35,18 @@ package struct ResponseTraits: Sendable {
     package let isUpgrade: Bool
     /// Bytes of the body, where the head says.
     package let bodyLength: UInt64?
+    /// The response is known to have been received to its last byte.
+    package let isWhole: Bool
+}
+
+extension ResponseTraits {
+    /// - Parameter received: bytes that follow the head already.
+    init(_ head: ResponseHead, received: Int) {
+        let length: UInt64? = if case .length(let length) = head.framing { length } else { nil }
+        self.init(
+            status: head.status, isInterim: head.isInterim, isUpgrade: head.isUpgrade, bodyLength: length,
+            isWhole: length.map { UInt64(received) >= $0 } ?? (head.framing == .none))
+    }
 }
 
 /// What a response is to the exchange.

@@ -1,44 +1,53 @@
 import EventLoop
+import HTTPWire
 import Serialization
 import Transport
 
-/// Lets a request through no faster than a rule allows (`throttle`): so many bytes, then a pause. After
+/// Lets a request's body through no faster than a rule allows (`throttle`): so many bytes, then a pause. After
 /// AFMultipartFormData's `throttleBandwidthWithPacketSize:delay:`.
-final class RequestThrottle: ByteSink {
-    private let sink: any ByteSink
+final class RequestThrottle: BodySource, BodySink {
+    private let source: any BodySource
     private let rule: Throttle
     private let pause: Deadline
-    /// Bytes that may be written until the next pause.
+    /// Bytes that may pass until the next pause.
     private var allowance: Int
+    /// Where the body goes, while the source is asked for it.
+    private var sink: (any BodySink)?
 
     /// - Parameters:
-    ///   - headLength: bytes of the head, which passes at once.
     ///   - owner: keeps the throttle.
     ///   - goOn: called after a pause.
     init<Owner: AnyObject>(
-        _ rule: Throttle, sink: any ByteSink, headLength: Int, loop: EventLoop, owner: Owner,
-        goOn: @escaping @Sendable (Owner) -> Void
+        _ rule: Throttle, source: any BodySource, loop: EventLoop, owner: Owner, goOn: @escaping @Sendable (Owner) -> Void
     ) {
-        self.sink = sink
+        self.source = source
         self.rule = rule
-        allowance = headLength + rule.packet
+        allowance = rule.packet
         pause = Deadline(loop: loop, owner: owner, expired: goOn)
     }
 
     /// The next bytes have to wait.
     var isPausing: Bool { pause.isSet }
+    var moved: UInt64 { source.moved }
 
-    func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
-        guard !pause.isSet else { return .blocked }
-        let before = buffer.count
-        let outcome = sink.write(min(count, allowance), from: &buffer)
-        let written = before - buffer.count
-        allowance -= written
+    func move(to sink: any BodySink, readable: Bool) -> BodyMove {
+        self.sink = sink
+        defer { self.sink = nil }
+        return source.move(to: self, readable: readable)
+    }
+
+    func write(_ piece: RawSpan) throws(StreamError) -> Int {
+        guard !pause.isSet, let sink else { return 0 }
+        let taken = try sink.write(piece.extracting(first: min(piece.byteCount, allowance)))
+        allowance -= taken
         if allowance == 0 {
             allowance = rule.packet
             pause.set(afterNanoseconds: rule.delay.nanoseconds)
         }
-        if case .done = outcome, written < count { return .blocked }
-        return outcome
+        return taken
     }
+
+    func end(_ trailers: TrailerSection) throws(StreamError) -> Bool { try sink?.end(trailers) ?? false }
+    func flush() throws(StreamError) -> Bool { try sink?.flush() ?? true }
+    var carried: UInt64 { sink?.carried ?? 0 }
 }

@@ -4,11 +4,10 @@ import Transport
 
 /// Stands between an upstream and the client where a rule has to read a response's body.
 ///
-/// It keeps what the client would get until that has been judged, and then passes it on with all that follows; or
-/// passes it on at once and keeps a copy, where the rule only reports. What is kept is bounded by
-/// `limits.inspected_body`; the verdict says how a longer response is handled. All inspections together are bounded by
-/// `limits.bodies`.
-final class ResponseInspection: ByteSink {
+/// It keeps the body until that has been judged, and then passes it on with all that follows; or passes it on at once
+/// and keeps a copy, where the rule only reports. What is kept is bounded by `limits.inspected_body`; the verdict says
+/// how a longer response is handled. All inspections together are bounded by `limits.bodies`.
+final class ResponseInspection: BodySource, BodySink {
     /// What is asked of the body.
     enum Question {
         /// Its judgement, once it is whole.
@@ -17,9 +16,6 @@ final class ResponseInspection: ByteSink {
         case emptiness(ResponseSerializationError)
         /// Its length alone.
         case length
-
-        /// Another body may go on in the place of the one that is judged.
-        var rewrites: Bool { if case .judgement(let judgement) = self { judgement.rewrites } else { false } }
     }
 
     /// What is found before the response is whole.
@@ -31,71 +27,59 @@ final class ResponseInspection: ByteSink {
         case notKept
     }
 
-    private enum Stage {
-        case keeping
-        /// What was kept is being written, from that byte on.
-        case releasing(Int)
-        case passing
-    }
-
     let question: Question
-    /// The client gets nothing until the question is answered.
-    let wasHeld: Bool
+    /// The head of a response that is held back; nil: it goes on while it is looked at.
+    private(set) var original: OwnedResponse?
     private let isEnforced: Bool
-    /// The head as it was received, where the body may be rewritten.
-    let original: OwnedResponse?
-    // unowned: it is the downstream, which keeps the exchange, which keeps the inspection.
-    private unowned let client: any ByteSink
     private var limit: Int?
     private let inspectedBody: Int
-    private var kept: KeptResponse
     private let budget: BodyBudget
     /// Of what is kept.
     private var reservation: BodyReservation
-    private var stage: Stage
+    private var source: any BodySource
+    /// Where the body goes, while the source is asked for it.
+    private var sink: (any BodySink)?
+    /// What was held back, or a copy of what went on.
+    private var kept: [UInt8] = []
+    /// What goes on is kept too.
+    private var keepsCopy = false
+    /// Nothing is held back any more.
+    private var isOpen: Bool
+    /// Bytes of what was held back that went on.
+    private var released = 0
+    /// The source has given its last byte, and these trailers.
+    private var ending: TrailerSection?
     private var finding: Finding?
     /// The question has its answer already.
     private var isTold = false
-    /// What is forwarded is kept too.
-    private var keepsCopy: Bool
-    /// Bytes of the message that were taken.
-    private var taken = 0
-    /// Bytes of what was kept that the client took.
-    private(set) var released = 0
-    /// Bytes of the message that were looked at. Those that were not taken come again.
-    private var seen = 0
-    /// Of these, bytes of the body without its chunks.
-    private var bodyLength = 0
-    private var chunks: ChunkedDecoder?
-    private let headLength: Int
-    /// What the client has not taken of what was kept.
-    private var backlog: ByteBuffer
+    /// Bytes of the body that were taken from the source.
+    private(set) var taken: UInt64 = 0
+    /// Those that were looked at: what isn't taken comes again.
+    private var seen: UInt64 = 0
+    /// Those that were passed on.
+    private(set) var moved: UInt64 = 0
     /// Of the judgement that is waited for.
     var ticket: BodyWorkTicket?
 
     /// - Parameters:
     ///   - limit: bytes of the body; nil: any number.
-    ///   - isForwarded: the client gets the response while it is looked at.
     ///   - isEnforced: what is found wrong doesn't go on.
+    ///   - held: the head of the response, which gets nowhere until the question is answered; nil: it goes on while it is
+    ///     looked at.
     init(
-        _ question: Question, kept: KeptResponse, limit: Int?, inspectedBody: Int, isForwarded: Bool, isEnforced: Bool,
-        original: OwnedResponse?, client: any ByteSink, slabs: SlabPool
+        _ question: Question, of source: any BodySource, limit: Int?, inspectedBody: Int, isEnforced: Bool,
+        held: OwnedResponse?, budget: BodyBudget
     ) {
-        wasHeld = !isForwarded
-        self.isEnforced = isEnforced
-        self.original = original
         self.question = question
-        self.kept = kept
-        headLength = kept.headLength
-        chunks = kept.isChunked ? ChunkedDecoder() : nil
+        self.source = source
         self.limit = limit
         self.inspectedBody = inspectedBody
-        self.client = client
-        budget = slabs.budget
+        self.isEnforced = isEnforced
+        original = held
+        isOpen = held == nil
+        self.budget = budget
         reservation = BodyReservation(of: budget, for: .response)
-        stage = isForwarded ? .passing : .keeping
-        if case .judgement = question { keepsCopy = isForwarded } else { keepsCopy = false }
-        backlog = ByteBuffer(slabs: slabs)
+        if case .judgement = question { keepsCopy = isOpen }
     }
 
     deinit { ticket?.cancel() }
@@ -106,71 +90,63 @@ final class ResponseInspection: ByteSink {
         return finding
     }
 
-    /// The whole body, without its chunks, to be judged, and what it holds of the budget; nil if it wasn't kept.
-    var body: (bytes: [UInt8], BodyReservation)? {
-        isTold || isTooLongToKeep ? nil : (kept.body, reservation)
-    }
+    /// The whole body, to be judged, and what it holds of the budget; nil if it wasn't kept.
+    var body: (bytes: [UInt8], BodyReservation)? { isTold ? nil : (kept, reservation) }
 
-    /// The lines of chunks take memory too, as much as the body again.
-    private var isTooLongToKeep: Bool {
-        bodyLength > inspectedBody || kept.transferredLength > 2 * inspectedBody + Self.framingAllowance
-    }
+    /// Another source gives what is missing.
+    func goOn(with source: any BodySource) { self.source = source }
 
-    /// Bytes of the chunks' lines and of trailers that the smallest limit allows.
-    private static let framingAllowance = 64 << 10
+    // MARK: What the source gives
 
-    // MARK: Bytes
+    /// Takes what is there, and holds it back.
+    func keep(readable: Bool) -> BodyMove { source.move(to: self, readable: readable) }
 
-    func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
-        switch stage {
-        case .keeping:
-            let bytes = UnsafeRawBufferPointer(rebasing: buffer.unread[..<count])
-            guard keep(bytes) else {
-                finding = .notKept
-                return .blocked
-            }
-            look(at: bytes)
-            buffer.consume(count)
-            taken += count
-            return finding == nil ? .done : .blocked
-        case .releasing:
-            let outcome = release()
-            guard case .done = outcome else { return outcome }
-            return pass(count, from: &buffer)
-        case .passing: return pass(count, from: &buffer)
-        }
-    }
-
-    private func pass(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
-        let fresh = UnsafeRawBufferPointer(rebasing: buffer.unread[..<count].dropFirst(seen - taken))
+    func write(_ piece: RawSpan) throws(StreamError) -> Int {
+        guard isOpen else { return hold(piece) }
+        let fresh = piece.extracting(droppingFirst: Int(seen - taken))
         if keepsCopy, !keep(fresh) {
             // A part of it is no body.
             isTold = true
             dropCopy()
         }
-        look(at: fresh)
-        if case .refused? = finding, isEnforced { return .blocked }
-        let before = buffer.count
-        let outcome = client.write(count, from: &buffer)
-        taken += before - buffer.count
-        return outcome
+        look(at: fresh.byteCount)
+        if case .refused? = finding, isEnforced { return 0 }
+        let count = try sink?.write(piece) ?? 0
+        taken += UInt64(count)
+        moved += UInt64(count)
+        return count
     }
 
+    private func hold(_ piece: RawSpan) -> Int {
+        guard finding == nil else { return 0 }
+        guard keep(piece) else {
+            finding = .notKept
+            return 0
+        }
+        look(at: piece.byteCount)
+        taken = seen
+        return piece.byteCount
+    }
+
+    func end(_ trailers: TrailerSection) throws(StreamError) -> Bool {
+        ending = trailers
+        return try sink?.end(trailers) ?? true
+    }
+
+    func flush() throws(StreamError) -> Bool { try sink?.flush() ?? true }
+    var carried: UInt64 { sink?.carried ?? 0 }
+
     /// - Returns: whether the budget has room for them.
-    private func keep(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        // It is judged without its chunks, which takes a copy.
-        let copies = kept.isChunked ? 2 : 1
-        guard reservation.grow(to: copies * (kept.count + bytes.count)) else { return false }
-        kept.append(bytes)
+    private func keep(_ piece: RawSpan) -> Bool {
+        guard reservation.grow(to: kept.count + piece.byteCount) else { return false }
+        kept.append(copying: piece)
         return true
     }
 
-    /// Looks at bytes of the message that come for the first time.
-    private func look(at fresh: UnsafeRawBufferPointer) {
-        let body = UnsafeRawBufferPointer(rebasing: fresh.dropFirst(headLength - min(headLength, seen)))
-        seen += fresh.count
-        bodyLength += chunks.takeBody(of: body)
-        if let limit, bodyLength > limit {
+    /// Judges the body by what came of it for the first time.
+    private func look(at count: Int) {
+        seen += UInt64(count)
+        if let limit, seen > UInt64(limit) {
             // Told once.
             self.limit = nil
             return finding = .refused(.tooLong(limit: limit))
@@ -178,11 +154,11 @@ final class ResponseInspection: ByteSink {
         switch question {
         case .length: break
         case .emptiness(let error):
-            guard bodyLength > 0, !isTold else { return }
+            guard seen > 0, !isTold else { return }
             isTold = true
             finding = .refused(error)
         case .judgement(let judgement):
-            guard isTooLongToKeep, !isTold, keepsCopy || isKeeping else { return }
+            guard seen > UInt64(inspectedBody), !isTold, keepsCopy || !isOpen else { return }
             isTold = true
             let isReported = keepsCopy
             if isReported { dropCopy() }
@@ -193,74 +169,46 @@ final class ResponseInspection: ByteSink {
         }
     }
 
-    private var isKeeping: Bool { if case .keeping = stage { true } else { false } }
-
     private func dropCopy() {
         keepsCopy = false
         forget()
     }
 
     private func forget() {
-        kept.clear()
+        kept = []
+        released = 0
         reservation = BodyReservation(of: budget, for: .response)
     }
 
-    // MARK: Release
+    // MARK: What goes on
 
-    /// What is kept may go on, and what follows.
-    func open() {
-        // The copy isn't needed any more. It can't fail: nothing grows.
-        _ = reservation.resize(to: kept.count)
-        stage = .releasing(0)
-    }
+    /// What is held back may go on, and what follows.
+    func open() { isOpen = true }
 
-    /// Replaces the kept message with another.
+    /// Replaces the body that is held back, and the head that tells of it.
     /// - Returns: false if the budget has no room for it.
-    func replace(with message: [UInt8]) -> Bool {
-        guard reservation.resize(to: message.count) else { return false }
-        kept = KeptResponse(whole: message)
+    func replace(with body: [UInt8], after head: OwnedResponse) -> Bool {
+        guard reservation.resize(to: body.count) else { return false }
+        original = head
+        kept = body
         return true
     }
 
-    /// Bytes are kept that may go on.
-    var isReleasing: Bool { if case .releasing = stage { true } else { false } }
-
-    /// Writes what is kept and may go on.
-    func release() -> WriteOutcome {
-        guard case .releasing(var next) = stage else { return .done }
-        while true {
-            if !backlog.isEmpty {
-                let before = backlog.count
-                defer { released += before - backlog.count }
-                let outcome = client.write(backlog.count, from: &backlog)
-                guard case .done = outcome else {
-                    stage = .releasing(next)
-                    return outcome
-                }
+    func move(to sink: any BodySink, readable: Bool) -> BodyMove {
+        do throws(StreamError) {
+            if !keepsCopy, !kept.isEmpty {
+                let count = try sink.write(kept, from: released)
+                released += count
+                moved += UInt64(count)
+                if released < kept.count { return .blocked }
+                forget()
             }
-            guard next < kept.count else { break }
-            backlog.compact()
-            kept.withPiece(from: next, most: SlabPool.slabSize / 2) {
-                backlog.append(copying: $0)
-                next += $0.count
-            }
+            if let ending { return try sink.end(ending) ? .ended : .blocked }
+        } catch {
+            return .sinkFailed(error)
         }
-        backlog.releaseIfEmpty()
-        forget()
-        stage = .passing
-        return .done
-    }
-}
-
-extension ChunkedDecoder? {
-    /// Bytes of the body itself in the next bytes of a message.
-    fileprivate mutating func takeBody(of bytes: UnsafeRawBufferPointer) -> Int {
-        guard case .some(var decoder) = self else { return bytes.count }
-        var copy = Array(bytes)
-        var span = copy.mutableSpan
-        defer { self = decoder }
-        switch decoder.decode(inPlace: &span) {
-        case .passed(let length, _, _), .malformed(_, let length, _): return length
-        }
+        self.sink = sink
+        defer { self.sink = nil }
+        return source.move(to: self, readable: readable)
     }
 }

@@ -15,7 +15,7 @@ final class Resumption {
         case another(String)
     }
 
-    /// As it was sent.
+    /// As it was asked for.
     private let request: OwnedRequest
     /// As If-Range has it.
     private let validator: [UInt8]
@@ -23,12 +23,6 @@ final class Resumption {
     let length: UInt64
     /// Bytes of the body that were passed on before the connection in use.
     private(set) var passed: UInt64 = 0
-    /// The same with the head.
-    private(set) var carried: UInt64 = 0
-    /// What was passed on before the connection in use is known; its own bytes are not among that.
-    private(set) var isBetweenConnections = false
-    /// Bytes of the head that the connection in use brought.
-    var headLength = 0
     /// Tries one after another that brought it no further.
     private var tries = 0
     /// What the origin has asked for before the next try, in nanoseconds.
@@ -37,14 +31,13 @@ final class Resumption {
     let pause: Deadline
 
     /// Nil if the rest of that response couldn't be asked for.
-    init?(_ response: borrowing ResponseView, to request: Span<UInt8>, pauses: ResumptionPauses, on loop: EventLoop) {
+    init?(_ response: borrowing ResponseView, to request: borrowing RequestView, pauses: ResumptionPauses, on loop: EventLoop) {
         guard case .length(let length) = response.head.framing, Self.givesRanges(response), let validator = Self.validator(of: response),
-            let request = try? OwnedRequest(request.withUnsafeBufferPointer { Array($0) }),
             request.head.first(.range) == nil, request.head.first(.ifRange) == nil
         else { return nil }
         self.length = length
         self.validator = validator
-        self.request = request
+        self.request = OwnedRequest(request)
         self.pauses = pauses
         pause = Deadline(loop: loop)
     }
@@ -68,21 +61,14 @@ final class Resumption {
     }
 
     /// The connection in use broke off.
-    /// - Parameter count: bytes that it carried.
+    /// - Parameter count: bytes of the body that it carried.
     /// - Returns: whether it got the download further.
     func broke(after count: UInt64) -> Bool {
-        isBetweenConnections = true
-        let body = count - min(count, UInt64(headLength))
-        headLength = 0
-        passed += body
-        carried += count
-        let hasProgressed = body >= Self.progress
+        passed += count
+        let hasProgressed = count >= Self.progress
         if hasProgressed { tries = 0 }
         return hasProgressed
     }
-
-    /// The rest arrives.
-    func goesOn() { isBetweenConnections = false }
 
     /// The origin has nothing to give for now.
     func postpone(_ wait: UInt64) { wanted = wait }

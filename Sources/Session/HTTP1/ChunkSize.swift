@@ -1,5 +1,7 @@
 /// The line that opens a chunk (RFC 9112 section 7.1): its size in hexadecimal, and CRLF.
 struct ChunkSize {
+    /// Bytes that a chunk's framing takes at most.
+    static let most = 20
     private let size: Int
 
     init(_ size: Int) {
@@ -26,10 +28,10 @@ struct ChunkSize {
         }
     }
 
-    /// What ends a chunk's data.
+    /// What ends a chunk's data, and a trailer section.
     static var lineEnd: UnsafeRawBufferPointer { bytes("\r\n") }
-    /// The chunk that ends a body, with no trailers.
-    static var lastChunk: UnsafeRawBufferPointer { bytes("0\r\n\r\n") }
+    /// The line of the chunk that ends a body.
+    static var lastChunk: UnsafeRawBufferPointer { bytes("0\r\n") }
 
     private static func bytes(_ text: StaticString) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)

@@ -3,9 +3,7 @@ import Glibc
 import Transport
 
 /// Where the body of a task's response goes. Lives on the loop.
-protocol BodyReceiver: ByteSink {
-    /// Told of bytes that were taken.
-    var received: ((Int) -> Void)? { get set }
+protocol BodyReceiver: BodySink {
     /// Told when it takes more after it took none, or when ``failure`` is there.
     var isReady: (() -> Void)? { get set }
     var failure: SessionError? { get }
@@ -24,7 +22,6 @@ struct StoredBody: Sendable {
 
 /// Collects a body in memory, up to a limit, and as far as the session's budget has room.
 final class CollectedBody: BodyReceiver {
-    var received: ((Int) -> Void)?
     var isReady: (() -> Void)?
     private(set) var failure: SessionError?
     private var bytes: [UInt8] = []
@@ -38,20 +35,19 @@ final class CollectedBody: BodyReceiver {
         reservation = BodyReservation(of: budget, for: .response)
     }
 
-    func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
-        guard bytes.count + count <= limit else { return fail(.bodyTooLong(limit: limit)) }
-        guard reservation?.grow(to: bytes.count + count) == true else {
-            return fail(.bodiesTooLong(limit: budget.limit))
-        }
-        bytes += buffer.unread[..<count]
-        buffer.consume(count)
-        received?(count)
-        return .done
+    var carried: UInt64 { UInt64(bytes.count) }
+
+    func write(_ piece: RawSpan) throws(StreamError) -> Int {
+        let length = bytes.count + piece.byteCount
+        guard length <= limit else { throw fail(.bodyTooLong(limit: limit)) }
+        guard reservation?.grow(to: length) == true else { throw fail(.bodiesTooLong(limit: budget.limit)) }
+        bytes.append(copying: piece)
+        return piece.byteCount
     }
 
-    private func fail(_ error: SessionError) -> WriteOutcome {
+    private func fail(_ error: SessionError) -> StreamError {
         failure = error
-        return .failed(.socket(ECANCELED))
+        return .socket(ECANCELED)
     }
 
     /// From here on the body is the program's.
@@ -68,18 +64,17 @@ final class CollectedBody: BodyReceiver {
 
 /// Takes no more than a few bytes, of a body that nobody wants.
 final class DroppedBody: BodyReceiver {
-    var received: ((Int) -> Void)?
     var isReady: (() -> Void)?
     var failure: SessionError? { nil }
-    private var left: Int
+    private(set) var carried: UInt64 = 0
+    private let mostBytes: UInt64
 
-    init(mostBytes: Int) { left = mostBytes }
+    init(mostBytes: UInt64) { self.mostBytes = mostBytes }
 
-    func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
-        guard count <= left else { return .failed(.socket(ECANCELED)) }
-        left -= count
-        buffer.consume(count)
-        return .done
+    func write(_ piece: RawSpan) throws(StreamError) -> Int {
+        carried += UInt64(piece.byteCount)
+        guard carried <= mostBytes else { throw .socket(ECANCELED) }
+        return piece.byteCount
     }
 
     func finish(_ completion: @escaping (Result<StoredBody, SessionError>) -> Void) {

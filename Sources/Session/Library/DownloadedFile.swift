@@ -9,7 +9,6 @@ final class DownloadedFile: BodyReceiver {
     /// Bytes that may wait for the disk.
     private static let mostWaiting = 1 << 20
 
-    var received: ((Int) -> Void)?
     var isReady: (() -> Void)?
     private(set) var failure: SessionError?
     private let writer: FileWriter
@@ -27,16 +26,17 @@ final class DownloadedFile: BodyReceiver {
 
     deinit { writer.abandon() }
 
-    func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
-        if failure != nil { return .failed(.socket(ECANCELED)) }
+    private(set) var carried: UInt64 = 0
+
+    func write(_ piece: RawSpan) throws(StreamError) -> Int {
+        if failure != nil { throw .socket(ECANCELED) }
         guard waiting < Self.mostWaiting else {
             isBlocked = true
-            return .blocked
+            return 0
         }
-        write(Array(buffer.unread[..<count]))
-        buffer.consume(count)
-        received?(count)
-        return .done
+        write([UInt8](copying: piece))
+        carried += UInt64(piece.byteCount)
+        return piece.byteCount
     }
 
     private func write(_ bytes: [UInt8]) {

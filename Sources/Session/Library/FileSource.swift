@@ -1,52 +1,63 @@
-import Dispatch
-import EventLoop
-import Serialization
+package import EventLoop
+package import Serialization
 
 /// Opens the files of a body.
 func openFiles(
-    on loop: EventLoop, _ completion: @escaping (Result<any BodySource, SessionError>) -> Void,
+    on loop: EventLoop, _ completion: @escaping (Result<any UploadSource, SessionError>) -> Void,
     _ open: @escaping @Sendable () throws(RequestSerializationError) -> MultipartBody
 ) {
+    let queue: WorkQueue
+    do throws(SystemError) {
+        queue = try WorkQueue("uploads", isBackground: true)
+    } catch {
+        return completion(.failure(.system("\(error)")))
+    }
     let handle = loop.handle
     let completion = LoopBound(completion, on: loop)
-    let reader = FileReader()
-    reader.open(open) { result in
+    queue.async {
+        // The loop reads its length, and hands it back to the queue.
+        nonisolated(unsafe) let opened = Result { () throws(RequestSerializationError) in try open() }
         handle.post { loop in
-            completion.value(on: loop)(result.map { FileSource(reader, length: $0, on: loop) })
+            completion.value(on: loop)(
+                opened.map { FileSource($0, on: queue, loop: loop) }.mapError { .requestBody($0.description) })
         }
     }
 }
 
 /// Files, read on a queue a piece at a time.
-final class FileSource: BodySource {
+package final class FileSource: UploadSource {
     private static let piece = 64 << 10
-    let length: Int?
-    var isEmpty: Bool { false }
-    var canRewind: Bool { true }
-    var moved: (() -> Void)?
+    package let length: Int?
+    package var isEmpty: Bool { false }
+    package let canRewind: Bool
+    package var moved: (() -> Void)?
     private let reader: FileReader
     private let loop: EventLoop
     private var left: Int
     private var isReading = false
-    private var arrived: Result<[UInt8], SessionError>?
+    private var arrived: Result<[UInt8], RequestSerializationError>?
     /// What is read for an earlier one is of no use.
     private var round = 0
 
-    fileprivate init(_ reader: FileReader, length: Int, on loop: EventLoop) {
-        self.reader = reader
-        self.length = length
+    /// - Parameters:
+    ///   - body: of opened files. It is read on the queue alone from here on.
+    ///   - canRewind: the files may be read again.
+    package init(_ body: MultipartBody, on queue: WorkQueue, loop: EventLoop, canRewind: Bool = true) {
+        reader = FileReader(body, on: queue)
+        length = body.contentLength
+        left = body.contentLength
         self.loop = loop
-        left = length
+        self.canRewind = canRewind
     }
 
-    func next() -> BodyPiece {
+    package func next() -> BodyPiece {
         if let arrived {
             self.arrived = nil
             switch arrived {
             case .success(let bytes):
                 left -= bytes.count
                 return .bytes(bytes)
-            case .failure(let error): return .failed(error.description)
+            case .failure(let error): return .failed(.requestBroke(error))
             }
         }
         guard left > 0 else { return .ended }
@@ -64,14 +75,14 @@ final class FileSource: BodySource {
         }
     }
 
-    private func read(_ result: Result<[UInt8], SessionError>, in round: Int) {
+    private func read(_ result: Result<[UInt8], RequestSerializationError>, in round: Int) {
         guard round == self.round else { return }
         isReading = false
         arrived = result
         moved?()
     }
 
-    func rewind() {
+    package func rewind() {
         round += 1
         isReading = false
         arrived = nil
@@ -79,42 +90,31 @@ final class FileSource: BodySource {
         reader.rewind()
     }
 
-    func close() { moved = nil }
+    package func close() { moved = nil }
 }
 
-/// The blocking part, on a queue of its own.
+/// The part that waits for a disk.
 private final class FileReader: @unchecked Sendable {
     // Touched on the queue alone.
-    private var body: MultipartBody?
-    private let queue = DispatchQueue(label: "pinproxy.uploads", qos: .utility)
+    private let body: MultipartBody
+    private let queue: WorkQueue
 
-    func open(
-        _ open: @escaping @Sendable () throws(RequestSerializationError) -> MultipartBody,
-        _ done: @escaping @Sendable (Result<Int, SessionError>) -> Void
-    ) {
+    init(_ body: MultipartBody, on queue: WorkQueue) {
+        self.body = body
+        self.queue = queue
+    }
+
+    func read(_ count: Int, _ done: @escaping @Sendable (Result<[UInt8], RequestSerializationError>) -> Void) {
         queue.async { [self] in
-            do throws(RequestSerializationError) {
-                let opened = try open()
-                body = opened
-                done(.success(opened.contentLength))
-            } catch {
-                done(.failure(.requestBody(error.description)))
-            }
+            done(Result { () throws(RequestSerializationError) in try piece(count) })
         }
     }
 
-    func read(_ count: Int, _ done: @escaping @Sendable (Result<[UInt8], SessionError>) -> Void) {
-        queue.async { [self] in
-            guard let body else { return done(.success([])) }
-            let room = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
-            defer { room.deallocate() }
-            do throws(RequestSerializationError) {
-                done(.success(Array(room[..<(try body.read(into: room))])))
-            } catch {
-                done(.failure(.requestBody(error.description)))
-            }
-        }
+    private func piece(_ count: Int) throws(RequestSerializationError) -> [UInt8] {
+        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
+        defer { room.deallocate() }
+        return Array(room[..<(try body.read(into: room))])
     }
 
-    func rewind() { queue.async { [self] in body?.rewind() } }
+    func rewind() { queue.async { [self] in body.rewind() } }
 }

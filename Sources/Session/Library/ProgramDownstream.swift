@@ -15,13 +15,7 @@ final class ProgramDownstream {
     /// What is asked for now, after the redirects that were followed.
     private var url: RequestURL?
 
-    // The request's way up.
-    private var source: (any BodySource)?
-    private var outgoing: ByteBuffer
-    /// As it was written last.
-    private var sentHead: [UInt8] = []
-    private var sendsBody = false
-    private(set) var requestCarried: UInt64 = 0
+    private var source: UploadBody?
 
     // The response's way down.
     private var response: HTTPResponse?
@@ -45,7 +39,6 @@ final class ProgramDownstream {
         self.core = core
         self.task = task
         exchange = Exchange(session: core.session)
-        outgoing = ByteBuffer(slabs: core.session.slabs)
         exchange.downstream = self
     }
 
@@ -63,17 +56,22 @@ final class ProgramDownstream {
         }
     }
 
-    private func bodyIsReady(_ made: Result<any BodySource, SessionError>, for wanted: HTTPRequest) {
+    private func bodyIsReady(_ made: Result<any UploadSource, SessionError>, for wanted: HTTPRequest) {
         guard !isOver, let url else { return }
         guard !isSuspended else {
             postponed = { [weak self] in self?.bodyIsReady(made, for: wanted) }
             return
         }
         do throws(SessionError) {
-            let source = try made.get()
-            source.moved = { [weak self] in self?.bodyMoved() }
+            let upload = try made.get()
+            let source = UploadBody(upload) { [weak self] in self?.bodyMoved() }
+            source.progressed = { [weak self] count in
+                guard let self else { return }
+                progress.sent = count
+                report()
+            }
             self.source = source
-            let message = try core.routing.head(of: wanted, to: url, framing: source.framing(for: wanted.method))
+            let message = try core.routing.head(of: wanted, to: url, framing: upload.framing(for: wanted.method))
             let (destination, rules) = try core.destination(of: url)
             self.message = message
             request = RequestTraits(madeHere: message.head)
@@ -88,7 +86,7 @@ final class ProgramDownstream {
     }
 
     private func bodyMoved() {
-        if exchange.isUnderWay { exchange.downstreamIsReadable() }
+        if exchange.isUnderWay { _ = exchange.downstreamIsReadable() }
     }
 
     func suspend() {
@@ -134,97 +132,25 @@ final class ProgramDownstream {
 
 // MARK: - The request's way up
 
-extension ProgramDownstream: Downstream {
+extension ProgramDownstream: Downstream, ExchangeGuide {
     func withRequest(_ body: (borrowing RequestView) -> Void) {
         // A copy in hand, since the view borrows from it.
         guard let message else { return }
         body(message.view)
     }
 
-    func beginRequest(head: inout [UInt8], replayLimit: Int) { send(head, withBody: true) }
-
-    func beginAgain(head: inout [UInt8], keepsBody: Bool) {
-        if keepsBody { source?.rewind() }
-        send(head, withBody: keepsBody)
-    }
-
-    func rewindRequest() {
-        source?.rewind()
-        send(sentHead, withBody: true)
-    }
-
-    private func send(_ head: [UInt8], withBody: Bool) {
-        sentHead = head
-        outgoing.consume(outgoing.count)
-        outgoing.releaseIfEmpty()
-        head.withUnsafeBytes { outgoing.append(copying: $0) }
-        requestCarried = 0
-        progress.sent = 0
-        sendsBody = withBody && source?.isEmpty == false
-    }
-
-    func withSentHead(_ body: (Span<UInt8>) -> Void) {
-        let head = sentHead
-        body(head.span)
-    }
-
-    func passRequest(to sink: any ByteSink, readable: Bool) -> MessagePipe.Outcome {
-        while true {
-            if !outgoing.isEmpty {
-                let before = outgoing.count
-                let outcome = sink.write(before, from: &outgoing)
-                requestCarried += UInt64(before - outgoing.count)
-                switch outcome {
-                case .blocked: return .blocked
-                case .failed(let error): return .sinkFailed(error)
-                case .done: outgoing.releaseIfEmpty()
-                }
-            }
-            guard sendsBody, let source else { return .ended }
-            switch source.next() {
-            case .bytes(let piece): add(piece, isChunked: source.length == nil)
-            case .waiting: return .waiting
-            case .ended:
-                sendsBody = false
-                if source.length == nil { Array("0\r\n\r\n".utf8).withUnsafeBytes { outgoing.append(copying: $0) } }
-            case .failed(let why):
-                if failure == nil { failure = .requestBody(why) }
-                return .sourceFailed(.socket(ECANCELED))
-            }
-        }
-    }
-
-    private func add(_ piece: [UInt8], isChunked: Bool) {
-        if isChunked {
-            let size = Array("\(String(piece.count, radix: 16))\r\n".utf8)
-            size.withUnsafeBytes { outgoing.append(copying: $0) }
-        }
-        piece.withUnsafeBytes { outgoing.append(copying: $0) }
-        if isChunked { Array("\r\n".utf8).withUnsafeBytes { outgoing.append(copying: $0) } }
-        progress.sent += UInt64(piece.count)
-        report()
-    }
-
-    var canResendRequest: Bool { source?.canRewind ?? true }
-    func forgetReplay() {}
+    var requestBody: any BodySource { source ?? HeldBody() }
     func wantsRead(_ wanted: Bool) {}
-    func receiveAhead() -> StreamError? { nil }
 
     // MARK: The response's way down
 
-    func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome { receiver.write(count, from: &buffer) }
-
-    func writeHead(
-        of response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
-        edits: HeadEdits, into head: inout [UInt8]
-    ) -> ResponseCoding {
-        let framing = response.head.framing
-        let coding: ResponseCoding = framing == .chunked ? .dechunked : .asReceived
-        var length: UInt64?
-        if case .length(let known) = framing { length = known }
+    func respond(
+        _ response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
+        edits: HeadEdits, from body: any BodySource
+    ) -> any BodySink {
         if replacement != nil {
             receiver = DroppedBody(mostBytes: 64 << 10)
-            return coding
+            return self
         }
         var fields: [HTTPResponse.Field] = []
         for field in response.head.fields {
@@ -235,21 +161,18 @@ extension ProgramDownstream: Downstream {
             status: response.head.status, url: url.map { "\($0)" } ?? "", fields: fields,
             pinning: PinningResult(exchange.record.upstream?.verdict, at: destination.authority.host))
         self.response = arrived
+        var length: UInt64?
+        if case .length(let known) = response.head.framing { length = known }
         progress.received = 0
         progress.receivedTotal = length
         receiver = receiver(of: arrived, length: length)
-        receiver.received = { [weak self] count in
-            guard let self else { return }
-            progress.received += UInt64(count)
-            report()
-        }
         receiver.isReady = { [weak self] in
             guard let self else { return }
             if let error = receiver.failure { return fail(error) }
             if exchange.isUnderWay { exchange.downstreamIsWritable() }
         }
         report()
-        return coding
+        return self
     }
 
     /// Where the body of a response goes, as the task and the program want it.
@@ -279,8 +202,7 @@ extension ProgramDownstream: Downstream {
 
     // MARK: News
 
-    func attemptReport() -> AttemptReport { { _ in } }
-    func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {}
+    var guide: any ExchangeGuide { self }
 
     func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling {
         if let hook = core.hooks.redirect {
@@ -335,7 +257,7 @@ extension ProgramDownstream: Downstream {
             let host = url?.authority.description ?? ""
             end(.failure(failure ?? .connectionLost("\(host): \(cause)")))
         case .switched(let upstream):
-            upstream.abandon()
+            _ = upstream.end(.abandoned)
             end(.failure(.badResponse("101 Switching Protocols that no one asked for")))
         }
     }
@@ -361,5 +283,20 @@ extension ProgramDownstream: Downstream {
                     SessionTask.Result(response: response, body: stored.bytes, file: stored.path)
                 })
         }
+    }
+}
+
+// MARK: - The response's body
+
+extension ProgramDownstream: BodySink {
+    var carried: UInt64 { receiver.carried }
+
+    func write(_ piece: RawSpan) throws(StreamError) -> Int {
+        let count = try receiver.write(piece)
+        if replacement == nil, count > 0 {
+            progress.received += UInt64(count)
+            report()
+        }
+        return count
     }
 }

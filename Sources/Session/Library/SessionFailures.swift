@@ -17,7 +17,8 @@ extension SessionError {
             case .requestDripped, .requestTakenSlowly: .timedOut("\(authority): \(failure.cause)")
             case .badRequest(let error): .invalidRequest(error.message)
             case .requestBroke(let error): .requestBody(error.description)
-            case .upstreamClosed, .bodyBroke: .connectionLost("\(authority): \(failure.cause)")
+            case .uploadFailed(let cause): .requestBody(cause)
+            case .upstreamClosed, .bodyBroke, .downstreamGone: .connectionLost("\(authority): \(failure.cause)")
             case .responseHeadTooLarge(let limit):
                 .badResponse("\(authority): the response's head is longer than \(limit) bytes (maximumHeadLength)")
             case .badResponse, .tooManyResponseFields, .unaskedUpgrade: .badResponse("\(authority): \(failure.cause)")

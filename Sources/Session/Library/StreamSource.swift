@@ -1,7 +1,7 @@
 import EventLoop
 
 /// Pieces that a program makes, pulled one at a time.
-final class StreamSource: BodySource {
+final class StreamSource: UploadSource {
     let length: Int?
     var isEmpty: Bool { false }
     var moved: (() -> Void)?
@@ -28,12 +28,12 @@ final class StreamSource: BodySource {
             if case .bytes(let bytes) = arrived { count += bytes.count }
             return checked(arrived)
         }
-        if cannotBeMade { return .failed("the body's stream can't be made again") }
+        if cannotBeMade { return .failed(.uploadFailed("the body's stream can't be made again")) }
         if isWaiting { return .waiting }
         if pull == nil {
             guard let stream = make() else {
                 cannotBeMade = true
-                return .failed("the body's stream can't be made\(round > 0 ? " again" : "")")
+                return .failed(.uploadFailed("the body's stream can't be made\(round > 0 ? " again" : "")"))
             }
             let source = LoopBound(WeakSource(self), on: loop)
             let handle = loop.handle
@@ -51,8 +51,8 @@ final class StreamSource: BodySource {
         guard let length else { return piece }
         switch piece {
         case .bytes where count > length:
-            return .failed("the body's stream is longer than the \(length) bytes announced")
-        case .ended where count < length: return .failed("the body's stream ended after \(count) of \(length) bytes")
+            return .failed(.uploadFailed("the body's stream is longer than the \(length) bytes announced"))
+        case .ended where count < length: return .failed(.uploadFailed("the body's stream ended after \(count) of \(length) bytes"))
         default: return piece
         }
     }
@@ -70,7 +70,7 @@ final class StreamSource: BodySource {
             }
             arrived = .bytes(bytes)
         case .ended: arrived = .ended
-        case .failed(let why): arrived = .failed(why)
+        case .failed(let why): arrived = .failed(.uploadFailed(why))
         }
         moved?()
     }

@@ -7,7 +7,9 @@ import Transport
 final class FetchRunner {
     private let fetch: SharedFetch
     private let session: LoopSession
-    let held: HeldRequest
+    private let request: OwnedRequest
+    private let body = HeldBody()
+    private(set) var carried: UInt64 = 0
     private let exchange: Exchange
     /// Tells of connections that were tried, as if the first who asked had tried them.
     private let report: AttemptReport
@@ -20,7 +22,7 @@ final class FetchRunner {
         _ request: OwnedRequest, for fetch: SharedFetch, session: LoopSession, report: @escaping AttemptReport,
         closed: @escaping () -> Void
     ) {
-        held = HeldRequest(request, slabs: session.slabs)
+        self.request = request
         self.fetch = fetch
         self.session = session
         self.report = report
@@ -33,8 +35,8 @@ final class FetchRunner {
     func start(to destination: Destination, by rules: ExchangeRules, entry: String?) {
         selfWhileRunning = self
         // A copy in hand, since the view borrows from it.
-        let message = held.message
-        exchange.record.began(message.view, number: fetch.task, at: session.now)
+        let request = request
+        exchange.record.began(request.view, number: fetch.task, at: session.now)
         exchange.record.authority = destination.authority
         exchange.record.entry = entry
         let runner = LoopBound(self, on: session.loop)
@@ -42,29 +44,36 @@ final class FetchRunner {
         fetch.run(
             wake: { handle.post { runner.value(on: $0).exchange.downstreamIsWritable() } },
             cancel: { handle.post { runner.value(on: $0).exchange.cancel("nobody waits for it any more") } })
-        exchange.begin(held.traits, to: destination, by: rules, over: nil)
+        exchange.begin(RequestTraits(madeHere: request.head), to: destination, by: rules, over: nil)
     }
-
 }
 
-extension FetchRunner: HoldsRequest {
-    func writeHead(
-        of response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
-        edits: HeadEdits, into head: inout [UInt8]
-    ) -> ResponseCoding {
-        guard let shared = OwnedResponse(response).withoutTransferCoding() else { return .asReceived }
+extension FetchRunner: Downstream, ExchangeGuide {
+    func withRequest(_ body: (borrowing RequestView) -> Void) {
+        // A copy in hand, since the view borrows from it.
+        let request = request
+        body(request.view)
+    }
+    var requestBody: any BodySource { body }
+    /// Nothing comes but what is there.
+    func wantsRead(_ wanted: Bool) {}
+
+    func respond(
+        _ response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
+        edits: HeadEdits, from body: any BodySource
+    ) -> any BodySink {
+        guard let shared = OwnedResponse(response).withoutTransferCoding() else { return self }
         if !shared.isForEverybody {
             fetch.keepToOne()
             closed()
         }
-        fetch.tell(.head(shared, of: held.message, from: exchange.upstream?.scope))
-        return response.head.framing == .chunked ? .dechunked : .asReceived
+        fetch.tell(.head(shared, of: request, from: exchange.upstream?.facts.scope))
+        return self
     }
 
+    var guide: any ExchangeGuide { self }
     func attemptReport() -> AttemptReport { report }
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) { report(result) }
-    /// Each reader follows it as its own rules say.
-    func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling { .pass }
 
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
         // What clients are told is in the lines of their own tasks.
@@ -78,7 +87,7 @@ extension FetchRunner: HoldsRequest {
             fetch.tell(.ended)
         case .refused(let failure, _): fetch.tell(.failed(failure))
         case .cut: fetch.tell(.broke(exchange.record.failure ?? "the response broke off"))
-        case .switched(let upstream): upstream.abandon()
+        case .switched(let upstream): _ = upstream.end(.abandoned)
         }
         fetch.end()
         closed()
@@ -86,13 +95,12 @@ extension FetchRunner: HoldsRequest {
     }
 }
 
-extension FetchRunner: ByteSink {
-    func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
-        let bytes = UnsafeRawBufferPointer(rebasing: buffer.unread[..<count])
-        guard let piece = fetch.piece(of: bytes, from: session.slabs.budget) else { return .blocked }
-        fetch.tell(.body(piece))
-        buffer.consume(count)
+extension FetchRunner: BodySink {
+    func write(_ piece: RawSpan) -> Int {
+        guard let shared = fetch.piece(of: piece, from: session.slabs.budget) else { return 0 }
+        fetch.tell(.body(shared))
+        carried += UInt64(piece.byteCount)
         if !fetch.isJoinable { closed() }
-        return .done
+        return piece.byteCount
     }
 }

@@ -130,18 +130,19 @@ final class SharedFetch: Sendable {
 
     /// Makes a piece for ``tell(_:)`` of bytes from the origin.
     /// - Returns: nil: they have to wait until `wake` of ``run(wake:cancel:)`` is called.
-    func piece(of bytes: UnsafeRawBufferPointer, from budget: BodyBudget) -> Piece? {
-        state.withLock { state in
+    func piece(of bytes: RawSpan, from budget: BodyBudget) -> Piece? {
+        let bytes = [UInt8](copying: bytes)
+        return state.withLock { state in
             guard state.mayGoOn() else { return nil }
             if !state.keepsNothing {
                 if let reservation = BodyReservation(of: budget, for: .shared, bytes: bytes.count) {
-                    return Piece(bytes: Array(bytes), reservation: reservation)
+                    return Piece(bytes: bytes, reservation: reservation)
                 }
                 state.keepNothing()
                 guard state.mayGoOn() else { return nil }
             }
             state.leaveBehind { $0.behind > 0 }
-            return Piece(bytes: Array(bytes), reservation: nil)
+            return Piece(bytes: bytes, reservation: nil)
         }
     }
 

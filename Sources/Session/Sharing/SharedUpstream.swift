@@ -18,15 +18,19 @@ final class SharedUpstream {
     private let place: SharedFetches.Place
     private let report: AttemptReport
     private var response: OwnedResponse?
-    private(set) var scope: AddressScope?
+    private var scope: AddressScope?
     /// What was taken of a body that can only be asked for whole.
     private var prefix: BodyPrefix?
     /// Set while that is looked for in another response.
     private var search: PrefixSearch?
-    private var framing = BodyFraming.none
-    /// The response as it goes on to the client.
-    private var pipe: MessagePipe
-    private(set) var truncation = "the origin ended in the middle of the response"
+    /// What is passed on, how much of it was, and whose room in the budget it takes.
+    private var piece: [UInt8] = []
+    private var shared: SharedFetch.Piece?
+    private var position = 0
+    private(set) var moved: UInt64 = 0
+    /// The last piece has come.
+    private var isWhole = false
+    private var truncation = "the origin ended in the middle of the response"
 
     /// - Parameter report: tells of connections that are tried for it.
     init(_ request: OwnedRequest, to place: SharedFetches.Place, session: LoopSession, report: @escaping AttemptReport) {
@@ -34,7 +38,6 @@ final class SharedUpstream {
         self.request = request
         self.place = place
         self.report = report
-        pipe = MessagePipe(slabs: session.slabs)
     }
 
     /// Joins the request in flight, or makes it.
@@ -121,23 +124,15 @@ final class SharedUpstream {
 }
 
 extension SharedUpstream: Upstream {
-    var isReused: Bool { false }
+    var facts: UpstreamFacts { UpstreamFacts(scope: scope) }
     func begin(for receiver: any UpstreamReceiver) { self.receiver = receiver }
 
     /// The request isn't sent.
-    func write(_ count: Int, from buffer: inout ByteBuffer) -> WriteOutcome {
-        buffer.consume(count)
-        return .done
-    }
-
-    func writeHead(
-        of request: borrowing RequestView, to destination: Destination, via: ViaPseudonym?, edits: HeadEdits,
-        into head: inout [UInt8]
-    ) {
-        // By this the rest can be asked for, should this one be left behind.
-        HeadWriter.write(
-            request: request.head, from: request.bytes, target: .originForm, authority: destination.authority,
-            defaultPort: destination.defaultPort, via: via, forwardUpgrade: false, edits: edits, into: &head)
+    func send(
+        _ request: borrowing RequestView, to destination: Destination, edits: HeadEdits, from body: any BodySource
+    ) -> any BodySink {
+        wantsRead(true)
+        return Discard()
     }
 
     func wantsRead(_ wanted: Bool) {
@@ -145,65 +140,73 @@ extension SharedUpstream: Upstream {
         call()
     }
 
-    var holdsBytes: Bool { false }
-
-    func receiveHead(of method: Method, limit: Int, began: () -> Void) -> ResponseHeadProgress {
+    func receiveHead(of method: Method, limit: Int) -> ResponseHeadProgress {
         switch take() {
         case nil: return .incomplete
         case .head(let response, let asked, let scope)?:
             self.scope = scope
             guard request.agrees(with: asked, in: response) else { return .notShared }
-            began()
+            receiver?.responseBegan()
             self.response = response
-            let head = response.view.head
-            framing = head.framing
             if !isContinuedByItsExchange(response) { prefix = BodyPrefix(of: response) }
-            let length: UInt64? = if case .length(let length) = framing { length } else { nil }
-            return .complete(
-                ResponseTraits(status: head.status, isInterim: false, isUpgrade: false, bodyLength: length))
+            return .complete(ResponseTraits(response.view.head, received: 0))
         case .failed(let failure)?: return .failed(failure)
         case .broke(let cause)?: return .ended(cause)
         case .notShared?, .leftBehind?, .body?, .ended?: return .notShared
         }
     }
 
-    func nextHead(of method: Method) -> ResponseHeadProgress { .incomplete }
-
     func withResponse(_ body: (borrowing ResponseView) -> Void) {
         guard let response else { return }
         body(response.view)
     }
 
-    func dropHead() {}
+    var responseBody: any BodySource { self }
 
-    func beginResponse(head: inout [UInt8], _ kind: ResponseKind, coding: ResponseCoding) {
-        pipe.begin(head: &head, inPlaceOf: 0, framing: framing, chunks: coding == .chunked)
+    func end(_ ending: UpstreamEnding) -> UpstreamConnection? {
+        leave()
+        return nil
     }
+}
 
-    func passResponse(to sink: any ByteSink, readable: Bool) -> MessagePipe.Outcome {
+extension SharedUpstream: BodySource {
+    func move(to sink: any BodySink, readable: Bool) -> BodyMove {
         while true {
-            let outcome = pipe.passOn(to: sink)
-            guard case .waiting = outcome else { return outcome }
-            guard let news = take() else {
-                pipe.rest()
-                return .waiting
+            do throws(StreamError) {
+                if position < piece.count {
+                    let count = try sink.write(piece, from: position)
+                    position += count
+                    moved += UInt64(count)
+                    if position < piece.count { return .blocked }
+                }
+                piece = []
+                shared = nil
+                position = 0
+                if isWhole { return try sink.end(TrailerSection()) ? .ended : .blocked }
+            } catch {
+                return .sinkFailed(error)
             }
-            guard pass(news) else { return .truncated }
+            guard let news = take() else { return .waiting }
+            guard pass(news) else { return .truncated(truncation) }
         }
     }
 
     /// - Returns: false: nothing follows, and the response isn't whole.
     private func pass(_ news: SharedFetch.News) -> Bool {
         switch news {
-        case .body(let piece):
-            let bytes = piece.bytes
+        case .body(let shared):
+            let bytes = shared.bytes
             prefix?.append(bytes)
             fetch?.took(bytes.count, by: number)
             guard let rest = search == nil ? bytes : search?.rest(of: bytes) else { return lost() }
-            if !rest.isEmpty { pipe.put(rest) }
+            piece = rest
+            self.shared = shared
             return true
         case .head(let other, _, _): return search?.agrees(with: other) == true || lost()
-        case .ended: return search?.isOver == false ? lost() : pipe.endPut()
+        case .ended:
+            guard search?.isOver != false else { return lost() }
+            isWhole = true
+            return true
         case .leftBehind where prefix != nil: return goOnAlone()
         case .leftBehind: truncation = "the client was too slow for the others that shared the response"
         case .broke(let cause): truncation = cause
@@ -225,17 +228,4 @@ extension SharedUpstream: Upstream {
         guard case .length = view.head.framing, view.head.status == 200 else { return false }
         return place.rules.session.resume && Resumption.isPossible(view)
     }
-
-    var hasWholeResponse: Bool { framing == .none }
-    var hasPassedAll: Bool { pipe.isDrained && !hasNews }
-    var responseCarried: UInt64 { pipe.carried }
-
-    func finish(requestSent: Bool, idleNanoseconds: UInt64) -> UpstreamConnection? {
-        leave()
-        return nil
-    }
-
-    func abandon() { leave() }
-
-    func surrender() -> UpstreamConnection { preconditionFailure("a response that is shared changes no protocol") }
 }

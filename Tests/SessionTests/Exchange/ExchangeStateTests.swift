@@ -24,7 +24,7 @@ import Testing
         .responseBroke(begun: true, resumption: .possible(progressed: true)),
         .responseBroke(begun: true, resumption: .possible(progressed: false)),
         .head(.held), .head(.unacceptable), .judged(isAccepted: true), .judged(isAccepted: false),
-        .responseMoved, .responseEnded, .responseBroke(begun: true), .responseBroke(begun: false),
+        .responseMoved(isBlocked: false), .responseMoved(isBlocked: true), .responseEnded, .responseBroke(begun: true), .responseBroke(begun: false),
         .upstreamEnded(resendable: true), .upstreamEnded(resendable: false), .downstreamGone, .deadline, .suspend,
         .resume, .cancel(isTold: true), .cancel(isTold: false),
     ]
@@ -146,7 +146,10 @@ import Testing
                 }
                 if isBroken, !isHeld || isAccepted { return "refused after a part of the response" }
                 isOpen = false
-            case .cut: isOpen = false
+            case .cut(let how):
+                if how == .delivered, event == .downstreamGone { return "delivered to nobody" }
+                if how == .delivered, !isBroken, !hasForwarded { return "delivered nothing" }
+                isOpen = false
             case .pause: isSuspended = true
             case .goOn: isSuspended = false
             case .none, .wait, .stopReadingRequest, .awaitHead: break
@@ -239,7 +242,7 @@ import Testing
         run([
             (.requestArrived(expectsContinue: false, leased: false), .open(fresh: false)),
             (.upstreamReady(reused: true), .send), (.requestSent, .wait), (.responseBegan, .none),
-            (.head(.final), .forwardFinal), (.responseMoved, .wait), (.responseEnded, .finish),
+            (.head(.final), .forwardFinal), (.responseMoved(isBlocked: false), .wait), (.responseEnded, .finish),
             (.responseEnded, .none), (.deadline, .none),
         ])
     }
@@ -281,13 +284,13 @@ import Testing
     @Test func aHeldResponseIsForwardedOnlyOnceItIsAccepted() {
         let asked: [(Event, Action)] = [
             (.requestArrived(expectsContinue: false, leased: true), .none), (.upstreamReady(reused: false), .send),
-            (.requestSent, .wait), (.head(.held), .hold), (.responseMoved, .wait),
+            (.requestSent, .wait), (.head(.held), .hold), (.responseMoved(isBlocked: false), .wait),
         ]
         run(asked + [(.responseEnded, .judge), (.judged(isAccepted: true), .release), (.responseEnded, .finish)])
         run(asked + [(.responseEnded, .judge), (.judged(isAccepted: false), .refuse(.unacceptable))])
         // Its beginning may be enough to know.
         run(asked + [(.judged(isAccepted: false), .refuse(.unacceptable))])
-        run(asked + [(.judged(isAccepted: true), .release), (.responseBroke(begun: true), .cut(.responseBroke))])
+        run(asked + [(.judged(isAccepted: true), .release), (.responseBroke(begun: true), .cut(.delivered))])
         // Nothing was forwarded: the client is told.
         run(asked + [(.responseBroke(begun: true), .refuse(.responseBroke))])
         run(asked + [(.deadline, .refuse(.nothingMoved))])
@@ -344,9 +347,20 @@ import Testing
         ]
         run([begin[0], (.cancel(isTold: true), .refuse(.cancelled))])
         run(begin + [(.suspend, .pause), (.cancel(isTold: true), .refuse(.cancelled)), (.resume, .none)])
-        run(begin + [(.cancel(isTold: false), .cut(.cancelled))])
-        run(begin + [(.head(.final), .forwardFinal), (.cancel(isTold: true), .cut(.cancelled)), (.cancel(isTold: true), .none)])
-        run(begin + [(.head(.interim(isContinue: false)), .forwardInterim), (.cancel(isTold: true), .cut(.cancelled))])
+        run(begin + [(.cancel(isTold: false), .cut(.reset))])
+        run(begin + [(.head(.final), .forwardFinal), (.cancel(isTold: true), .cut(.delivered)), (.cancel(isTold: true), .none)])
+        run(begin + [(.head(.interim(isContinue: false)), .forwardInterim), (.cancel(isTold: true), .cut(.reset))])
+    }
+
+    /// What was passed on arrives, unless the client hasn't taken it, or is gone.
+    @Test func aCutDeliversWhatTheClientTook() {
+        let begun = Self.asked + [(.head(.final), .forwardFinal)]
+        for end in [Event.deadline, .cancel(isTold: false), .responseBroke(begun: true)] {
+            run(begun + [(end, .cut(.delivered))])
+            run(begun + [(.responseMoved(isBlocked: true), .wait), (end, .cut(.reset))])
+            run(begun + [(.responseMoved(isBlocked: true), .wait), (.responseMoved(isBlocked: false), .wait), (end, .cut(.delivered))])
+        }
+        run(begun + [(.downstreamGone, .cut(.reset))])
     }
 
     @Test func anUpgradeNobodyAskedForIsRefused() {
@@ -363,7 +377,7 @@ import Testing
     @Test func aResponseThatBreaksIsCutNotRefused() {
         run([
             (.requestArrived(expectsContinue: false, leased: true), .none), (.upstreamReady(reused: false), .send),
-            (.requestSent, .wait), (.head(.final), .forwardFinal), (.responseBroke(begun: true), .cut(.responseBroke)),
+            (.requestSent, .wait), (.head(.final), .forwardFinal), (.responseBroke(begun: true), .cut(.delivered)),
         ])
         run([
             (.requestArrived(expectsContinue: false, leased: true), .none), (.upstreamReady(reused: false), .send),
@@ -406,33 +420,33 @@ import Testing
 
     /// Nobody waits for the end of a response that is of no use.
     @Test func aResponseThatIsOfNoUseIsNotWaitedFor() {
-        for event in [Event.responseBroke(begun: true), .deadline, .responseEnded, .responseMoved] {
-            let action = event == .responseMoved ? Action.wait : .none
+        for event in [Event.responseBroke(begun: true), .deadline, .responseEnded, .responseMoved(isBlocked: true)] {
+            let action = event == .responseMoved(isBlocked: true) ? Action.wait : .none
             run(Self.asked + [(.head(.askAgain(.challenge)), .askAgain), (event, action), (.upstreamReady(reused: false), .resend)])
         }
-        run(Self.asked + [(.head(.askAgain(.challenge)), .askAgain), (.downstreamGone, .cut(.downstreamGone))])
+        run(Self.asked + [(.head(.askAgain(.challenge)), .askAgain), (.downstreamGone, .cut(.reset))])
     }
 
     private static let broke: [(Event, Action)] = asked + [
-        (.head(.final), .forwardFinal), (.responseMoved, .wait),
+        (.head(.final), .forwardFinal), (.responseMoved(isBlocked: false), .wait),
         (.responseBroke(begun: true, resumption: .possible(progressed: true)), .reopen),
     ]
 
     @Test func aDownloadThatBreaksOffIsContinued() {
         run(Self.broke + [
             (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(.rest), .takeUp),
-            (.responseMoved, .wait), (.responseEnded, .finish),
+            (.responseMoved(isBlocked: false), .wait), (.responseEnded, .finish),
         ])
     }
 
     @Test func aDownloadIsNotContinuedForEver() {
         run(Self.broke + [
-            (.upstreamFailed(isFinal: false), .reopen), (.upstreamFailed(isFinal: false), .cut(.unreachable)),
+            (.upstreamFailed(isFinal: false), .reopen), (.upstreamFailed(isFinal: false), .cut(.delivered)),
         ])
-        run(Self.broke + [(.upstreamFailed(isFinal: true), .cut(.unreachable))])
+        run(Self.broke + [(.upstreamFailed(isFinal: true), .cut(.delivered))])
         run(Self.broke + [
             (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(.notNow), .reopen),
-            (.upstreamReady(reused: false), .resend), (.deadline, .cut(.noResponse)),
+            (.upstreamReady(reused: false), .resend), (.deadline, .cut(.delivered)),
         ])
         // As long as it gets further it goes on.
         var further = Self.broke
@@ -449,7 +463,7 @@ import Testing
     @Test(arguments: [ExchangeState.Head.another, .final, .held, .malformed, .interim(isContinue: false), .askAgain(.redirect)])
     func nothingButTheRestFollows(head: ExchangeState.Head) {
         run(Self.broke + [
-            (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(head), .cut(.entityChanged)),
+            (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(head), .cut(.delivered)),
         ])
     }
 

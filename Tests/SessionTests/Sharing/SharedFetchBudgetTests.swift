@@ -40,7 +40,7 @@ import Transport
 
     /// - Returns: whether more was taken from the origin.
     private func pass() -> Bool {
-        guard let piece = Self.piece.withUnsafeBytes({ fetch.piece(of: $0, from: budget) }) else { return false }
+        guard let piece = fetch.piece(of: Self.piece.span.bytes, from: budget) else { return false }
         fetch.tell(.body(piece))
         return true
     }

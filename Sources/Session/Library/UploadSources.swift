@@ -4,7 +4,7 @@ import Serialization
 /// Makes the source of a body; opening files takes a while.
 /// - Parameter completion: called once on the loop, perhaps before this returns.
 func makeSource(
-    of body: RequestBody, on loop: EventLoop, _ completion: @escaping (Result<any BodySource, SessionError>) -> Void
+    of body: RequestBody, on loop: EventLoop, _ completion: @escaping (Result<any UploadSource, SessionError>) -> Void
 ) {
     switch body.content {
     case .none: completion(.success(BytesSource(nil)))

@@ -3,17 +3,16 @@ import HTTPWire
 import Serialization
 
 /// What a body comes to when its next piece is asked for.
-enum BodyPiece {
+package enum BodyPiece {
     case bytes([UInt8])
-    /// ``BodySource/moved`` follows.
+    /// ``UploadSource/moved`` follows.
     case waiting
     case ended
-    /// Why, for people.
-    case failed(String)
+    case failed(ExchangeFailure)
 }
 
 /// Where the body of a request comes from. Lives on the loop.
-protocol BodySource: AnyObject {
+package protocol UploadSource: AnyObject {
     /// In bytes; nil: it isn't known.
     var length: Int? { get }
     /// There is no body; one of no bytes is one.
@@ -29,7 +28,7 @@ protocol BodySource: AnyObject {
     func close()
 }
 
-extension BodySource {
+extension UploadSource {
     /// How the body ends on the wire. A method that has one says that there is none (RFC 9110 section 8.6).
     func framing(for method: MethodName) -> BodyFraming {
         if isEmpty { return ["POST", "PUT", "PATCH"].contains(method.description) ? .length(0) : .none }
@@ -38,7 +37,7 @@ extension BodySource {
 }
 
 /// Bytes at hand, or none.
-final class BytesSource: BodySource {
+final class BytesSource: UploadSource {
     private static let piece = 64 << 10
     private let bytes: [UInt8]?
     private var position = 0

@@ -1,0 +1,116 @@
+package import HTTPWire
+package import Transport
+
+/// What goes onto a connection that speaks HTTP/1.1: a head, and a body in the framing that the head promises.
+///
+/// A head waits for the first piece of its body, so that both go out in one write.
+package final class HTTP1Outlet: BodySink {
+    private let stream: ByteStream
+    // Nothing that the stream calls reaches the outlet that it is called by.
+    @exclusivity(unchecked) private var pending: ByteBuffer
+    @exclusivity(unchecked) private var inChunks = false
+    @exclusivity(unchecked) private var isEnded = false
+    /// The stream took less than there was.
+    @exclusivity(unchecked) private var isBlocked = false
+    @exclusivity(unchecked) package private(set) var carried: UInt64 = 0
+
+    package init(_ stream: ByteStream, slabs: SlabPool) {
+        self.stream = stream
+        pending = ByteBuffer(slabs: slabs)
+    }
+
+    /// Begins a message.
+    /// - Parameters:
+    ///   - inChunks: the body is written in chunks.
+    ///   - source: where the body comes from. Chunks of another connection stay as they are.
+    ///   - write: appends the head, its empty line included.
+    package func begin(inChunks: Bool, from source: any BodySource, head write: (inout [UInt8]) -> Void) {
+        reset()
+        let slabs = pending.slabs
+        slabs.headScratch.removeAll(keepingCapacity: true)
+        write(&slabs.headScratch)
+        pending.append(copying: slabs.headScratch.span.bytes)
+        self.inChunks = inChunks
+        if inChunks, let pipe = source as? MessagePipe, pipe.keepsChunks() { self.inChunks = false }
+    }
+
+    /// Forgets what was not sent of the last message.
+    package func reset() {
+        carried = 0
+        isEnded = false
+        pending.consume(pending.count)
+        pending.releaseIfEmpty()
+    }
+
+    package func write(_ piece: RawSpan) throws(StreamError) -> Int {
+        var taken = 0
+        while taken < piece.byteCount, try hasRoom() {
+            let size = min(piece.byteCount - taken, pending.free - ChunkSize.most)
+            append(piece.extracting(taken..<taken + size))
+            taken += size
+            guard try flush() else { break }
+        }
+        return taken
+    }
+
+    /// Takes the first bytes of the buffer, or as many as there is room for, and consumes them.
+    /// - Returns: how many it took.
+    func take(_ count: Int, from buffer: inout ByteBuffer) throws(StreamError) -> Int {
+        let joins = inChunks || !pending.isEmpty && !isBlocked && count <= pending.free
+        if joins {
+            let taken = try buffer.withFront(count) { piece throws(StreamError) in try write(piece) }
+            buffer.consume(taken)
+            return taken
+        }
+        guard try flush() else { return 0 }
+        let before = buffer.count
+        let outcome = stream.write(count, from: &buffer)
+        let taken = before - buffer.count
+        carried += UInt64(taken)
+        if case .failed(let error) = outcome { throw error }
+        return taken
+    }
+
+    /// Whether something may be added to what waits.
+    private func hasRoom() throws(StreamError) -> Bool {
+        if isBlocked || pending.free <= ChunkSize.most { return try flush() }
+        return true
+    }
+
+    private func append(_ piece: RawSpan) {
+        guard inChunks else { return pending.append(copying: piece) }
+        ChunkSize(piece.byteCount).withBytes { pending.append(copying: $0) }
+        pending.append(copying: piece)
+        pending.append(copying: ChunkSize.lineEnd)
+    }
+
+    package func end(_ trailers: TrailerSection) throws(StreamError) -> Bool {
+        if !isEnded {
+            isEnded = true
+            if inChunks {
+                pending.append(copying: ChunkSize.lastChunk)
+                pending.append(copying: trailers.lines.span.bytes)
+                pending.append(copying: ChunkSize.lineEnd)
+            }
+        }
+        return try flush()
+    }
+
+    package func flush() throws(StreamError) -> Bool {
+        guard !pending.isEmpty else { return true }
+        let before = pending.count
+        let outcome = stream.write(before, from: &pending)
+        carried += UInt64(before - pending.count)
+        switch outcome {
+        case .done:
+            isBlocked = false
+            pending.releaseIfEmpty()
+            return true
+        case .blocked:
+            isBlocked = true
+            pending.compact()
+            return false
+        case .failed(let error): throw error
+        }
+    }
+}

@@ -1,0 +1,65 @@
+package import HTTPWire
+package import Transport
+
+/// How far a body was moved.
+package enum BodyMove {
+    /// All that is there was passed on, and more is to come.
+    case waiting
+    /// The sink takes no more for now.
+    case blocked
+    /// The body was passed on to its last byte, and the sink knows that it is whole.
+    case ended
+    /// The source ended in the middle of the body. All that it sent was passed on. Why, for people.
+    case truncated(String)
+    /// The source failed. All that it sent was passed on.
+    case sourceFailed(StreamError)
+    /// The source can't go on, for a reason that is known.
+    case failed(ExchangeFailure)
+    case sinkFailed(StreamError)
+    /// The body breaks its framing. What was whole of it was passed on.
+    case malformed(WireError)
+}
+
+/// Where the body of a message comes from. Bodies are pulled: nothing comes but by ``move(to:readable:)``, so that a sink
+/// that is full stops its source.
+package protocol BodySource: AnyObject {
+    /// Passes on what is there, as far as the sink has room for it.
+    /// - Parameter readable: there is known to be more to read.
+    func move(to sink: any BodySink, readable: Bool) -> BodyMove
+    /// Bytes of the body that were passed on, without those of its framing.
+    var moved: UInt64 { get }
+    /// The body can be sent again from its first byte.
+    var canRewind: Bool { get }
+    /// Begins at the first byte again. Only if ``canRewind``.
+    func rewind()
+}
+
+extension BodySource {
+    package var canRewind: Bool { false }
+    package func rewind() {}
+}
+
+/// Where the body of a message goes, after its head.
+package protocol BodySink: AnyObject {
+    /// Takes bytes from the front of a piece.
+    /// - Returns: how many it took. Fewer than there are: it takes no more for now.
+    func write(_ piece: RawSpan) throws(StreamError) -> Int
+    /// Takes the end of the body.
+    /// - Returns: false: it has no room for what is left, and is to be told again.
+    func end(_ trailers: TrailerSection) throws(StreamError) -> Bool
+    /// Sends what waits to be joined with a piece, since none comes for now.
+    /// - Returns: false: there is no room for it.
+    func flush() throws(StreamError) -> Bool
+    /// Bytes of the message that were passed on, with its head and its framing.
+    var carried: UInt64 { get }
+}
+
+extension BodySink {
+    package func end(_ trailers: TrailerSection) throws(StreamError) -> Bool { try flush() }
+    package func flush() throws(StreamError) -> Bool { true }
+
+    /// Takes bytes from `position` on.
+    func write(_ bytes: [UInt8], from position: Int) throws(StreamError) -> Int {
+        try write(bytes.span.bytes.extracting(droppingFirst: position))
+    }
+}

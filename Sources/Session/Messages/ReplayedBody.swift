@@ -1,0 +1,85 @@
+import HTTPWire
+import Transport
+
+/// The body of a request that may have to be sent again: it keeps what it passes on, as far as the limit and the
+/// process's budget for bodies go.
+final class ReplayedBody: BodySource, BodySink {
+    private let source: any BodySource
+    private let limit: Int
+    private let reservation: BodyReservation
+    private var kept: [UInt8] = []
+    /// Bytes of the kept ones that the sink has.
+    private var position = 0
+    /// The source has given its last byte, and these trailers.
+    private var ending: TrailerSection?
+    /// Where the body goes, while the source is asked for it.
+    private var sink: (any BodySink)?
+    private(set) var moved: UInt64 = 0
+    /// Every byte that was passed on is still here.
+    private(set) var canRewind = true
+
+    /// - Parameter limit: bytes that are kept at most.
+    init(_ source: any BodySource, limit: Int, from budget: BodyBudget) {
+        self.source = source
+        self.limit = limit
+        reservation = BodyReservation(of: budget, for: .replay)
+    }
+
+    func rewind() {
+        position = 0
+        moved = 0
+    }
+
+    /// It needn't be sent again.
+    func forget() {
+        canRewind = false
+        guard position == kept.count else { return }
+        kept = []
+        position = 0
+        _ = reservation.resize(to: 0)
+    }
+
+    func move(to sink: any BodySink, readable: Bool) -> BodyMove {
+        do throws(StreamError) {
+            if position < kept.count {
+                let count = try sink.write(kept, from: position)
+                position += count
+                moved += UInt64(count)
+                if position < kept.count { return .blocked }
+                if !canRewind { forget() }
+            }
+            if let ending { return try sink.end(ending) ? .ended : .blocked }
+        } catch {
+            return .sinkFailed(error)
+        }
+        // What isn't kept needn't pass by here.
+        guard canRewind else { return source.move(to: sink, readable: readable) }
+        self.sink = sink
+        defer { self.sink = nil }
+        return source.move(to: self, readable: readable)
+    }
+
+    // MARK: What the source passes on
+
+    func write(_ piece: RawSpan) throws(StreamError) -> Int {
+        guard let sink else { return 0 }
+        let count = try sink.write(piece)
+        moved += UInt64(count)
+        if canRewind { keep(piece.extracting(first: count)) }
+        return count
+    }
+
+    private func keep(_ piece: RawSpan) {
+        guard kept.count + piece.byteCount <= limit, reservation.grow(to: kept.count + piece.byteCount) else { return forget() }
+        kept.append(copying: piece)
+        position = kept.count
+    }
+
+    func end(_ trailers: TrailerSection) throws(StreamError) -> Bool {
+        ending = trailers
+        return try sink?.end(trailers) ?? false
+    }
+
+    func flush() throws(StreamError) -> Bool { try sink?.flush() ?? true }
+    var carried: UInt64 { sink?.carried ?? 0 }
+}

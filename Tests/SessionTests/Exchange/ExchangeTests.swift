@@ -1,0 +1,127 @@
+import EventLoop
+import HTTPWire
+import Security
+import Serialization
+import Testing
+import Transport
+
+@testable import Session
+
+/// An exchange between doors that are neither sockets nor HTTP/1.1.
+@Suite(.timeLimit(.minutes(5))) struct ExchangeTests {
+    private let bench: Workbench
+    private let session: LoopSession
+    private let destination: Destination
+    private let upstream = MemoryUpstream()
+
+    init() throws {
+        bench = try Workbench()
+        session = LoopSession(loop: bench.loop, slabs: bench.slabs, pool: bench.pool, connector: bench.connector)
+        let target = try bench.target(port: 9)
+        destination = Destination(
+            authority: try #require(Authority.parse("a.test:443")), target: target, origin: bench.pool.origin(for: target.key),
+            terms: ExchangeTerms(timeouts: Timeouts(), limits: Limits()), via: nil)
+    }
+
+    private func asked(_ request: String, by rules: ExchangeRules? = nil) throws -> MemoryDownstream {
+        let downstream = try MemoryDownstream(request, session: session)
+        if !request.contains("Content-Length") { downstream.body.isEnded = true }
+        downstream.begin(to: destination, by: rules, over: upstream)
+        return downstream
+    }
+
+    @Test func aResponsePasses() throws {
+        let downstream = try asked("GET / HTTP/1.1")
+        #expect(upstream.heads == ["GET"] && upstream.sink.isEnded)
+        let body = PieceSource()
+        try upstream.answer("HTTP/1.1 200 OK\r\nContent-Length: 6", body)
+        body.put(Array("abc".utf8))
+        upstream.goesOn()
+        #expect(downstream.response == "200 abc" && downstream.ending == nil)
+        body.put(Array("def".utf8))
+        body.isEnded = true
+        upstream.goesOn()
+        #expect(downstream.response == "200 abcdef" && downstream.sink.isEnded)
+        guard case .finished(keeping: nil)? = downstream.ending, case .finished(requestSent: true, _)? = upstream.ending else {
+            Issue.record("\(String(describing: downstream.ending))")
+            return
+        }
+        #expect(downstream.endings == 1)
+    }
+
+    /// Each side goes on as fast as the other takes it.
+    @Test func aSlowSideHoldsTheOtherBack() throws {
+        upstream.sink.room = 2
+        let downstream = try asked("PUT / HTTP/1.1\r\nContent-Length: 5")
+        downstream.body.put(Array("12345".utf8))
+        downstream.body.isEnded = true
+        #expect(downstream.exchange.downstreamIsReadable())
+        #expect(upstream.sink.bytes == Array("12".utf8))
+        upstream.sink.room = .max
+        upstream.goesOn()
+        #expect(upstream.sink.bytes == Array("12345".utf8) && upstream.sink.isEnded)
+        downstream.sink.room = 1
+        try upstream.answer("HTTP/1.1 200 OK\r\nContent-Length: 3", .whole("abc"))
+        #expect(downstream.response == "200 a")
+        downstream.sink.room = .max
+        downstream.exchange.downstreamIsWritable()
+        #expect(downstream.response == "200 abc" && downstream.endings == 1)
+    }
+
+    @Test func interimResponsesPassToWhoTakesThem() throws {
+        let downstream = try asked("GET / HTTP/1.1")
+        try upstream.answer("HTTP/1.1 103 Early Hints")
+        try upstream.answer("HTTP/1.1 200 OK\r\nContent-Length: 0", .none)
+        // A request that is made here takes none.
+        #expect(downstream.heads == ["200 "] && downstream.endings == 1)
+    }
+
+    @Test(arguments: [false, true]) func anUpstreamThatEndsIsToldOrSeen(hasBegun: Bool) throws {
+        let downstream = try asked("POST / HTTP/1.1\r\nContent-Length: 0")
+        if hasBegun {
+            let body = PieceSource(Array("ab".utf8))
+            try upstream.answer("HTTP/1.1 200 OK\r\nContent-Length: 9", body)
+            downstream.exchange.cancel("the test")
+            guard case .cut(.delivered)? = downstream.ending else { throw Unexpected(text: "\(String(describing: downstream.ending))") }
+        } else {
+            upstream.fails(.ended("closed the connection"))
+            guard case .refused(.upstreamClosed, _)? = downstream.ending else { throw Unexpected(text: "\(String(describing: downstream.ending))") }
+        }
+        guard case .abandoned? = upstream.ending else { throw Unexpected(text: "kept") }
+        #expect(downstream.endings == 1)
+    }
+
+    /// What a client hasn't taken can't be delivered.
+    @Test func aClientThatTakesNothingIsReset() throws {
+        let downstream = try asked("GET / HTTP/1.1")
+        downstream.sink.room = 1
+        try upstream.answer("HTTP/1.1 200 OK\r\nContent-Length: 9", .whole("abc"))
+        downstream.exchange.cancel("the test")
+        guard case .cut(.reset)? = downstream.ending else { throw Unexpected(text: "\(String(describing: downstream.ending))") }
+    }
+
+    /// Nothing moves while it is suspended, whichever side has something, and everything afterwards.
+    @Test func aSuspensionStopsBothSides() throws {
+        let downstream = try asked("GET / HTTP/1.1")
+        downstream.exchange.suspend("the test")
+        try upstream.answer("HTTP/1.1 200 OK\r\nContent-Length: 3", .whole("abc"))
+        upstream.goesOn()
+        #expect(downstream.response == "" && downstream.ending == nil && !downstream.isRead)
+        downstream.exchange.resume("the test")
+        #expect(downstream.response == "200 abc" && downstream.endings == 1)
+    }
+
+    /// A rule that refuses a body sees it before the client does; a body that breaks off is never judged.
+    @Test(arguments: [("[1]", "200 [1]"), ("[1", "")]) func aBodyIsJudgedBeforeItPasses(body: String, arrived: String) throws {
+        var response = ResponseRules()
+        response.serializers = [.json]
+        let downstream = try asked("GET / HTTP/1.1", by: ExchangeRules(response: response, sources: ["response.serializer": "test"]))
+        try upstream.answer(
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: \(body.utf8.count)", .whole(body))
+        for _ in 0..<1000 where downstream.ending == nil { bench.runOnce() }
+        #expect(downstream.response == arrived && downstream.endings == 1)
+        if arrived.isEmpty {
+            guard case .refused(.unacceptable, _)? = downstream.ending else { throw Unexpected(text: "\(String(describing: downstream.ending))") }
+        }
+    }
+}

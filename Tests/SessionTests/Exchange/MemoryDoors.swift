@@ -1,0 +1,133 @@
+import EventLoop
+import HTTPWire
+import Security
+import Transport
+
+@testable import Session
+
+/// Who asks, in memory: a request, and what came back.
+final class MemoryDownstream: Downstream, ExchangeGuide {
+    let exchange: Exchange
+    let body = PieceSource()
+    let sink = BoundedSink()
+    private let request: OwnedRequest
+    private(set) var heads: [String] = []
+    private(set) var ending: ExchangeEnding?
+    private(set) var endings = 0
+    private(set) var isRead = false
+    var ruling = RedirectRuling.pass
+
+    init(_ request: String, session: LoopSession) throws {
+        self.request = try OwnedRequest(Array((request + "\r\nHost: a.test\r\n\r\n").utf8))
+        exchange = Exchange(session: session)
+        exchange.downstream = self
+    }
+
+    func begin(to destination: Destination, by rules: ExchangeRules? = nil, over upstream: any Upstream) {
+        exchange.begin(RequestTraits(madeHere: request.head), to: destination, by: rules, over: upstream)
+    }
+
+    /// What arrived, head and body.
+    var response: String { heads.joined() + String(decoding: sink.bytes, as: UTF8.self) }
+
+    func withRequest(_ body: (borrowing RequestView) -> Void) {
+        let request = request
+        body(request.view)
+    }
+
+    var requestBody: any BodySource { body }
+    func wantsRead(_ wanted: Bool) { isRead = wanted }
+
+    func respond(
+        _ response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
+        edits: HeadEdits, from body: any BodySource
+    ) -> any BodySink {
+        heads.append("\(response.head.status) ")
+        return sink
+    }
+
+    var guide: any ExchangeGuide { self }
+    func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling { ruling }
+
+    func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
+        TaskRecord.Refusal(status: 502, cause: failure.cause, errorType: "")
+    }
+
+    func exchangeEnded(_ ending: ExchangeEnding) {
+        self.ending = ending
+        endings += 1
+    }
+}
+
+/// Who answers, in memory: what the test says, when it says so.
+final class MemoryUpstream: Upstream {
+    var facts = UpstreamFacts()
+    let sink = BoundedSink()
+    private(set) var heads: [String] = []
+    private(set) var ending: UpstreamEnding?
+    private var receiver: (any UpstreamReceiver)?
+    private var progress: [ResponseHeadProgress] = []
+    private var response: OwnedResponse?
+    private var answers: [(OwnedResponse, PieceSource)] = []
+    private var body = PieceSource()
+
+    /// Gives the head of a response, and what follows it.
+    func answer(_ head: String, _ body: PieceSource = .none) throws {
+        answers.append((try OwnedResponse(Array((head + "\r\n\r\n").utf8)), body))
+        receiver?.upstreamIsReadable()
+    }
+
+    func fails(_ failure: ResponseHeadProgress) {
+        progress.append(failure)
+        receiver?.upstreamIsReadable()
+    }
+
+    /// More of the body is there, or of the room for the request's.
+    func goesOn() {
+        receiver?.upstreamIsReadable()
+        receiver?.upstreamIsWritable()
+    }
+
+    func begin(for receiver: any UpstreamReceiver) { self.receiver = receiver }
+
+    func send(
+        _ request: borrowing RequestView, to destination: Destination, edits: HeadEdits, from body: any BodySource
+    ) -> any BodySink {
+        heads.append(request.head.methodRange.text(in: request.bytes))
+        return sink
+    }
+
+    func wantsRead(_ wanted: Bool) {}
+
+    func receiveHead(of method: Method, limit: Int) -> ResponseHeadProgress {
+        if !progress.isEmpty { return progress.removeFirst() }
+        guard !answers.isEmpty else { return .incomplete }
+        let (head, body) = answers.removeFirst()
+        receiver?.responseBegan()
+        (response, self.body) = (head, body)
+        return .complete(ResponseTraits(head.view.head, received: 0))
+    }
+
+    func withResponse(_ body: (borrowing ResponseView) -> Void) {
+        guard let response else { return }
+        body(response.view)
+    }
+
+    var responseBody: any BodySource { body }
+
+    func end(_ ending: UpstreamEnding) -> UpstreamConnection? {
+        self.ending = ending
+        receiver = nil
+        return nil
+    }
+}
+
+extension PieceSource {
+    static var none: PieceSource { whole("") }
+
+    static func whole(_ text: String) -> PieceSource {
+        let source = PieceSource(Array(text.utf8))
+        source.isEnded = true
+        return source
+    }
+}
