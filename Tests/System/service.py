@@ -53,7 +53,7 @@ def its_readiness_is_in_the_journal(machine):
 
 @case
 def a_reload_takes_up_the_configuration(machine):
-    for name in ["load.py", "origin.py"]:
+    for name in ["idle.py", "load.py", "origin.py"]:
         shutil.copy(HERE / name, machine.root / "root" / name)
     machine("""
         cd /etc/pinproxy
@@ -67,7 +67,7 @@ def a_reload_takes_up_the_configuration(machine):
             -CAserial /root/serial -extfile /root/extensions -out /root/origin.pem
         echo '127.0.0.1 origin.test' >> /etc/hosts
         sed -i 's/^  trust: system$/  trust: [system, test-root.pem]/' pinproxy.yaml
-        systemd-run --unit origin python3 /root/origin.py /root/origin.pem /root/origin.key
+        systemd-run --unit origin --property LimitNOFILE=65536 python3 /root/origin.py /root/origin.pem /root/origin.key
         """, check=True)
     before = proxy_process(machine)
     machine("systemctl reload pinproxy", check=True)
