@@ -89,7 +89,7 @@ class Machine:
 
     @contextlib.contextmanager
     def groups(self):
-        """Its own control groups of the first version. Unlike those of the second, they are read-only in a container."""
+        """Its own control groups of the first version, which are read-only in a container unless they are remounted."""
         groups = {}
         for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
             controller, path = line.split(":", 2)[1:]

@@ -31,6 +31,7 @@ def at_rest_it_needs_little_memory(machine):
 
     proxy, main = proxy_process(machine), main_process(machine)
     machines.until("the proxy holds at most 25 MB", 20, lambda: resident(proxy) <= 25_000)
+    equal(proportional(main) <= 4_000, True, f"the main process holds {proportional(main)} kB")
     return f"{resident(proxy) / 1000:.1f} MB; the main process has {proportional(main) / 1000:.1f} MB for itself"
 
 

@@ -2,8 +2,8 @@
 
 import machine as machines
 from steps import (
-    PROXIED, SECURE, STATE, URL, Skipped, case, contains, drop_in, equal, events, pins, properties, proxy_process, said, served,
-    under_load)
+    PROXIED, SECURE, STATE, URL, Skipped, case, contains, drop_in, equal, events, pins, properties, proxy_process, said,
+    served, under_load)
 
 IDLE = f"python3 /root/idle.py 7467 origin.test:8443 {STATE}/authority.pem 3000"
 LOAD = f"python3 /root/load.py 7467 {URL} {SECURE} {STATE}/authority.pem"
@@ -43,7 +43,8 @@ def three_thousand_idle_clients_and_a_load_in_64_megabytes_end_nothing(machine):
         machines.until("a client is served", 60, lambda: machine(f"{PROXIED} {SECURE}").stdout == "origin\n")
         loaded = load.communicate()[0].strip()
         left = idle.communicate()[0].strip()
-        equal((proxy_process(machine), properties(machine, "NRestarts")["NRestarts"], killed(machine)), (process, "0", "0"))
+        seen = proxy_process(machine), properties(machine, "NRestarts")["NRestarts"], killed(machine)
+        equal(seen, (process, "0", "0"), "the process, its restarts, and how many were killed")
         equal(events(machine, "memory.limit")[lines]["PRIORITY"], "4", "the line of the shortage")
         machines.until("there is memory again", 60, lambda: metric(machine, "pinproxy_memory_pressure") == 0)
         after = under_load(machine, REQUESTS)

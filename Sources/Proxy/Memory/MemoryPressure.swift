@@ -2,10 +2,10 @@ import Synchronization
 
 /// How short the memory is, as every thread may ask.
 ///
-/// A measurement is late: thousands of connections that begin at one time have taken nothing yet. So what begins claims what
-/// it is about to take, and counts as that until the measurement after it has settled.
+/// A measurement is late: thousands of connections that begin at one time have taken nothing yet. So each claims what it is
+/// about to take. The claim counts until the first measurement after its end.
 final class MemoryPressure: Sendable {
-    /// What a CONNECT takes until its client's TLS handshake is done: two TLS connections with their buffers. An exchange
+    /// What a CONNECT takes until its client's TLS handshake is done: two TLS connections with their buffers. A request
     /// takes as much for what it passes on.
     private static let claimed = 64 << 10
     /// From this share on (in thousandths) requests claim memory too. With more left, none pays for that.
@@ -13,7 +13,7 @@ final class MemoryPressure: Sendable {
 
     enum Level: Int, Comparable, CaseIterable {
         case none
-        /// No more clients are accepted, and idle connections are closed.
+        /// New clients wait, and idle connections are closed.
         case short
         /// New requests are refused besides.
         case spent

@@ -21,7 +21,7 @@ final class MemoryWatch {
     private lazy var deadline = Deadline(loop: loop, owner: self) { $0.measure() }
 
     /// - Parameters:
-    ///   - shed: gives up what rests, and tells on any thread how many connections it has closed.
+    ///   - shed: gives up what is idle, and tells on any thread how many connections it has closed.
     ///   - ended: there is memory again.
     init(
         loop: EventLoop, group: MemoryGroup, pressure: MemoryPressure, logger: Logger,
@@ -43,7 +43,8 @@ final class MemoryWatch {
 
     private static func pause(after use: MemoryGroup.Use?) -> UInt64 {
         let left = min(use.map { $0.limit - $0.used } ?? .max, bytesPerSecond)
-        return UInt64(min(max(left / (bytesPerSecond / 1000), milliseconds.lowerBound), milliseconds.upperBound)) * 1_000_000
+        let wanted = left / (bytesPerSecond / 1000)
+        return UInt64(min(max(wanted, milliseconds.lowerBound), milliseconds.upperBound)) * 1_000_000
     }
 
     func measure() {
