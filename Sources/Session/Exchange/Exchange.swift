@@ -132,6 +132,11 @@ package final class Exchange: UpstreamReceiver {
     func clearDeadline() { deadline.clear() }
 
     func keepTime() {
+        // A pause that a rule asks for is nobody's delay, however long it is.
+        if let throttle, throttle.isPausing, state.passesRequest {
+            clock.stop()
+            return deadline.clear()
+        }
         let silence: UInt64
         switch state.patience {
         case .unlimited:
