@@ -108,7 +108,7 @@ final class Line {
     /// - Parameter isDirect: as between two connections of HTTP/1.1.
     init(isDirect: Bool = true, salvages: Bool = false) throws {
         wires = try Wires()
-        pipe = MessagePipe(wires.source, received: ByteBuffer(slabs: wires.slabs), salvages: salvages)
+        pipe = MessagePipe(salvages ? .responses : .requests, on: wires.source, received: ByteBuffer(slabs: wires.slabs))
         outlet = HTTP1Outlet(wires.sink, slabs: wires.slabs)
         source = isDirect ? pipe : Detour(pipe)
     }

@@ -44,7 +44,7 @@ extension HTTP1Server {
         case .ended: endGathering(collector.whole)
         case .malformed(let error): endGathering(.malformed(error))
         case .blocked: if let refusal = collector.refusal { endGathering(refusal) }
-        case .truncated: owner.clientHasGone("the client ended in the middle of the request")
+        case .truncated(let why): owner.clientHasGone(why)
         case .sourceFailed(let error), .sinkFailed(let error): owner.clientHasGone(error.description)
         case .failed(let failure): owner.clientHasGone(failure.cause)
         }

@@ -137,7 +137,7 @@ final class HTTP1Server: ByteStreamOwner {
         self.stream = stream
         self.session = session
         self.settings = settings
-        requests = MessagePipe(stream, received: ByteBuffer(slabs: session.slabs))
+        requests = MessagePipe(.requests, on: stream, received: ByteBuffer(slabs: session.slabs))
         answers = HTTP1Outlet(stream, slabs: session.slabs)
         answer = ByteBuffer(slabs: session.slabs)
         parser = HeadParser(limit: settings.requestHead)

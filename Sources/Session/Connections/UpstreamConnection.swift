@@ -86,7 +86,7 @@ package final class UpstreamConnection: ByteStreamOwner {
         self.dscp = dscp
         network = origin.network
         requests = HTTP1Outlet(stream, slabs: received.slabs)
-        responses = MessagePipe(stream, received: received, salvages: true)
+        responses = MessagePipe(.responses, on: stream, received: received)
         self.loop = loop
         idleDeadline = Deadline(loop: loop)
         idleDeadline.bind(to: self) { $0.origin.drop($0) }

@@ -82,7 +82,7 @@ extension Exchange {
             downstream.wantsRead(true)
             if !state.asksForRest { record.requestSent(at: session.now) }
             return .requestSent
-        case .truncated: return downstreamIsGone("the client ended in the middle of the request")
+        case .truncated(let why): return downstreamIsGone(why)
         case .sourceFailed(let error): return downstreamIsGone(error.description)
         case .sinkFailed: return .requestRejected
         case .failed(let failure):

@@ -28,19 +28,23 @@ package final class MessagePipe: BodySource {
     @exclusivity(unchecked) private var ready = 0
     /// What breaks the body's framing, once that has been seen.
     private var defect: WireError?
-    /// What is whole of a body that breaks its framing is passed on.
-    private let salvages: Bool
+    private let kind: Kind
     /// The whole message has been received, though perhaps not passed on.
     @exclusivity(unchecked) package private(set) var isComplete = true
     @exclusivity(unchecked) package private(set) var moved: UInt64 = 0
 
-    /// - Parameters:
-    ///   - received: bytes that have been read from the stream already.
-    ///   - salvages: passes on what is whole of a body that breaks its framing, before the defect is told.
-    package init(_ stream: ByteStream, received: consuming ByteBuffer, salvages: Bool = false) {
+    package enum Kind {
+        case requests
+        /// What is whole of a body that breaks its framing is passed on before the defect is told, and what has come is
+        /// confirmed at once: an origin may send the rest only then.
+        case responses
+    }
+
+    /// - Parameter received: bytes that have been read from the stream already.
+    package init(_ kind: Kind, on stream: ByteStream, received: consuming ByteBuffer) {
+        self.kind = kind
         self.stream = stream
         buffer = received
-        self.salvages = salvages
     }
 
     // MARK: Between messages
@@ -118,9 +122,10 @@ package final class MessagePipe: BodySource {
         if !isComplete, headLength > 0 { dropHead() }
         let outlet = sink as? HTTP1Outlet
         var mayRead = readable || stream.holdsBytes
+        let before = moved
         while true {
             if !isComplete, defect == nil, buffer.count > ready { absorb() }
-            if let defect, !salvages || (moved == 0 && ready == 0) { return .malformed(defect) }
+            if let defect, kind == .requests || (moved == 0 && ready == 0) { return .malformed(defect) }
             do throws(StreamError) {
                 if ready > 0 {
                     try pass(to: sink, outlet)
@@ -134,6 +139,8 @@ package final class MessagePipe: BodySource {
             guard mayRead else {
                 rest()
                 stream.wantsRead = true
+                // Of two full segments the kernel confirms the second by itself: a body that flows costs nothing.
+                if kind == .responses, moved - before < Self.twoSegments { stream.confirmNow() }
                 return .waiting
             }
             buffer.compact()
@@ -141,11 +148,17 @@ package final class MessagePipe: BodySource {
             case .received: mayRead = stream.holdsBytes
             case .blocked: mayRead = false
             case .ended:
-                guard streamEnded() else { return .truncated("the origin ended in the middle of the response") }
+                guard streamEnded() else {
+                    return .truncated(
+                        kind == .requests
+                            ? "the client ended in the middle of the request" : "the origin ended in the middle of the response")
+                }
             case .failed(let error): return .sourceFailed(error)
             }
         }
     }
+
+    private static let twoSegments: UInt64 = 2 * 1448
 
     private func blocked() -> BodyMove {
         stream.wantsRead = false
