@@ -65,10 +65,11 @@ let package = Package(
         library("CAVIF", pkgConfig: nil, package: "libavif-dev"),
         .target(name: "CShims", dependencies: ["CLibevent", "COpenSSL", "CCares"]),
 
-        room("EventLoop", ["CLibevent", "CCares", "CShims"]),
-        room("TLS", ["COpenSSL", "CShims"]),
-        room("HTTPWire", []),
-        room("Security", ["TLS", "CShims", "CIDN2", "CPSL"]),
+        room("Addresses", []),
+        room("EventLoop", ["Addresses", "CLibevent", "CCares", "CShims"]),
+        room("TLS", ["Addresses", "COpenSSL", "CShims"]),
+        room("HTTPWire", ["Addresses"]),
+        room("Security", ["Addresses", "TLS", "CShims", "CIDN2", "CPSL"]),
         room("Reachability", ["EventLoop", "CMNL"]),
         room("LocalPeers", ["EventLoop", "CMNL", "CShims"]),
         room(
@@ -80,16 +81,16 @@ let package = Package(
         room("Isolation", ["Transport", "HTTPWire", "EventLoop", "CMNL", "CShims"]),
         room(
             "Session",
-            ["Transport", "Security", "Serialization", "HTTPWire", "Reachability", "EventLoop", "TLS"]),
+            ["Transport", "Security", "Serialization", "HTTPWire", "Reachability", "EventLoop", "TLS", "Addresses"]),
         room("Decoding", ["Session", "Serialization", "EventLoop", "CSeccomp", "CShims"]),
         room(
             "Configuration",
-            ["Security", "Serialization", "Session", "HTTPWire", "EventLoop", "TLS", "CYAML"]),
+            ["Security", "Serialization", "Session", "HTTPWire", "EventLoop", "TLS", "Addresses", "CYAML"]),
         room(
             "Proxy",
             [
                 "Configuration", "Decoding", "Session", "Serialization", "Security", "Transport", "HTTPWire", "TLS",
-                "Reachability", "LocalPeers", "EventLoop", "CCrypt", .product(name: "Logging", package: "swift-log"),
+                "Reachability", "LocalPeers", "EventLoop", "Addresses", "CCrypt", .product(name: "Logging", package: "swift-log"),
             ],
             // The status page, within the program.
             resources: ["index.html", "page.css", "page.js", "pins.js", "refusals.js", "icon.svg"].map { .embedInCode("Page/\($0)") }),
@@ -114,10 +115,11 @@ let package = Package(
         .target(
             name: "TestAuthority", dependencies: ["COpenSSL", "CShims"], path: "Tests/TestAuthority",
             swiftSettings: settings),
+        tests("Addresses"),
         tests("EventLoop"),
         tests("TLS", ["TestAuthority"]),
         tests("HTTPWire"),
-        tests("Security", ["TLS", "TestAuthority"]),
+        tests("Security", ["Addresses", "TLS", "TestAuthority"]),
         // Images, for the tests of who decodes them, and where.
         .target(name: "TestBodies", dependencies: ["Serialization"], path: "Tests/TestBodies", swiftSettings: settings),
         tests("Serialization", ["TestBodies"]),
