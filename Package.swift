@@ -66,7 +66,7 @@ let package = Package(
         .target(name: "CShims", dependencies: ["CLibevent", "COpenSSL", "CCares"]),
 
         room("Addresses", []),
-        room("EventLoop", ["Addresses", "CLibevent", "CCares", "CShims"]),
+        room("EventLoop", ["Addresses", "CLibevent", "CCares", "CMNL", "CShims"]),
         room("TLS", ["Addresses", "COpenSSL", "CShims"]),
         room("HTTPWire", ["Addresses"]),
         room("Security", ["Addresses", "TLS", "CShims", "CIDN2", "CPSL"]),

@@ -91,25 +91,16 @@ struct Supervisor {
     private static func spawn(_ options: ConfigurationOptions, _ flags: [String], _ socket: CInt, signals: sigset_t) throws -> pid_t {
         var arguments = ["pinproxy", "run", "--config", try options.file(), "--supervisor", "\(socket)"] + flags
         if let directory = options.stateDirectory { arguments += ["--state-directory", directory] }
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        // To itself: it isn't closed by the start of a program any more.
-        posix_spawn_file_actions_adddup2(&actions, socket, socket)
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        var signals = signals
-        posix_spawnattr_setsigmask(&attributes, &signals)
-        // POSIX_SPAWN_SETSIGMASK of <spawn.h>.
-        posix_spawnattr_setflags(&attributes, 0x08)
-        let pointers = arguments.map { strdup($0) } + [nil]
-        defer { for pointer in pointers { free(pointer) } }
-        var process = pid_t()
         // By its name, which ps and ss show.
-        let program = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? "/proc/self/exe"
-        let problem = posix_spawn(&process, program, &actions, &attributes, pointers, environ)
-        guard problem == 0 else { throw CommandFailure("the proxy couldn't be started: \(systemReason(problem))") }
-        return process
+        let file = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? "/proc/self/exe"
+        var program = ProgramStart(file, arguments)
+        // To itself: it isn't closed by the start of a program any more.
+        program.descriptors = [(socket, .descriptor(socket))]
+        program.blockedSignals = signals
+        do {
+            return try program.start()
+        } catch {
+            throw CommandFailure("the proxy couldn't be started: \(error.reason)")
+        }
     }
 }
