@@ -46,6 +46,12 @@ package struct ByteBuffer: ~Copyable {
         return UnsafeRawBufferPointer(start: base + start, count: end - start)
     }
 
+    /// The unread bytes, which can't be used once the buffer has changed.
+    package var span: Span<UInt8> {
+        @_lifetime(borrow self)
+        get { unsafe _overrideLifetime(Span(_unsafeBytes: unread), borrowing: self) }
+    }
+
     /// The unread bytes from `offset` on, to be changed in place. Valid until the next mutation.
     package func unreadMutable(from offset: Int) -> UnsafeMutableRawBufferPointer {
         guard let base else { return UnsafeMutableRawBufferPointer(start: nil, count: 0) }
@@ -62,6 +68,10 @@ package struct ByteBuffer: ~Copyable {
     package mutating func append(_ count: Int) {
         precondition(count >= 0 && count <= capacity - end)
         end += count
+    }
+
+    package mutating func append(_ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { append(copying: $0) }
     }
 
     package mutating func append(copying bytes: UnsafeRawBufferPointer) {

@@ -171,7 +171,7 @@ extension ClientConnection {
         do {
             let request = try server.readRequest { OwnedRequest($0) }
                 .rewritten(contentType: form.contentType, bodyLength: body.contentLength)
-            let upload = FormUpload(request, body, on: queue, of: server, loop: worker.loop)
+            let upload = FormUpload(request, UploadReader(body, on: queue), of: server, loop: worker.loop)
             server.begin(upload, to: route.destination, by: rules, over: takeKept(for: route))
         } catch {
             server.refuseRequest(.badRequest(error))
@@ -202,8 +202,4 @@ extension RequestOutline {
             target: bytes.extracting(view.head.target.offsets).array,
             hasContentType: view.head.first(.contentType) != nil, hasBody: hasBody)
     }
-}
-
-extension Span<UInt8> {
-    fileprivate var array: [UInt8] { withUnsafeBufferPointer { Array($0) } }
 }

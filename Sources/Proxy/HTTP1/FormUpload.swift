@@ -9,25 +9,22 @@ import Transport
 ///
 /// Files are read on a thread of their own, a piece at a time, as fast as the origin takes them.
 final class FormUpload: Downstream {
-    private static let piece = 64 << 10
-
     private let message: OwnedRequest
     private let server: HTTP1Server
     private let loop: EventLoop
-    private let source: FormSource
+    private let reader: UploadReader
     private var outgoing: ByteBuffer
     private var left: Int
     private var isReading = false
     private(set) var requestCarried: UInt64 = 0
     let request: RequestTraits
 
-    /// - Parameter queue: where the body is read.
-    init(_ message: OwnedRequest, _ body: MultipartBody, on queue: WorkQueue, of server: HTTP1Server, loop: EventLoop) {
+    init(_ message: OwnedRequest, _ reader: UploadReader, of server: HTTP1Server, loop: EventLoop) {
         self.message = message
+        self.reader = reader
         self.server = server
         self.loop = loop
-        left = body.contentLength
-        source = FormSource(body, on: queue)
+        left = reader.length
         outgoing = ByteBuffer(slabs: server.session.slabs)
         var request = RequestTraits(madeHere: message.head)
         request.takesInterim = server.request.takesInterim
@@ -43,12 +40,12 @@ final class FormUpload: Downstream {
     // MARK: The request's way up
 
     func beginRequest(head: inout [UInt8], replayLimit: Int) {
-        head.withUnsafeBytes { outgoing.append(copying: $0) }
+        outgoing.append(head)
     }
 
     /// Files may have changed meanwhile: never with the body.
     func beginAgain(head: inout [UInt8], keepsBody: Bool) {
-        head.withUnsafeBytes { outgoing.append(copying: $0) }
+        outgoing.append(head)
         requestCarried = 0
     }
 
@@ -75,7 +72,7 @@ final class FormUpload: Downstream {
         isReading = true
         let upload = LoopBound(self, on: loop)
         let handle = loop.handle
-        source.read(Self.piece) { result in
+        reader.read { result in
             handle.post { upload.value(on: $0).received(result) }
         }
     }
@@ -88,7 +85,7 @@ final class FormUpload: Downstream {
             left -= bytes.count
             // Else it would grow by what has been sent.
             outgoing.compact()
-            bytes.withUnsafeBytes { outgoing.append(copying: $0) }
+            outgoing.append(bytes)
             server.exchange.downstreamIsReadable()
         case .failure(let error): server.exchange.requestFailed(.requestBroke(error))
         }
@@ -129,28 +126,4 @@ final class FormUpload: Downstream {
     }
 
     func exchangeEnded(_ ending: ExchangeEnding) { server.uploadEnded(ending) }
-}
-
-/// The body of a form, read on a thread that may wait for a disk.
-private final class FormSource: @unchecked Sendable {
-    // Touched on the queue alone.
-    private let body: MultipartBody
-    private let queue: WorkQueue
-
-    init(_ body: MultipartBody, on queue: WorkQueue) {
-        self.body = body
-        self.queue = queue
-    }
-
-    private func piece(_ count: Int) throws(RequestSerializationError) -> [UInt8] {
-        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
-        defer { room.deallocate() }
-        return Array(room[..<(try body.read(into: room))])
-    }
-
-    func read(_ count: Int, _ done: @escaping @Sendable (Result<[UInt8], RequestSerializationError>) -> Void) {
-        queue.async { [self] in
-            done(Result { () throws(RequestSerializationError) in try piece(count) })
-        }
-    }
 }

@@ -22,7 +22,7 @@ extension HTTP1Server {
         gather()
         // Not for a body that is too long already, or that there is no room for.
         if case .gathering = phase, head.expectsContinue, gathering?.collector.hasBegun == false {
-            Self.continuation.withUnsafeBytes { answer.append(copying: $0) }
+            answer.append(Self.continuation)
             writeContinue()
         }
     }

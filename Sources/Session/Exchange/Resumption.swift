@@ -39,7 +39,7 @@ final class Resumption {
     /// Nil if the rest of that response couldn't be asked for.
     init?(_ response: borrowing ResponseView, to request: Span<UInt8>, pauses: ResumptionPauses, on loop: EventLoop) {
         guard case .length(let length) = response.head.framing, Self.givesRanges(response), let validator = Self.validator(of: response),
-            let request = try? OwnedRequest(request.withUnsafeBufferPointer { Array($0) }),
+            let request = try? OwnedRequest(request.array),
             request.head.first(.range) == nil, request.head.first(.ifRange) == nil
         else { return nil }
         self.length = length
@@ -144,6 +144,6 @@ package struct ResumptionPauses: Sendable {
 
 extension ResponseView {
     fileprivate func value(of field: FieldName) -> [UInt8]? {
-        head.first(field).map { bytes.extracting($0.offsets).withUnsafeBufferPointer { Array($0) } }
+        head.first(field).map { bytes.extracting($0.offsets).array }
     }
 }

@@ -157,7 +157,7 @@ extension ProgramDownstream: Downstream {
         sentHead = head
         outgoing.consume(outgoing.count)
         outgoing.releaseIfEmpty()
-        head.withUnsafeBytes { outgoing.append(copying: $0) }
+        outgoing.append(head)
         requestCarried = 0
         progress.sent = 0
         sendsBody = withBody && source?.isEmpty == false
@@ -186,7 +186,7 @@ extension ProgramDownstream: Downstream {
             case .waiting: return .waiting
             case .ended:
                 sendsBody = false
-                if source.length == nil { Array("0\r\n\r\n".utf8).withUnsafeBytes { outgoing.append(copying: $0) } }
+                if source.length == nil { outgoing.append(Array("0\r\n\r\n".utf8)) }
             case .failed(let why):
                 if failure == nil { failure = .requestBody(why) }
                 return .sourceFailed(.socket(ECANCELED))
@@ -197,10 +197,10 @@ extension ProgramDownstream: Downstream {
     private func add(_ piece: [UInt8], isChunked: Bool) {
         if isChunked {
             let size = Array("\(String(piece.count, radix: 16))\r\n".utf8)
-            size.withUnsafeBytes { outgoing.append(copying: $0) }
+            outgoing.append(size)
         }
-        piece.withUnsafeBytes { outgoing.append(copying: $0) }
-        if isChunked { Array("\r\n".utf8).withUnsafeBytes { outgoing.append(copying: $0) } }
+        outgoing.append(piece)
+        if isChunked { outgoing.append(Array("\r\n".utf8)) }
         progress.sent += UInt64(piece.count)
         report()
     }
