@@ -117,7 +117,7 @@ let package = Package(
             swiftSettings: settings),
         tests("Addresses"),
         tests("EventLoop"),
-        tests("TLS", ["TestAuthority"]),
+        tests("TLS", ["COpenSSL", "TestAuthority"]),
         tests("HTTPWire"),
         tests("Security", ["Addresses", "TLS", "TestAuthority"]),
         // Images, for the tests of who decodes them, and where.

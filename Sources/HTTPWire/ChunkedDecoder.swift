@@ -5,8 +5,6 @@ package struct ChunkedDecoder: Sendable {
 
     package init() {}
 
-    package var isEnded: Bool { grammar.isEnded }
-
     /// Moves the body's bytes to the front of the buffer. Bytes after `consumed` stay where they are.
     package mutating func decode(inPlace bytes: inout MutableSpan<UInt8>) -> BodyProgress {
         if grammar.isEnded { return .passed(kept: 0, consumed: 0, ended: true) }
