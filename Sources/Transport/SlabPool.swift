@@ -10,7 +10,7 @@ package final class SlabPool {
     /// How many free slabs are kept; those beyond go back to the allocator.
     private static let keptFree = 64
 
-    // Changed here alone, by code that calls nobody.
+    // Both are changed here alone, by code that calls nobody.
     @exclusivity(unchecked) private var free: [UnsafeMutableRawPointer] = []
     /// Slabs that exist, handed out or free.
     @exclusivity(unchecked) private var made = 0

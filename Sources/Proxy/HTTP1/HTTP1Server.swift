@@ -111,7 +111,7 @@ final class HTTP1Server: ByteStreamOwner {
 
     /// Requests on their way from the client.
     var requests: MessagePipe
-    // Changed by the parser alone, which calls nobody.
+    // Both are changed by the parser alone, which calls nobody.
     @exclusivity(unchecked) var parser: HeadParser
     /// The request that was parsed last.
     @exclusivity(unchecked) var head = RequestHead()
