@@ -1,8 +1,8 @@
 internal import CShims
 package import Glibc
 
-/// How another program is started (posix_spawn(3)). This process never forks: the child of a process with threads can do next to
-/// nothing before it runs the program.
+/// How another program is started (posix_spawn(3)): without a fork, whose child could do next to nothing where this process has
+/// threads.
 package struct ProgramStart {
     /// What one of the program's descriptors is.
     package enum Source {
