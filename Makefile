@@ -59,6 +59,9 @@ MITMPROXY := .build/mitmproxy
 CLIENTS := .build/clients
 CLIENT_REQUIREMENTS := Tests/IntegrationTests/Peers/clients.txt
 
+# A room that imports what it doesn't declare is an error (Package.swift).
+CHECKED := --explicit-target-dependency-import-check error
+
 # Tests at one time. Each of the whole proxy starts several programs: without a bound a machine with few
 # processors has hundreds of them at once, and every time-out strikes.
 AT_ONCE := $(shell expr 4 '*' $$(nproc))
@@ -139,7 +142,7 @@ deb: release
 
 test: $(PYTHON)/installed
 	@.ci/install-packages $(TO_BUILD) $(TO_TEST)
-	swift build --build-tests $(SANITIZED)
+	swift build --build-tests $(CHECKED) $(SANITIZED)
 ifeq ($(SANITIZE)$(CONFINED),)
 	$(MAKE) test-system
 endif

@@ -69,8 +69,6 @@ final class DecoderProcess: SocketHandler {
 
     /// It can take a body.
     var isIdle: Bool { state.phase == .idle }
-    /// It is neither dying nor gone.
-    var isAlive: Bool { [.starting, .working, .idle].contains(state.phase) }
 
     /// Call it only while the process is idle.
     func begin(_ job: DecoderJob) {

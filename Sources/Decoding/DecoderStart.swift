@@ -59,32 +59,17 @@ struct DecoderStart: ~Copyable {
     private static func spawn(
         _ executable: String, _ arguments: [String], socket: CInt, errors: CInt
     ) throws(SystemError) -> pid_t {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
+        var program = ProgramStart(executable, arguments, environment: [])
         // This order overwrites no descriptor before it is in place: all of them are above 2.
-        posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO)
-        posix_spawn_file_actions_adddup2(&actions, socket, DecoderProgram.socket)
-        for descriptor in [STDIN_FILENO, STDOUT_FILENO] {
-            posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
-        }
-        posix_spawn_file_actions_addclosefrom_np(&actions, DecoderProgram.socket + 1)
-        posix_spawn_file_actions_addchdir_np(&actions, "/")
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        var (all, none) = (sigset_t(), sigset_t())
-        sigfillset(&all)
-        sigemptyset(&none)
-        posix_spawnattr_setsigdefault(&attributes, &all)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        // POSIX_SPAWN_SETSIGDEF, POSIX_SPAWN_SETSIGMASK and POSIX_SPAWN_SETSID of <spawn.h>
-        posix_spawnattr_setflags(&attributes, 0x04 | 0x08 | 0x80)
-        let pointers = arguments.map { strdup($0) } + [nil]
-        defer { for pointer in pointers { free(pointer) } }
-        var process = pid_t()
-        let code = posix_spawn(&process, executable, &actions, &attributes, pointers, [nil])
-        guard code == 0 else { throw SystemError(code: code, call: "posix_spawn") }
-        return process
+        program.descriptors = [
+            (STDERR_FILENO, .descriptor(errors)), (DecoderProgram.socket, .descriptor(socket)), (STDIN_FILENO, .nothing),
+            (STDOUT_FILENO, .nothing),
+        ]
+        program.closesFrom = DecoderProgram.socket + 1
+        program.directory = "/"
+        program.group = .ownSession
+        program.blockedSignals = .empty
+        program.restoresSignals = true
+        return try program.start()
     }
 }

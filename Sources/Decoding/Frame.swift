@@ -59,8 +59,6 @@ struct FrameReader {
         self.longestBody = longestBody
     }
 
-    var isEmpty: Bool { bytes.isEmpty }
-
     /// - Returns: the message and the body once both are complete.
     /// - Throws: if a length exceeds its bound, or more than the frame has arrived.
     mutating func take(_ more: UnsafeRawBufferPointer) throws(Frame.Defect) -> (message: [UInt8], body: [UInt8])? {

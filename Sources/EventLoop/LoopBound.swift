@@ -11,9 +11,6 @@ package struct LoopBound<Value>: @unchecked Sendable {
         keeper = Keeper(value, loop.inbox)
     }
 
-    /// Whether `loop` is the one that may look inside.
-    package func belongs(to loop: EventLoop) -> Bool { loop.inbox === keeper.inbox }
-
     package func value(on loop: EventLoop) -> Value {
         precondition(loop.inbox === keeper.inbox, "a value was touched on a loop that isn't its own")
         return keeper.value
@@ -39,6 +36,7 @@ package struct LoopBound<Value>: @unchecked Sendable {
         }
 
         deinit {
+            // Unsafe in name: one thread alone releases it, the loop's or this one in its place.
             nonisolated(unsafe) let held = held
             // A loop that has ended refuses the post, and touches nothing any more.
             guard !inbox.isOfThisThread, inbox.post({ _ in held.release() }) else { return held.release() }

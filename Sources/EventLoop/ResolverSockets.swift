@@ -9,7 +9,7 @@ enum ResolverSockets {
 
     static let system: Open = { socket($0, $1, $2) }
 
-    /// c-ares keeps the pointer, so the table is never given back.
+    /// c-ares keeps the pointer, so the table is never given back, and nobody changes it.
     static nonisolated(unsafe) let functions: UnsafePointer<ares_socket_functions> = {
         let table = UnsafeMutablePointer<ares_socket_functions>.allocate(capacity: 1)
         table.initialize(

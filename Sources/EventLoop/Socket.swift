@@ -110,11 +110,6 @@ package enum Socket {
         SocketAddress { getsockname(descriptor, $0, $1) }
     }
 
-    /// The other end's address; nil if it isn't connected.
-    package static func peerAddress(_ descriptor: CInt) -> SocketAddress? {
-        SocketAddress { getpeername(descriptor, $0, $1) }
-    }
-
     /// Sends small writes at once (TCP_NODELAY). A failure is ignored: it would only cost time.
     package static func setNoDelay(_ descriptor: CInt) {
         var on: CInt = 1

@@ -1,3 +1,5 @@
+// Whoever has a socket's address has its IP address.
+@_exported public import Addresses
 internal import Glibc
 
 /// An IP address with a TCP port.
@@ -21,10 +23,10 @@ package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
         switch CInt(address.pointee.sa_family) {
         case AF_INET:
             let v4 = raw.loadUnaligned(as: sockaddr_in.self)
-            self.init(ip: IPAddress(v4.sin_addr), port: UInt16(bigEndian: v4.sin_port))
+            self.init(ip: IPAddress(words: (v4.sin_addr.s_addr, 0, 0, 0), isIPv6: false), port: UInt16(bigEndian: v4.sin_port))
         case AF_INET6:
             let v6 = raw.loadUnaligned(as: sockaddr_in6.self)
-            self.init(ip: IPAddress(v6.sin6_addr), port: UInt16(bigEndian: v6.sin6_port))
+            self.init(ip: IPAddress(words: v6.sin6_addr.__in6_u.__u6_addr32, isIPv6: true), port: UInt16(bigEndian: v6.sin6_port))
         default:
             return nil
         }
@@ -55,13 +57,13 @@ package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
             var address = sockaddr_in6()
             address.sin6_family = sa_family_t(AF_INET6)
             address.sin6_port = port.bigEndian
-            address.sin6_addr = ip.v6
+            address.sin6_addr.__in6_u.__u6_addr32 = ip.words
             return lend(address)
         } else {
             var address = sockaddr_in()
             address.sin_family = sa_family_t(AF_INET)
             address.sin_port = port.bigEndian
-            address.sin_addr = ip.v4
+            address.sin_addr.s_addr = ip.words.0
             return lend(address)
         }
     }

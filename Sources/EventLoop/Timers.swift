@@ -1,4 +1,5 @@
-/// Calls its owner back once after a time, for the control plane; a connection's time-outs use `Deadline`.
+/// Calls its owner back once after a time, unless it is released before that. For the control plane; a connection's
+/// time-outs use `Deadline`.
 package final class Timer {
     private let deadline: Deadline
     private let fired: () -> Void
@@ -14,14 +15,9 @@ package final class Timer {
         deadline.bind(to: self) { $0.fired() }
         deadline.set(afterNanoseconds: delay)
     }
-
-    /// It won't fire any more. Releasing the timer does the same.
-    package func cancel() {
-        deadline.clear()
-    }
 }
 
-/// Calls its owner back again and again at an interval, for the control plane.
+/// Calls its owner back again and again at an interval until it is released, for the control plane.
 ///
 /// A beat that comes late moves those after it: there is never a burst to catch up.
 package final class RepeatingTimer {
@@ -31,8 +27,7 @@ package final class RepeatingTimer {
 
     /// - Parameters:
     ///   - owner: usually keeps the timer. Retained during each call; after its release the timer calls nothing.
-    ///   - fired: called on the loop's thread, first after one interval. It may cancel the timer, and release the timer
-    ///     and the owner.
+    ///   - fired: called on the loop's thread, first after one interval. It may release the timer and the owner.
     package init<Owner: AnyObject>(
         loop: EventLoop, owner: Owner, everyNanoseconds interval: UInt64, fired: @escaping @Sendable (Owner) -> Void
     ) {
@@ -41,11 +36,6 @@ package final class RepeatingTimer {
         deadline = Deadline(loop: loop)
         deadline.bind(to: self) { $0.beat() }
         deadline.set(afterNanoseconds: interval)
-    }
-
-    /// It won't fire any more. Releasing the timer does the same.
-    package func cancel() {
-        deadline.clear()
     }
 
     private func beat() {

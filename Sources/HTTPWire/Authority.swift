@@ -1,3 +1,5 @@
+import Addresses
+
 /// A host and a port, in the one form in which hosts are compared: of CONNECT, an absolute URI or
 /// a Host field.
 ///
@@ -75,9 +77,9 @@ package struct Authority: Sendable, Hashable, CustomStringConvertible {
 
     /// What was probably meant by an address without brackets: its last group as the port; nil if that makes no sense.
     private static func bracketed(_ bytes: Span<UInt8>, _ lastColon: Int) -> String? {
-        guard let address = IPv6Text.canonical(ByteRange(0, lastColon), in: bytes),
+        guard let address = IPAddress(bytes.extracting(..<lastColon)),
             case .success(let port) = parsePort(ByteRange(lastColon + 1, bytes.count), in: bytes, defaultPort: nil)
-        else { return IPv6Text.canonical(ByteRange(0, bytes.count), in: bytes).map { "[\($0)]" } }
+        else { return IPAddress(bytes).map { "[\($0)]" } }
         return "[\(address)]:\(port)"
     }
 
@@ -117,8 +119,8 @@ package struct Authority: Sendable, Hashable, CustomStringConvertible {
     ) -> Result<(text: String, kind: Kind), AuthorityError> {
         guard !range.isEmpty else { return .failure(.empty) }
         for offset in range.offsets where bytes[offset] == UInt8(ascii: ":") {
-            guard let text = IPv6Text.canonical(range, in: bytes) else { return .failure(.invalidIPv6) }
-            return .success((text, .ipv6))
+            guard let address = IPAddress(bytes.extracting(range.offsets)) else { return .failure(.invalidIPv6) }
+            return .success((address.description, .ipv6))
         }
         // A bracket opened means that an IPv6 address was meant.
         if range.start > 0 { return .failure(.invalidIPv6) }
@@ -126,7 +128,9 @@ package struct Authority: Sendable, Hashable, CustomStringConvertible {
         var name = range
         if bytes[name.end - 1] == UInt8(ascii: ".") { name = ByteRange(name.start, name.end - 1) }
         guard !name.isEmpty else { return .failure(.emptyLabel) }
-        if let quad = IPv4Text.parse(name, in: bytes) { return .success((IPv4Text.write(quad), .ipv4)) }
+        if bytes[name.end - 1].isDigit, let address = IPAddress(bytes.extracting(name.offsets)) {
+            return .success((address.description, .ipv4))
+        }
         if let defect = nameDefect(name, in: bytes) { return .failure(defect) }
         var text: [UInt8] = []
         text.reserveCapacity(name.count)

@@ -33,6 +33,8 @@ package struct ByteRange: Sendable, Hashable {
 }
 
 extension Span<UInt8> {
+    package var array: [UInt8] { unsafe withUnsafeBufferPointer { unsafe Array($0) } }
+
     /// Whether the range holds exactly `lowercase`, upper and lower case ASCII being the same.
     /// `lowercase` has no upper-case letters.
     func equals(_ range: ByteRange, ignoringCase lowercase: String) -> Bool {
@@ -54,7 +56,7 @@ extension Span<UInt8> {
         while offset < end {
             while offset + 8 <= Swift.min(end, count) {
                 // Unsafe only in name: the condition above keeps the load within the span.
-                let word = bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self).littleEndian
+                let word = unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: UInt64.self).littleEndian
                 let isDelete = word ^ (ones &* 0x7F)
                 // The classic tests for a byte below n and for a zero byte: the lowest mark is exact.
                 let marks =

@@ -8,8 +8,6 @@ package struct ChunkedDecoder: Sendable {
 
     package init() {}
 
-    package var isEnded: Bool { grammar.isEnded }
-
     /// Moves the body's bytes to the front of the buffer. Bytes after `consumed` stay where they are.
     package mutating func decode(inPlace bytes: inout MutableSpan<UInt8>) -> BodyProgress {
         if grammar.isEnded { return .passed(kept: 0, consumed: 0, ended: true) }
@@ -46,5 +44,5 @@ package struct ChunkedDecoder: Sendable {
         return .passed(kept: payload, consumed: position, ended: false)
     }
 
-    private mutating func keep(_ bytes: Span<UInt8>) { bytes.withUnsafeBufferPointer { line.append(contentsOf: $0) } }
+    private mutating func keep(_ bytes: Span<UInt8>) { line += bytes.array }
 }

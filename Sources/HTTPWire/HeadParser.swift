@@ -71,16 +71,8 @@ package struct HeadParser: Sendable {
                         if let error = head.finish(rules, length: lineStart, in: bytes) { return .malformed(error) }
                         return .complete
                     }
-                    if head.fields.count == Self.fieldLimit { return .tooManyFields }
-                    switch parseField(line, in: bytes) {
-                    case .failure(let error): return .malformed(error)
-                    case .success(let field):
-                        if field.id == .via { head.lastVia = head.fields.count }
-                        head.fields.append(field)
-                        if let code = rules.note(field, in: bytes) {
-                            return .malformed(WireError(code, at: field.line.start))
-                        }
-                    }
+                    let fault = takeField(line, in: bytes, into: &head.fields, lastVia: &head.lastVia, heedsHost: true)
+                    if let fault { return fault }
                 }
             }
         }
@@ -111,17 +103,9 @@ package struct HeadParser: Sendable {
                         }
                         return .complete
                     }
-                    if head.fields.count == Self.fieldLimit { return .tooManyFields }
-                    switch parseField(line, in: bytes) {
-                    case .failure(let error): return .malformed(error)
-                    case .success(let field):
-                        if field.id == .via { head.lastVia = head.fields.count }
-                        head.fields.append(field)
-                        // Only requests have a Host that matters.
-                        if field.id != .host, let code = rules.note(field, in: bytes) {
-                            return .malformed(WireError(code, at: field.line.start))
-                        }
-                    }
+                    // Only requests have a Host that matters.
+                    let fault = takeField(line, in: bytes, into: &head.fields, lastVia: &head.lastVia, heedsHost: false)
+                    if let fault { return fault }
                 }
             }
         }
@@ -155,6 +139,22 @@ package struct HeadParser: Sendable {
             return .malformed(WireError(.bareLineFeed, at: position))
         default:
             return .malformed(WireError(.controlCharacter, at: position))
+        }
+    }
+
+    /// - Returns: nil if nothing is wrong with the field.
+    @inline(__always)
+    private mutating func takeField(
+        _ line: ByteRange, in bytes: Span<UInt8>, into fields: inout [HeadField], lastVia: inout Int?, heedsHost: Bool
+    ) -> HeadProgress? {
+        if fields.count == Self.fieldLimit { return .tooManyFields }
+        switch parseField(line, in: bytes) {
+        case .failure(let error): return .malformed(error)
+        case .success(let field):
+            if field.id == .via { lastVia = fields.count }
+            fields.append(field)
+            guard heedsHost || field.id != .host, let code = rules.note(field, in: bytes) else { return nil }
+            return .malformed(WireError(code, at: field.line.start))
         }
     }
 

@@ -70,46 +70,20 @@ package enum HeadWriter {
         }
 
         let maxForwards = head.maxForwards(in: bytes)
-        var hasLength = false
-        var run = LineRun()
-        for index in head.fields.indices {
-            let field = head.fields[index]
-            let keeps: Bool
+        let passage = FieldPassage(
+            version: head.version, lastVia: head.lastVia, via: via, isFramed: true,
+            hasNominations: head.connection.contains(.nominations))
+        writeFields(head.fields, passage, from: bytes, edits: edits, into: &out) { field in
             switch field.id {
-            case .connection, .keepAlive, .proxyConnection, .te, .http2Settings, .proxyAuthorization,
-                .proxyAuthenticate, .proxyAuthenticationInfo:
-                keeps = false
-            case .upgrade: keeps = upgrades
-            case .host: keeps = uriAuthority == nil
-            case .contentLength: keeps = !hasLength && bytes.lengthAsWritten(field.value) == field.value
-            case .maxForwards: keeps = maxForwards == .unlimited
-            case .expect: keeps = head.version == .http11
-            case .via: keeps = via == nil || index != head.lastVia
-            case .other:
-                keeps = !(head.connection.contains(.nominations) && isNominated(field, by: head.fields, in: bytes))
-            default: keeps = true
+            case .upgrade: upgrades
+            case .host: uriAuthority == nil
+            case .maxForwards: maxForwards == .unlimited
+            case .expect: head.version == .http11
+            default: true
             }
-            if keeps, !edits.isEmpty, edits.drops(field.name, in: bytes) {
-                run.take(field.line, keeps: false, from: bytes, into: &out)
-                continue
-            }
-            run.take(field.line, keeps: keeps, from: bytes, into: &out)
-            if field.id == .contentLength {
-                // A repetition, which is the same, is left out.
-                if !keeps, !hasLength { writeContentLength(field.value, from: bytes, into: &out) }
-                hasLength = true
-            }
-            if keeps { continue }
-            switch field.id {
-            case .via: if let via { writeVia(via, after: field.value, head.version, from: bytes, into: &out) }
-            case .maxForwards: writeMaxForwards(maxForwards, into: &out)
-            default: break
-            }
+        } replacing: { field, out in
+            if field.id == .maxForwards { writeMaxForwards(maxForwards, into: &out) }
         }
-        run.flush(from: bytes, into: &out)
-        if !edits.isEmpty { edits.write(beside: head.fields, in: bytes, into: &out) }
-
-        if let via, head.lastVia == nil { writeVia(via, after: .empty, head.version, from: bytes, into: &out) }
         switch (upgrades, head.acceptsTrailers) {
         case (true, true): out.append(contentsOf: "TE: trailers\r\nConnection: Upgrade, TE\r\n")
         case (true, false): out.append(contentsOf: "Connection: Upgrade\r\n")
@@ -145,45 +119,20 @@ package enum HeadWriter {
         // 426 says with Upgrade what the client should have asked for (RFC 9110 section 15.5.22).
         let keepsUpgrade = connection == .upgrade || head.status == 426
         let mayBeFramed = ResponseHead.mayBeFramed(status: head.status)
-        var hasLength = false
-        var run = LineRun()
-        for index in head.fields.indices {
-            let field = head.fields[index]
-            let keeps: Bool
+        let passage = FieldPassage(
+            version: head.version, lastVia: head.lastVia, via: via, isFramed: mayBeFramed,
+            hasNominations: head.connection.contains(.nominations))
+        writeFields(head.fields, passage, from: bytes, edits: edits, into: &out) { field in
             switch field.id {
-            case .connection, .keepAlive, .proxyConnection, .te, .http2Settings, .proxyAuthorization,
-                .proxyAuthenticate, .proxyAuthenticationInfo:
-                keeps = false
-            case .upgrade: keeps = keepsUpgrade
-            case .transferEncoding: keeps = mayBeFramed && coding == .asReceived
-            case .trailer: keeps = coding != .dechunked
-            case .contentLength: keeps = mayBeFramed && !hasLength && bytes.lengthAsWritten(field.value) == field.value
-            case .proxyStatus: keeps = ProxyStatusList.content(of: field.value, in: bytes) == .others
-            case .via: keeps = via == nil || index != head.lastVia
-            case .other:
-                keeps = !(head.connection.contains(.nominations) && isNominated(field, by: head.fields, in: bytes))
-            default: keeps = true
+            case .upgrade: keepsUpgrade
+            case .transferEncoding: mayBeFramed && coding == .asReceived
+            case .trailer: coding != .dechunked
+            case .proxyStatus: ProxyStatusList.content(of: field.value, in: bytes) == .others
+            default: true
             }
-            if keeps, !edits.isEmpty, edits.drops(field.name, in: bytes) {
-                run.take(field.line, keeps: false, from: bytes, into: &out)
-                continue
-            }
-            run.take(field.line, keeps: keeps, from: bytes, into: &out)
-            if field.id == .contentLength, mayBeFramed {
-                if !keeps, !hasLength { writeContentLength(field.value, from: bytes, into: &out) }
-                hasLength = true
-            }
-            if keeps { continue }
-            switch field.id {
-            case .via: if let via { writeVia(via, after: field.value, head.version, from: bytes, into: &out) }
-            case .proxyStatus: writeProxyStatus(field.value, from: bytes, into: &out)
-            default: break
-            }
+        } replacing: { field, out in
+            if field.id == .proxyStatus { writeProxyStatus(field.value, from: bytes, into: &out) }
         }
-        run.flush(from: bytes, into: &out)
-        if !edits.isEmpty { edits.write(beside: head.fields, in: bytes, into: &out) }
-
-        if let via, head.lastVia == nil { writeVia(via, after: .empty, head.version, from: bytes, into: &out) }
         if coding == .chunked { out.append(contentsOf: "Transfer-Encoding: chunked\r\n") }
         // RFC 9112 section 6.3 doesn't list it: to a client it ends with its connection, unless its length is given.
         if head.status == 205 { out.append(contentsOf: "Content-Length: 0\r\n") }
@@ -196,6 +145,62 @@ package enum HeadWriter {
         case .keepAlive, .close: break
         }
         out.append(contentsOf: "\r\n")
+    }
+
+    /// What decides about the fields of requests and responses alike.
+    private struct FieldPassage {
+        /// Of the message as it was received.
+        let version: HTTPVersion
+        let lastVia: Int?
+        let via: ViaPseudonym?
+        /// Whether Content-Length has a place.
+        let isFramed: Bool
+        /// Whether Connection names fields besides those that are known.
+        let hasNominations: Bool
+    }
+
+    /// - Parameters:
+    ///   - rule: whether a field is kept, where ``FieldPassage`` doesn't decide.
+    ///   - replacing: writes what a field that isn't kept is replaced by.
+    @inline(__always)
+    private static func writeFields(
+        _ fields: [HeadField], _ passage: FieldPassage, from bytes: Span<UInt8>, edits: HeadEdits, into out: inout [UInt8],
+        keeping rule: (HeadField) -> Bool, replacing: (HeadField, inout [UInt8]) -> Void
+    ) {
+        var hasLength = false
+        var run = LineRun()
+        for index in fields.indices {
+            let field = fields[index]
+            let keeps: Bool
+            switch field.id {
+            case .connection, .keepAlive, .proxyConnection, .te, .http2Settings, .proxyAuthorization,
+                .proxyAuthenticate, .proxyAuthenticationInfo:
+                keeps = false
+            case .contentLength: keeps = passage.isFramed && !hasLength && bytes.lengthAsWritten(field.value) == field.value
+            case .via: keeps = passage.via == nil || index != passage.lastVia
+            case .other: keeps = !(passage.hasNominations && isNominated(field, by: fields, in: bytes))
+            default: keeps = rule(field)
+            }
+            if keeps, !edits.isEmpty, edits.drops(field.name, in: bytes) {
+                run.take(field.line, keeps: false, from: bytes, into: &out)
+                continue
+            }
+            run.take(field.line, keeps: keeps, from: bytes, into: &out)
+            if field.id == .contentLength, passage.isFramed {
+                // A repetition, which is the same, is left out.
+                if !keeps, !hasLength { writeContentLength(field.value, from: bytes, into: &out) }
+                hasLength = true
+            }
+            if keeps { continue }
+            if field.id == .via, let via = passage.via {
+                writeVia(via, after: field.value, passage.version, from: bytes, into: &out)
+            } else {
+                replacing(field, &out)
+            }
+        }
+        run.flush(from: bytes, into: &out)
+        if !edits.isEmpty { edits.write(beside: fields, in: bytes, into: &out) }
+        if let via = passage.via, passage.lastVia == nil { writeVia(via, after: .empty, passage.version, from: bytes, into: &out) }
     }
 
     /// Appends the request as it came, to be the content of the answer to a TRACE (RFC 9110 section 9.3.8),
@@ -339,11 +344,11 @@ extension [UInt8] {
     fileprivate mutating func append(contentsOf bytes: Span<UInt8>, in range: ByteRange) {
         // Unsafe in this room are this step and the next alone: arrays don't take spans in one piece yet. The pointer
         // does not leave the closure.
-        bytes.extracting(range.offsets).withUnsafeBufferPointer { append(contentsOf: $0) }
+        unsafe bytes.extracting(range.offsets).withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
     }
 
     /// A literal, whose bytes lie in the program: nothing is retained for them.
     fileprivate mutating func append(contentsOf text: StaticString) {
-        text.withUTF8Buffer { append(contentsOf: $0) }
+        text.withUTF8Buffer { unsafe append(contentsOf: $0) }
     }
 }

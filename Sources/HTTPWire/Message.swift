@@ -79,6 +79,13 @@ package struct HeadField: Sendable {
     /// The whole line, CR LF included.
     package let line: ByteRange
     package let id: FieldName
+
+    /// Whether it speaks of the body's bytes, so that it holds for no other body (RFC 9530, RFC 3230, RFC 1864).
+    func isDigest(in bytes: Span<UInt8>) -> Bool {
+        id == .other && Self.digests.contains(name.text(in: bytes).lowercased())
+    }
+
+    private static let digests: Set = ["content-md5", "content-digest", "repr-digest", "digest"]
 }
 
 /// What the Connection fields of a message ask for.

@@ -20,7 +20,7 @@ package struct OwnedRequest: Sendable {
 
     package init(_ view: borrowing RequestView) {
         head = view.head
-        bytes = view.bytes.extracting(0..<Int(view.head.length)).withUnsafeBufferPointer { Array($0) }
+        bytes = view.bytes.extracting(0..<Int(view.head.length)).array
     }
 
     /// - Parameter bytes: a whole head, its empty line included.
@@ -59,10 +59,7 @@ extension OwnedRequest {
                 if bodyLength != nil { continue }
             case .contentType:
                 if contentType != nil { continue }
-            case .other:
-                let name = field.name.text(in: bytes.span).lowercased()
-                if bodyLength != nil, Self.digests.contains(name) { continue }
-            default: break
+            default: if bodyLength != nil, field.isDigest(in: bytes.span) { continue }
             }
             out += bytes[field.line.offsets]
         }
@@ -71,8 +68,6 @@ extension OwnedRequest {
         out += "\r\n".utf8
         return try OwnedRequest(Array(out))
     }
-
-    private static let digests: Set = ["content-md5", "content-digest", "repr-digest", "digest"]
 
     /// The head as it is written.
     package var message: [UInt8] { bytes }
@@ -97,7 +92,7 @@ package struct OwnedResponse: Sendable {
 
     package init(_ view: borrowing ResponseView) {
         head = view.head
-        bytes = view.bytes.extracting(0..<Int(view.head.length)).withUnsafeBufferPointer { Array($0) }
+        bytes = view.bytes.extracting(0..<Int(view.head.length)).array
     }
 
     /// - Parameter bytes: a whole head, its empty line included, of an answer to anything but HEAD and CONNECT.
@@ -132,12 +127,11 @@ package struct OwnedResponse: Sendable {
     package func withBody(of length: Int) -> OwnedResponse? {
         var out = Array("HTTP/1.1 \(head.status) ".utf8) + bytes[head.reason.offsets] + Array("\r\n".utf8)
         for field in head.fields {
-            let name = field.name.text(in: bytes.span).lowercased()
-            switch name {
-            case "content-length", "transfer-encoding", "trailer", "content-encoding", "content-md5", "content-digest",
-                "repr-digest", "digest", "accept-ranges":
+            switch field.id {
+            case .contentLength, .transferEncoding, .trailer, .contentEncoding: continue
+            case .other where field.isDigest(in: bytes.span) || field.name.text(in: bytes.span).lowercased() == "accept-ranges":
                 continue
-            case "etag" where !field.value.text(in: bytes.span).hasPrefix("W/"):
+            case .etag where !field.value.text(in: bytes.span).hasPrefix("W/"):
                 out += "ETag: W/".utf8
                 out += bytes[field.value.offsets]
                 out += "\r\n".utf8

@@ -52,9 +52,7 @@ extension OwnedRequest {
         case .contentLength, .transferEncoding, .trailer, .expect, .contentType, .contentEncoding, .contentLanguage,
             .contentLocation, .contentRange:
             true
-        case .other:
-            ["content-md5", "content-digest", "repr-digest", "digest"].contains(field.name.text(in: message.span).lowercased())
-        default: false
+        default: field.isDigest(in: message.span)
         }
     }
 

@@ -26,11 +26,11 @@ package struct ViaPseudonym: Sendable, Hashable, CustomStringConvertible {
     package func hash(into hasher: inout Hasher) { hasher.combine(token) }
 
     package var description: String {
-        text.span.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
+        unsafe text.span.withUnsafeBufferPointer { unsafe String(decoding: $0, as: UTF8.self) }
     }
 
     func write(into out: inout [UInt8]) {
-        text.span.withUnsafeBufferPointer { out.append(contentsOf: $0) }
+        unsafe text.span.withUnsafeBufferPointer { unsafe out.append(contentsOf: $0) }
     }
 
     /// Whether a Via field names it, as whatever hop, in however odd a list: nobody else can guess the digits.

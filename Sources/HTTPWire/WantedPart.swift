@@ -41,7 +41,6 @@ package enum WantedPart: Sendable, Hashable {
             case .set(let value): self = WantedPart(value)
             case .addIfAbsent(let value): if self == .whole { self = WantedPart(value) }
             case .remove: self = .whole
-            default: break
             }
         }
     }

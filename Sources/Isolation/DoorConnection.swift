@@ -83,7 +83,7 @@ final class DoorConnection: ByteStreamOwner {
         case .failed: return abort()
         }
         if case .answering = state { return answerName() }
-        guard let progress = unsafe opening?.read(Span(_unsafeBytes: received.unread)) else { return abort() }
+        guard let progress = opening?.read(received.span) else { return abort() }
         switch progress {
         case .incomplete: break
         case .refused(let refusal, let answer): refuse(refusal, answer)
@@ -127,11 +127,11 @@ final class DoorConnection: ByteStreamOwner {
         let proxy = ByteStream(loop: door.loop, descriptor: socket)
         guard let opening, let authority else { return relay(to: proxy) }
         if opening.isTLS { return ask(proxy, for: authority) }
-        let (length, head) = unsafe opening.request(
-            to: authority, from: Span(_unsafeBytes: received.unread), credentials: door.credentials)
+        let (length, head) = opening.request(
+            to: authority, from: received.span, credentials: door.credentials)
         var request = ByteBuffer(slabs: door.slabs)
-        head.withUnsafeBytes { request.append(copying: $0) }
-        request.append(copying: UnsafeRawBufferPointer(rebasing: received.unread[length...]))
+        request.append(head)
+        request.append(copying: received.span.extracting(length...).bytes)
         received = request
         relay(to: proxy)
     }
@@ -139,9 +139,7 @@ final class DoorConnection: ByteStreamOwner {
     private func ask(_ proxy: ByteStream, for authority: Authority) {
         let credentials = door.credentials.map { "Proxy-Authorization: \($0)\r\n" } ?? ""
         var request = ByteBuffer(slabs: door.slabs)
-        Array("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\(credentials)\r\n".utf8).withUnsafeBytes {
-            request.append(copying: $0)
-        }
+        request.append(Array("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\(credentials)\r\n".utf8))
         state = .asking(proxy, authority)
         proxy.owner = self
         // Some hundred bytes always have room in a socket that is new.
@@ -158,7 +156,7 @@ final class DoorConnection: ByteStreamOwner {
         }
         var parser = HeadParser(limit: 64 << 10)
         var head = ResponseHead()
-        switch unsafe parser.parseResponse(Span(_unsafeBytes: answered.unread), to: .connect, into: &head) {
+        switch parser.parseResponse(answered.span, to: .connect, into: &head) {
         case .incomplete: return
         case .complete where head.status == 200:
             answered.consume(Int(head.length))
@@ -198,7 +196,7 @@ final class DoorConnection: ByteStreamOwner {
 
     private func writeName(_ bytes: [UInt8]?) {
         guard case .answering = state, let bytes else { return abort() }
-        bytes.withUnsafeBytes { answered.append(copying: $0) }
+        answered.append(bytes)
         flush()
     }
 
@@ -218,7 +216,7 @@ final class DoorConnection: ByteStreamOwner {
         state = .lingering
         deadline.set(afterNanoseconds: Self.lingerNanoseconds)
         answered = ByteBuffer(slabs: door.slabs)
-        last.withUnsafeBytes { answered.append(copying: $0) }
+        answered.append(last)
         flush()
     }
 

@@ -88,8 +88,3 @@ package struct IsolatedNetwork: Sendable {
         case tls, http, names
     }
 }
-
-extension IPAddress {
-    /// 127.0.0.0/8 or ::1.
-    var isLoopback: Bool { octets.map { $0.0 == 127 } ?? (bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1) }
-}

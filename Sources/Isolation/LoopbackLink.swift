@@ -4,21 +4,15 @@ internal import Glibc
 
 /// The loopback interface of a network namespace that is new: down, and without routes. Set up by rtnetlink(7).
 final class LoopbackLink {
-    private let socket: OpaquePointer
+    private let socket: NetlinkSocket
     private let index: UInt32
     private var sequence: UInt32 = 0
 
     init() throws(SystemError) {
         index = if_nametoindex("lo")
         guard index > 0 else { throw SystemError(code: errno, call: "if_nametoindex(lo)") }
-        guard let socket = mnl_socket_open2(NETLINK_ROUTE, CInt(SOCK_CLOEXEC.rawValue)) else {
-            throw SystemError(code: errno, call: "socket(AF_NETLINK)")
-        }
-        self.socket = socket
-        guard mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) == 0 else { throw SystemError(code: errno, call: "bind(AF_NETLINK)") }
+        socket = try NetlinkSocket(NETLINK_ROUTE)
     }
-
-    deinit { mnl_socket_close(socket) }
 
     /// `ip link set lo up`
     func start() throws(SystemError) {
@@ -67,29 +61,18 @@ final class LoopbackLink {
         }
     }
 
-    /// Asks, and waits for the kernel's word.
+    /// Asks, and reads the kernel's word.
     private func request(
         _ type: Int, flags: CInt, _ header: some BitwiseCopyable, _ call: String,
         _ fill: (UnsafeMutablePointer<nlmsghdr>) -> Void
     ) throws(SystemError) {
         sequence += 1
-        var buffer = [UInt8](repeating: 0, count: 8192)
-        let (sequence, port) = (sequence, mnl_socket_get_portid(socket))
-        let failure = buffer.withUnsafeMutableBytes { buffer -> CInt in
-            guard let message = mnl_nlmsg_put_header(buffer.baseAddress) else { return ENOBUFS }
-            message.pointee.nlmsg_type = UInt16(type)
-            message.pointee.nlmsg_flags = UInt16(NLM_F_REQUEST | NLM_F_ACK | flags)
-            message.pointee.nlmsg_seq = sequence
-            withUnsafeBytes(of: header) { bytes in
-                if let base = bytes.baseAddress {
-                    mnl_nlmsg_put_extra_header(message, bytes.count).copyMemory(from: base, byteCount: bytes.count)
-                }
-            }
+        let failure = try withUnsafeTemporaryAllocation(byteCount: 8192, alignment: 8) { buffer throws(SystemError) -> CInt in
+            let message = NetlinkSocket.question(type, flags: NLM_F_ACK | flags, sequence: sequence, header, in: buffer)
             fill(message)
-            guard mnl_socket_sendto(socket, message, Int(message.pointee.nlmsg_len)) >= 0 else { return errno }
-            let count = mnl_socket_recvfrom(socket, buffer.baseAddress, buffer.count)
-            guard count >= 0, mnl_cb_run(buffer.baseAddress, count, sequence, port, nil, nil) >= 0 else { return errno }
-            return 0
+            try socket.send(message)
+            guard let answer = try socket.receive(into: buffer) else { return EAGAIN }
+            return mnl_cb_run(answer.baseAddress, answer.count, sequence, 0, nil, nil) >= 0 ? 0 : errno
         }
         guard failure == 0 else { throw SystemError(code: failure, call: call) }
     }

@@ -40,7 +40,3 @@ enum NamespaceRefusal {
         return IsolationError(words)
     }
 }
-
-extension String {
-    fileprivate func replacing(_ a: Character, with b: Character) -> String { String(map { $0 == a ? b : $0 }) }
-}

@@ -7,27 +7,17 @@ internal import Glibc
 /// The kernel answers a question within the call that asks it, from a hash of addresses: some ten microseconds, and no privilege is
 /// needed. Belongs to one thread.
 package final class SocketTable {
-    private let socket: OpaquePointer
+    private let socket: NetlinkSocket
     private var sequence: UInt32 = 0
 
     package init() throws(SystemError) {
-        guard let socket = mnl_socket_open2(CInt(NETLINK_SOCK_DIAG), CInt(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)) else {
-            throw SystemError(code: errno, call: "socket(AF_NETLINK)")
-        }
-        guard mnl_socket_bind(socket, 0, MNL_SOCKET_AUTOPID) == 0 else {
-            let error = SystemError(code: errno, call: "bind(AF_NETLINK)")
-            mnl_socket_close(socket)
-            throw error
-        }
-        self.socket = socket
+        socket = try NetlinkSocket(CInt(NETLINK_SOCK_DIAG))
     }
-
-    deinit { mnl_socket_close(socket) }
 
     /// Whether connections that `listener` accepts can be known. A socket that a supervisor hands over may belong to another network,
     /// whose loopback is not ours; what it accepts belongs where it does.
     package func knowsConnections(to listener: CInt) -> Bool {
-        Self.namespace(of: listener) == Self.namespace(of: mnl_socket_get_fd(socket))
+        Self.namespace(of: listener) == Self.namespace(of: socket.descriptor)
     }
 
     /// Whose the other end is of an accepted TCP connection over loopback, of a listener that ``knowsConnections(to:)`` is true of.
@@ -113,32 +103,25 @@ package final class SocketTable {
 
     private static let roomForAnswer = 8 << 10
 
-    private func ask<Request: BitwiseCopyable, Found>(_ request: Request, _ read: (Answer) -> Found?) -> Found? {
+    private func ask<Found>(_ request: some BitwiseCopyable, _ read: (Answer) -> Found?) -> Found? {
         sequence &+= 1
-        let size = MemoryLayout<Request>.size
         return withUnsafeTemporaryAllocation(byteCount: Self.roomForAnswer, alignment: 8) { buffer -> Found? in
-            guard let base = buffer.baseAddress, let header = mnl_nlmsg_put_header(base) else { return nil }
-            header.pointee.nlmsg_type = UInt16(SOCK_DIAG_BY_FAMILY)
-            header.pointee.nlmsg_flags = UInt16(NLM_F_REQUEST)
-            header.pointee.nlmsg_seq = sequence
-            guard let payload = mnl_nlmsg_put_extra_header(header, size) else { return nil }
-            withUnsafeBytes(of: request) { payload.copyMemory(from: $0.baseAddress.unsafelyUnwrapped, byteCount: size) }
-            guard mnl_socket_sendto(socket, header, Int(header.pointee.nlmsg_len)) >= 0 else { return nil }
+            let question = NetlinkSocket.question(Int(SOCK_DIAG_BY_FAMILY), sequence: sequence, request, in: buffer)
+            guard (try? socket.send(question)) != nil else { return nil }
             return receive(into: buffer, read)
         }
     }
 
     private func receive<Found>(into buffer: UnsafeMutableRawBufferPointer, _ read: (Answer) -> Found?) -> Found? {
+        let headerSize = MemoryLayout<nlmsghdr>.size
         while true {
-            let count = mnl_socket_recvfrom(socket, buffer.baseAddress, buffer.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= MemoryLayout<nlmsghdr>.size, let base = buffer.baseAddress else { return nil }
-            let header = base.assumingMemoryBound(to: nlmsghdr.self)
-            guard Int(header.pointee.nlmsg_len) <= count, Int(header.pointee.nlmsg_len) >= MemoryLayout<nlmsghdr>.size else { return nil }
+            guard let answer = (try? socket.receive(into: buffer)) ?? nil, answer.count >= headerSize else { return nil }
+            let header = answer.load(as: nlmsghdr.self)
+            guard Int(header.nlmsg_len) <= answer.count, Int(header.nlmsg_len) >= headerSize else { return nil }
             // What an earlier question left behind.
-            guard header.pointee.nlmsg_seq == sequence else { continue }
-            guard header.pointee.nlmsg_type == UInt16(SOCK_DIAG_BY_FAMILY) else { return nil }
-            return read(Answer(bytes: UnsafeRawBufferPointer(rebasing: buffer[MemoryLayout<nlmsghdr>.size..<Int(header.pointee.nlmsg_len)])))
+            guard header.nlmsg_seq == sequence else { continue }
+            guard header.nlmsg_type == UInt16(SOCK_DIAG_BY_FAMILY) else { return nil }
+            return read(Answer(bytes: UnsafeRawBufferPointer(rebasing: answer[headerSize..<Int(header.nlmsg_len)])))
         }
     }
 

@@ -13,7 +13,7 @@ final class KernelNetwork {
     private var sequence: UInt32 = 0
 
     init(marksReader: LinkMarksReader) throws(SystemError) {
-        socket = try NetlinkSocket(groups: 0)
+        socket = try NetlinkSocket(NETLINK_ROUTE)
         self.marksReader = marksReader
     }
 
@@ -89,15 +89,7 @@ final class KernelNetwork {
 
     private func begin(_ type: Int, flags: CInt, header: some BitwiseCopyable) -> UnsafeMutablePointer<nlmsghdr> {
         sequence &+= 1
-        // The buffer has room for every question, and libmnl returns what it was given.
-        let message = mnl_nlmsg_put_header(buffer.baseAddress)!
-        message.pointee.nlmsg_type = UInt16(type)
-        message.pointee.nlmsg_flags = UInt16(NLM_F_REQUEST | flags)
-        message.pointee.nlmsg_seq = sequence
-        withUnsafeBytes(of: header) { bytes in
-            mnl_nlmsg_put_extra_header(message, bytes.count).copyMemory(from: bytes.baseAddress!, byteCount: bytes.count)
-        }
-        return message
+        return NetlinkSocket.question(type, flags: flags, sequence: sequence, header, in: buffer)
     }
 
     /// What one datagram answers to the question asked last; what is left of an earlier one is passed over.

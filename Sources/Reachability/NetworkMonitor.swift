@@ -1,3 +1,4 @@
+internal import CMNL
 package import EventLoop
 internal import Glibc
 
@@ -279,12 +280,18 @@ extension NetworkState {
 
 /// The socket on which the kernel tells of changes, and the interest in it.
 private final class NetlinkSocketSource {
+    /// What may change the way that packets take: RTNLGRP_* as bits.
+    private static let everyChange: UInt32 = [
+        RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_IFADDR,
+        RTNLGRP_IPV6_ROUTE, RTNLGRP_IPV6_RULE, RTNLGRP_NEXTHOP,
+    ].reduce(0) { $0 | 1 << ($1.rawValue - 1) }
+
     private let socket: NetlinkSocket
     private let source: SocketSource
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: NetlinkSocket.datagramSize, alignment: 16)
 
     init(loop: EventLoop, handler: any SocketHandler) throws(SystemError) {
-        socket = try NetlinkSocket(groups: NetlinkSocket.everyChange)
+        socket = try NetlinkSocket(NETLINK_ROUTE, groups: Self.everyChange)
         source = SocketSource(loop: loop, descriptor: socket.descriptor, handler: handler)
         source.wantsRead = true
     }

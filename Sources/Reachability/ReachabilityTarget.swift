@@ -40,20 +40,9 @@ public struct ReachabilityTarget: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension IPAddress {
-    /// The IPv4 address that an IPv4-mapped one (RFC 4291 section 2.5.5.2) stands for: the kernel reaches it by IPv4.
-    var unmapped: IPAddress {
-        let bytes = bytes
-        guard isIPv6, bytes.starts(with: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]) else { return self }
-        return IPAddress(bytes: Array(bytes.suffix(4))) ?? self
-    }
-
-    var isLoopback: Bool { isIPv6 ? self == Self.loopback6 : bytes[0] == 127 }
-
     /// 169.254.0.0/16 (RFC 3927) or fe80::/10: good for the link alone.
     var isLinkLocal: Bool {
         let bytes = bytes
         return isIPv6 ? bytes[0] == 0xFE && bytes[1] & 0xC0 == 0x80 : bytes[0] == 169 && bytes[1] == 254
     }
-
-    private static let loopback6 = IPAddress("::1")
 }

@@ -37,9 +37,15 @@ package struct ByteBuffer: ~Copyable {
         return UnsafeRawBufferPointer(start: base + start, count: end - start)
     }
 
+    /// The unread bytes, which can't be used once the buffer has changed.
+    package var span: Span<UInt8> {
+        @_lifetime(borrow self)
+        get { unsafe _overrideLifetime(Span(_unsafeBytes: unread), borrowing: self) }
+    }
+
     /// Lends the first `count` unread bytes.
     package func withFront<Result, Failure>(_ count: Int, _ body: (RawSpan) throws(Failure) -> Result) throws(Failure) -> Result {
-        try unsafe body(RawSpan(_unsafeBytes: UnsafeRawBufferPointer(rebasing: unread[..<count])))
+        try body(span.bytes.extracting(first: count))
     }
 
     /// The unread bytes from `offset` on, to be changed in place. Valid until the next mutation.
@@ -58,6 +64,10 @@ package struct ByteBuffer: ~Copyable {
     package mutating func append(_ count: Int) {
         precondition(count >= 0 && count <= capacity - end)
         end += count
+    }
+
+    package mutating func append(_ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { append(copying: $0) }
     }
 
     package mutating func append(copying bytes: UnsafeRawBufferPointer) {

@@ -65,6 +65,7 @@ package final class ByteStream: SocketHandler {
     @exclusivity(unchecked) package unowned var owner: (any ByteStreamOwner)?
     private let loop: EventLoop
     private var source: SocketSource?
+    // Stored whole, as are the Booleans and the end below: no access of them can overlap another.
     @exclusivity(unchecked) private var layer = Layer.plain
     // Nothing that OpenSSL calls within an operation of its connection reaches this stream.
     @exclusivity(unchecked) private var tls: TLSConnection?

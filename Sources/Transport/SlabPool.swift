@@ -13,7 +13,7 @@ package final class SlabPool {
     /// Where heads are written before they are put into a buffer.
     @exclusivity(unchecked) package var headScratch: [UInt8] = []
 
-    // Changed here alone, by code that calls nobody.
+    // Both are changed here alone, by code that calls nobody.
     @exclusivity(unchecked) private var free: [UnsafeMutableRawPointer] = []
     /// Slabs that exist, handed out or free.
     @exclusivity(unchecked) private var made = 0

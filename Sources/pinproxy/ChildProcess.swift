@@ -12,18 +12,12 @@ enum ChildProcess {
         defer { close(ends[0]) }
         let given = input.isEmpty ? nil : try pipe(holding: input)
         defer { if let given { close(given) } }
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        if let given { posix_spawn_file_actions_adddup2(&actions, given, STDIN_FILENO) }
-        posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
-        posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO)
-        let arguments = command.map { strdup($0) } + [nil]
-        defer { for argument in arguments { free(argument) } }
-        var process = pid_t()
-        let failure = posix_spawn(&process, command[0], &actions, nil, arguments, environ)
+        var program = ProgramStart(command[0], command)
+        if let given { program.descriptors.append((STDIN_FILENO, .descriptor(given))) }
+        program.descriptors += [(STDOUT_FILENO, .descriptor(ends[1])), (STDERR_FILENO, .descriptor(ends[1]))]
+        let started = Result { () throws(SystemError) in try program.start() }
         close(ends[1])
-        guard failure == 0 else { throw SystemError(code: failure, call: "posix_spawn") }
+        let process = try started.get()
         let output = everything(from: ends[0])
         var status: CInt = 0
         while waitpid(process, &status, 0) < 0, errno == EINTR {}

@@ -136,7 +136,7 @@ import Testing
         #expect(bundle.hasSuffix(pem) && !bundle.contains("touch"))
         let outside = bundle.split(separator: "\n").filter { $0.contains(" ") && !$0.hasPrefix("-----") }
         #expect(outside.isEmpty, "\(outside.prefix(3))")
-        #expect(try Certificate.all(inPEM: bundle).count > 1)
+        #expect(try Certificate.all(inPEM: Array(bundle.utf8)).count > 1)
         #expect(try bed.configured("ca", "show", rest: ["--pem"]).output == pem)
     }
 

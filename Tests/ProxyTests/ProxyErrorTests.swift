@@ -83,7 +83,7 @@ private struct Answer {
                 let whole = try #require(
                     Answer(error.response(to: .get, acceptsHTML: acceptsHTML, keepsConnection: keeps), to: .get))
                 #expect(answer.status == example.status)
-                #expect(error.status == example.status)
+                #expect(error.report.status == example.status)
                 #expect(answer.fields["Proxy-Status"]?.hasPrefix("pinproxy; error=\(example.type); details=\"") == true)
                 #expect(answer.keepsAlive == keeps)
                 #expect(answer.fields["Content-Length"] == "\(whole.body.count)")

@@ -1,3 +1,4 @@
+import Addresses
 import Testing
 
 @testable import Security
@@ -128,7 +129,7 @@ import Testing
             var patterns: [HostPattern] = []
             for _ in 0..<100 {
                 let name = name(&random)
-                let isAddress = HostAddress(name) != nil
+                let isAddress = IPAddress(name) != nil
                 let prefix = isAddress ? "" : ["", "*.", "**."].randomElement(using: &random) ?? ""
                 let port = ["", ":1", ":2"].randomElement(using: &random) ?? ""
                 let host = name.contains(":") ? "[\(name)]" : name
@@ -138,7 +139,7 @@ import Testing
             for _ in 0..<100 {
                 var host = try InternationalName.toASCII(name(&random))
                 if Bool.random(using: &random) { host = host.uppercased() }
-                if HostAddress(host) == nil, Bool.random(using: &random) { host += "." }
+                if IPAddress(host) == nil, Bool.random(using: &random) { host += "." }
                 let port = UInt16.random(in: 1...3, using: &random)
                 let matching = patterns.filter { $0.matches(host: host, port: port) }
                 let best = matching.reduce(matching.first) { best, next in

@@ -37,7 +37,7 @@ import Testing
                 #expect(verdict.isAccepted == mayMatch, "\(mode), depth \(depth)")
                 #expect(verdict.matchedPin == (mayMatch ? pin : nil))
                 #expect(verdict.matchedDepth == (mayMatch ? depth : nil))
-                #expect(verdict.matchedCertificate == (mayMatch ? try held.parsed : nil))
+                #expect(verdict.matchedDepth.flatMap { verdict.chain?.certificates[$0] } == (mayMatch ? try held.parsed : nil))
                 if !mayMatch { #expect(verdict.refusal?.details.contains("does not allow it there") == true) }
             }
         }

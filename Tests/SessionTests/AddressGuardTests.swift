@@ -1,5 +1,4 @@
 import EventLoop
-import Security
 import Testing
 
 @testable import Session
@@ -48,7 +47,7 @@ import Testing
     }
 
     private func range(_ text: String, _ bits: Int? = nil) throws -> AddressRules.Rule {
-        let address = try #require(HostAddress(text))
+        let address = try #require(IPAddress(text))
         return .range(try #require(AddressRange(address, prefixLength: bits)))
     }
 

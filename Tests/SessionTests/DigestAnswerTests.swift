@@ -13,7 +13,9 @@ import Testing
 
     static func parse(_ text: String) -> [Challenge] {
         let bytes = Array(text.utf8)
-        return Challenge.parse(bytes.span)
+        var list: [Challenge] = []
+        Challenge.append(of: bytes.span, to: &list)
+        return list
     }
 
     static func credentials(_ user: String, _ password: String) throws -> Credentials {

@@ -76,9 +76,10 @@ final class Workbench {
             Issue.record("the loop was still waiting")
             $0.isWanted = true
         }
-        while !stop.isWanted, event_base_loop(loop.base.raw, EVLOOP_ONCE) == 0 {}
+        withExtendedLifetime(watchdog) {
+            while !stop.isWanted, event_base_loop(loop.base.raw, EVLOOP_ONCE) == 0 {}
+        }
         stop.isWanted = false
-        watchdog.cancel()
     }
 
     /// Turns the loop once, when something has happened.

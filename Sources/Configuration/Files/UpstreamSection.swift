@@ -1,3 +1,4 @@
+internal import Addresses
 internal import FoundationEssentials
 internal import HTTPWire
 internal import Security
@@ -137,7 +138,7 @@ extension DaemonFileReader {
         var host = String(rest[..<colon])
         if host.hasPrefix("["), host.hasSuffix("]") {
             host = String(host.dropFirst().dropLast())
-            guard let address = HostAddress(host), address.isIPv6 else {
+            guard let address = IPAddress(host), address.isIPv6 else {
                 return .failure(Reason("\"\(host)\" is not an IPv6 address"))
             }
             return .success(ParentProxy(host: address.description, port: port, authorization: authorization))

@@ -1,4 +1,4 @@
-internal import Security
+internal import Addresses
 internal import Session
 
 extension AddressRange {
@@ -6,7 +6,7 @@ extension AddressRange {
     /// was meant by `10.1.2.3/8` can't be known.
     static func parse(_ text: String) -> Result<AddressRange, Reason> {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
-        guard let address = HostAddress(String(parts[0])) else {
+        guard let address = IPAddress(String(parts[0])) else {
             return .failure(
                 Reason("\"\(text)\" is not an IP address or range; write e.g. 127.0.0.0/8, 192.0.2.7 or ::1"))
         }

@@ -1,4 +1,4 @@
-internal import Security
+internal import Addresses
 internal import Session
 
 /// An address and port to listen on, e.g. `127.0.0.1:7467` or `[::1]:7467`.
@@ -21,11 +21,11 @@ package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
 
     /// True if the parent proxy's address can be seen to be this one, in whichever spelling. What a name resolves to can't.
     func isReached(by parent: ParentProxy) -> Bool {
-        guard port == parent.port, let own = HostAddress(ip) else { return false }
-        let isEverywhere = own.bytes.allSatisfy { $0 == 0 }
+        guard port == parent.port, let own = IPAddress(ip) else { return false }
+        let isEverywhere = own.isUnspecified
         let name = parent.host.lowercased()
         if name == "localhost" || name.hasSuffix(".localhost") { return isEverywhere || isLoopback }
-        guard let address = HostAddress(name)?.canonical else { return false }
+        guard let address = IPAddress(name)?.canonical else { return false }
         let isOwnLoopback = ListenAddress(ip: address.description, port: port).isLoopback && own.isIPv6 == address.isIPv6
         return address == own.canonical || (isEverywhere && isOwnLoopback)
     }
@@ -50,7 +50,7 @@ package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
         let port = text[text.index(after: colon)...]
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
         if isBracketed { host = host.dropFirst().dropLast() }
-        guard let address = HostAddress(host) else {
+        guard let address = IPAddress(host) else {
             if host == "localhost" {
                 return .failure(
                     Reason("\"localhost\" is a name; write 127.0.0.1:\(port) or \"[::1]:\(port)\", or both as a list"))

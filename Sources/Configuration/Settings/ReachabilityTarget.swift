@@ -1,5 +1,5 @@
+internal import Addresses
 internal import HTTPWire
-internal import Security
 
 /// What is watched, to know whether the network can be reached (`reachability` in pinproxy.yaml).
 package enum ReachabilityTarget: Sendable, Hashable {
@@ -12,7 +12,7 @@ package enum ReachabilityTarget: Sendable, Hashable {
 
     static func parse(_ text: String) -> Result<ReachabilityTarget, Reason> {
         if text == "any" { return .success(.any) }
-        if let address = HostAddress(text) { return .success(.address(address.description)) }
+        if let address = IPAddress(text) { return .success(.address(address.description)) }
         // With no port to fall back on, only a text that has one can be read.
         if case .success = Authority.parse(text, defaultPort: nil) {
             return .failure(Reason("\"\(text)\": a port can't be watched; leave it out"))

@@ -16,9 +16,6 @@ struct YAMLDocument: ~Copyable {
     private var values = 0
     private var anchors: [String: (value: YAMLValue, count: Int)] = [:]
 
-    /// Reading has ended; why is among the findings.
-    private struct Ended: Error {}
-
     /// The root of the file; nil if it holds nothing, or if there was an error, which is then
     /// among the findings.
     static func compose(_ bytes: [UInt8], file: String, findings: Findings) -> YAMLValue? {

@@ -47,11 +47,4 @@ package struct Challenge: Sendable, Hashable {
             if current?.token68 != nil || current?.parameters.add(pair) == false { isWhole = false }
         }
     }
-
-    /// What one field value holds.
-    package static func parse(_ value: Span<UInt8>) -> [Challenge] {
-        var list: [Challenge] = []
-        append(of: value, to: &list)
-        return list
-    }
 }

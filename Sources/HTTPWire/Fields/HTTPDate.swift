@@ -1,3 +1,5 @@
+import Glibc
+
 /// The time of a Date or Last-Modified field (RFC 9110 section 5.6.7), in all three forms that a recipient must know:
 /// `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
 package enum HTTPDate {
@@ -56,14 +58,13 @@ package enum HTTPDate {
         reader.take(.space) && reader.word() == "gmt" && reader.isAtEnd
     }
 
-    /// The days from 1970 by the Gregorian calendar, with years that begin in March, so that the leap day is the last.
     private static func seconds(_ year: Int, _ month: Int, _ day: Int, _ time: Int) -> Int64? {
-        let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-        let lengths = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-        guard 1...lengths[month - 1] ~= day else { return nil }
-        let marchYear = month > 2 ? year : year - 1
-        let leapDays = marchYear / 4 - marchYear / 100 + marchYear / 400
-        let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
-        return Int64(marchYear * 365 + leapDays + dayOfYear - 719_468) * 86400 + Int64(time)
+        // Unsafe in name: of `tm` the pointer to a zone's name, which isn't looked at.
+        var parts = unsafe tm()
+        unsafe (parts.tm_year, parts.tm_mon, parts.tm_mday) = (CInt(year - 1900), CInt(month - 1), CInt(day))
+        let midnight = unsafe timegm(&parts)
+        // timegm carries 31 June over into July; a date that had to be corrected is not one.
+        guard unsafe parts.tm_mday == CInt(day) else { return nil }
+        return Int64(midnight + time)
     }
 }

@@ -172,7 +172,7 @@ extension ClientConnection {
             let request = try server.readRequest { OwnedRequest($0) }
                 .rewritten(contentType: form.contentType, bodyLength: body.contentLength)
             // Files may have changed when they are to be sent again.
-            let files = FileSource(body, on: queue, loop: worker.loop, canRewind: false)
+            let files = FileSource(UploadReader(body, on: queue), on: worker.loop, canRewind: false)
             let upload = UploadBody(files) { [weak server] in
                 guard let server, server.exchange.isUnderWay else { return }
                 _ = server.exchange.downstreamIsReadable()
@@ -208,8 +208,4 @@ extension RequestOutline {
             target: bytes.extracting(view.head.target.offsets).array,
             hasContentType: view.head.first(.contentType) != nil, hasBody: hasBody)
     }
-}
-
-extension Span<UInt8> {
-    fileprivate var array: [UInt8] { withUnsafeBufferPointer { Array($0) } }
 }

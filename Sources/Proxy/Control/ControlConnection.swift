@@ -142,7 +142,7 @@ extension ControlConnection: LiveFeedReader {
             return false
         }
         leftOut = 0
-        event.withUnsafeBytes { outgoing.append(copying: $0) }
+        outgoing.append(event)
         write()
         return true
     }

@@ -24,7 +24,7 @@ enum ProxyScript {
 
     /// For "all addresses" the one that the asking program knows already.
     private static func reached(_ address: SocketAddress, askedAs host: String?) -> String {
-        guard address.ip.bytes.allSatisfy({ $0 == 0 }) else { return address.description }
+        guard address.ip.isUnspecified else { return address.description }
         let own = host ?? (address.ip.isIPv6 ? "::1" : "127.0.0.1")
         return own.contains(":") ? "[\(own)]:\(address.port)" : "\(own):\(address.port)"
     }

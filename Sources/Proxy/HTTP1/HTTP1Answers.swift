@@ -56,7 +56,7 @@ extension HTTP1Server {
         // The request isn't sent any more: what was kept of it is given back.
         gathering = nil
         made = nil
-        bytes.withUnsafeBytes { answer.append(copying: $0) }
+        answer.append(bytes)
         deadline.set(afterNanoseconds: settings.idleNanoseconds)
         writeAnswer(then: next)
     }

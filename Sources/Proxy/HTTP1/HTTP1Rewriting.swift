@@ -20,7 +20,7 @@ extension HTTP1Server {
         phase = .gathering
         gather(readable: false)
         if case .gathering = phase, head.expectsContinue, collector.carried == 0 {
-            Self.continuation.withUnsafeBytes { answer.append(copying: $0) }
+            answer.append(Self.continuation)
             writeContinue()
         }
     }

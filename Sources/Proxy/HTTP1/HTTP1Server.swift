@@ -115,7 +115,7 @@ final class HTTP1Server: ByteStreamOwner {
     let answers: HTTP1Outlet
     /// What is passed on in the place of the request in hand.
     var made: (head: OwnedRequest, body: any BodySource)?
-    // Changed by the parser alone, which calls nobody.
+    // Both are changed by the parser alone, which calls nobody.
     @exclusivity(unchecked) var parser: HeadParser
     /// The request that was parsed last.
     @exclusivity(unchecked) var head = RequestHead()

@@ -47,9 +47,6 @@ package struct EventLineWriter: Sendable {
     /// The lines so far, each with its line feed.
     package var bytes: [UInt8] { Array(buffer.held) }
 
-    /// How many bytes wait to be flushed.
-    package var count: Int { buffer.count }
-
     /// Hands the lines so far over, with their number, and forgets them, but keeps the room.
     mutating func drain(to take: (ArraySlice<UInt8>, Int) -> Void) {
         take(buffer.held, lines)

@@ -10,7 +10,6 @@ struct LineBuffer: Sendable {
     }
 
     var held: ArraySlice<UInt8> { room[..<count] }
-    subscript(index: Int) -> UInt8 { room[index] }
 
     /// Forgets all from the place on, but keeps the room.
     mutating func cut(to place: Int) { count = min(place, count) }

@@ -33,32 +33,17 @@ package struct TimestampWriter: Sendable {
 
     /// Everything up to the seconds.
     private mutating func format() {
-        let (days, time) = second.flooredQuotientAndRemainder(dividingBy: 86_400)
-        let (year, month, day) = Self.date(daysSince1970: days)
+        var parts = tm()
+        var seconds = time_t(second)
+        gmtime_r(&seconds, &parts)
         text.removeAll(keepingCapacity: true)
-        Self.append(year, digits: 4, to: &text)
-        for part in [month, day] {
-            text.append(UInt8(ascii: "-"))
-            Self.append(part, digits: 2, to: &text)
-        }
-        for (separator, part) in [("T", time / 3600), (":", time / 60 % 60), (":", time % 60)] {
+        Self.append(Int64(parts.tm_year) + 1900, digits: 4, to: &text)
+        for (separator, part) in [
+            ("-", parts.tm_mon + 1), ("-", parts.tm_mday), ("T", parts.tm_hour), (":", parts.tm_min), (":", parts.tm_sec),
+        ] {
             text.append(contentsOf: separator.utf8)
-            Self.append(part, digits: 2, to: &text)
+            Self.append(Int64(part), digits: 2, to: &text)
         }
-    }
-
-    /// The proleptic Gregorian date. Years are counted from March, so that the leap day is the
-    /// last one, in eras of 400 years.
-    private static func date(daysSince1970: Int64) -> (year: Int64, month: Int64, day: Int64) {
-        let (era, dayOfEra) = (daysSince1970 + 719_468).flooredQuotientAndRemainder(dividingBy: 146_097)
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let monthFromMarch = (5 * dayOfYear + 2) / 153
-        let month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
-        return (
-            yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month,
-            dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
-        )
     }
 
     private static func append(_ number: Int64, digits: Int, to text: inout [UInt8]) {

@@ -120,7 +120,6 @@ enum ProxyError {
         }
     }
 
-    var status: Int { report.status }
     /// What the log tells of it.
     var refusal: TaskRecord.Refusal {
         let report = report

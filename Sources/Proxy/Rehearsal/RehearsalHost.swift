@@ -1,3 +1,4 @@
+import Addresses
 import HTTPWire
 import Security
 import Session
@@ -12,7 +13,6 @@ extension Rehearsal {
         /// Lower case, without a trailing dot or brackets.
         package var name: String { authority.host }
         package var port: UInt16 { authority.port }
-        package var isAddress: Bool { authority.isIPAddress }
 
         /// What the server must prove to be.
         package var serverName: ServerName { ServerName(host: name) }
@@ -24,7 +24,7 @@ extension Rehearsal {
         package init(_ text: String) throws(HostError) {
             if text.contains("://") { throw HostError(text, "a host is wanted, not a URL; write e.g. example.com:443") }
             // Nothing but an address has that form, so it is understood without its brackets.
-            let written = HostAddress(text)?.isIPv6 == true ? "[\(text)]" : text
+            let written = IPAddress(text)?.isIPv6 == true ? "[\(text)]" : text
             switch Authority.parse(try Self.ascii(written), defaultPort: 443) {
             case .success(let authority): self.authority = authority.canonical
             case .failure(let error): throw HostError(text, "\(error)")

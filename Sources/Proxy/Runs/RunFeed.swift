@@ -65,8 +65,8 @@ final class RunFeed: ByteStreamOwner {
     }
 
     private func append(_ update: RunUpdate) {
-        ControlResponse(update).body.withUnsafeBytes { lines.append(copying: $0) }
-        [UInt8(ascii: "\n")].withUnsafeBytes { lines.append(copying: $0) }
+        lines.append(ControlResponse(update).body)
+        lines.append([UInt8(ascii: "\n")])
     }
 
     private func write() {

@@ -63,7 +63,7 @@ package final class RunNames {
         func ask(_ request: String, completion: @escaping (Answer) -> Void) {
             self.completion = completion
             stream.owner = self
-            Array(request.utf8).withUnsafeBytes { answer.append(copying: $0) }
+            answer.append(Array(request.utf8))
             // A socket that is new has room for it.
             guard case .done = stream.write(answer.count, from: &answer) else { return end(.failure(.ended)) }
             stream.wantsRead = true
@@ -86,12 +86,9 @@ package final class RunNames {
             guard case .complete = parser.parseResponse(bytes.span, to: .get, into: &head) else {
                 return .failure(.broken("it has no head"))
             }
-            let body = Data(bytes[Int(head.length)...])
-            guard head.status == 200 else {
-                let cause = (try? JSONDecoder().decode([String: String].self, from: body))?["cause"]
-                return .failure(.refused(status: head.status, cause: cause ?? "the proxy answered \(head.status)"))
-            }
-            guard let name = try? JSONDecoder().decode(ResolvedName.self, from: body) else {
+            let body = Array(bytes[Int(head.length)...])
+            guard head.status == 200 else { return .failure(ControlClient.Failure(status: head.status, body: body)) }
+            guard let name = try? JSONDecoder().decode(ResolvedName.self, from: Data(body)) else {
                 return .failure(.broken("it has no addresses"))
             }
             return .success(name)

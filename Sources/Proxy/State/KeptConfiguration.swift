@@ -1,7 +1,7 @@
 package import Configuration
 import FoundationEssentials
 import Glibc
-package import Security
+import Security
 package import TLS
 
 /// The configuration that was last in force, in the state directory. A start uses it if the present one is refused.

@@ -64,17 +64,17 @@ final class TestOriginConnection: ByteStreamOwner {
     private func answerRequest() {
         var parser = HeadParser(limit: Self.longestHead)
         var head = RequestHead()
-        switch unsafe parser.parseRequest(Span(_unsafeBytes: received.unread), into: &head) {
+        switch parser.parseRequest(received.span, into: &head) {
         case .incomplete: return
         case .complete: break
         case .malformed, .tooLarge, .tooManyFields: return end()
         }
-        let page = unsafe Self.page(for: head, Span(_unsafeBytes: received.unread))
+        let page = Self.page(for: head, received.span)
         var response = ResponseText(status: 200, reason: "OK")
         response.addBody(type: page.type, count: page.text.utf8.count, keepAlive: false)
         let text = response.bytes(with: head.method == .head ? [] : Array(page.text.utf8))
         isAnswered = true
-        text.withUnsafeBytes { answer.append(copying: $0) }
+        answer.append(text)
         deadline.set(afterNanoseconds: Self.patienceNanoseconds)
         streamIsWritable(stream)
     }

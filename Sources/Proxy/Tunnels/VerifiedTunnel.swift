@@ -165,8 +165,7 @@ final class VerifiedTunnel: ByteStreamOwner {
 
     private func lookAtHello() {
         let isSecond = if case .secondHello = step { true } else { false }
-        let bytes = unsafe Span<UInt8>(_unsafeBytes: fromClient.unread)
-        switch isSecond ? ClientHello.peekSecond(bytes) : ClientHello.peek(bytes) {
+        switch isSecond ? ClientHello.peekSecond(fromClient.span) : ClientHello.peek(fromClient.span) {
         case .incomplete: downstream.wantsRead = true
         case .notTLS: fail("the client does not speak TLS", Self.tlsError)
         case .malformed(let error): fail("the client sent \(error.message)", Self.tlsError)
@@ -210,8 +209,7 @@ final class VerifiedTunnel: ByteStreamOwner {
 
     private func lookAtFlight() {
         guard completion != nil, case .flight = step, looked < fromServer.count else { return }
-        let bytes = UnsafeRawBufferPointer(rebasing: fromServer.unread[looked...])
-        let progress = unsafe flight.receive(Span(_unsafeBytes: bytes))
+        let progress = flight.receive(fromServer.span.extracting(looked...))
         if case .incomplete = progress { return looked = fromServer.count }
         step = .verdict
         upstream.stream.wantsRead = false

@@ -1,3 +1,4 @@
+import Addresses
 import TLS
 
 /// The extensions that the authority and its leaves carry (RFC 5280 section 4.2.1), as X509_STRICT and
@@ -44,7 +45,7 @@ extension CertificateExtension {
             value: DERWriter.sequence(DERWriter.value(.context2, Array(name.utf8))))
     }
 
-    static func subjectAltName(ip address: HostAddress, isCritical: Bool) -> CertificateExtension {
+    static func subjectAltName(ip address: IPAddress, isCritical: Bool) -> CertificateExtension {
         CertificateExtension(
             .subjectAltName, isCritical: isCritical,
             value: DERWriter.sequence(DERWriter.value(.context7, address.bytes)))

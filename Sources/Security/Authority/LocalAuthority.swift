@@ -1,3 +1,4 @@
+import Addresses
 package import TLS
 
 /// The authority that clients of this machine are told to trust: it issues the certificate under which
@@ -100,7 +101,7 @@ package final class LocalAuthority: Sendable {
             guard Self.isHostName(host) else { throw .unusableName(host) }
             alternativeName = .subjectAltName(dns: host, isCritical: !fitsCommonName)
         case .ip(let literal):
-            guard let address = HostAddress(literal) else { throw .unusableName(literal) }
+            guard let address = IPAddress(literal) else { throw .unusableName(literal) }
             alternativeName = .subjectAltName(ip: address, isCritical: !fitsCommonName)
         }
         let contents = CertificateContents(

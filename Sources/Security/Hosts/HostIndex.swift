@@ -1,3 +1,5 @@
+import Addresses
+
 /// The search of ``HostTable``: patterns by the hosts that they speak for, found through a hash table of their suffixes.
 ///
 /// It is laid out for a lookup that finds nothing in the processor's caches, as it is after other work. A suffix that no
@@ -57,8 +59,8 @@ struct HostIndex: Sendable {
     /// The place of the most specific pattern for a host.
     func find(_ host: String, port: UInt16) -> Int? {
         guard !records.isEmpty else { return nil }
-        if HostAddress.looksLikeAddress(host.utf8.span) {
-            guard let address = HostAddress(host)?.canonical else { return nil }
+        if IPAddress.isMeant(by: host.utf8.span) {
+            guard let address = IPAddress(host)?.canonical else { return nil }
             if let place = lookUp(address.description.utf8.span, port, isAddress: true) { return place }
             guard let translated = address.translated else { return nil }
             return lookUp(translated.description.utf8.span, port, isAddress: true)

@@ -1,3 +1,5 @@
+import Addresses
+
 /// Which hosts an entry of the pin file speaks for.
 ///
 /// A pin is worth as much as the pattern in front of it: one that misses a host leaves it to the trust
@@ -82,7 +84,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         self.scope = scope
         self.name = name
         self.port = port
-        isAddress = scope == .exact && HostAddress.looksLikeAddress(name.utf8.span)
+        isAddress = scope == .exact && IPAddress.isMeant(by: name.utf8.span)
     }
 
     /// Reads a pattern as people write it in the pin file.
@@ -91,7 +93,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         let (host, port) = try Self.splitPort(text)
         self.port = port
         if host.isEmpty { throw HostPatternError(.empty, text) }
-        if HostAddress.looksLikeAddress(host.utf8.span), let address = HostAddress(host) {
+        if IPAddress.isMeant(by: host.utf8.span), let address = IPAddress(host) {
             (scope, name, isAddress) = (.exact, address.canonical.description, true)
             return
         }
@@ -139,7 +141,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         guard self.port == nil || self.port == port else { return false }
         var host = host.lowercased()
         if host.hasSuffix(".") { host.removeLast() }
-        if let address = HostAddress(host)?.canonical {
+        if let address = IPAddress(host)?.canonical {
             return isAddress && (address.description == name || address.translated?.description == name)
         }
         guard !isAddress else { return false }
@@ -166,7 +168,7 @@ extension HostPattern {
         if text.hasPrefix("[") {
             guard let close = text.firstIndex(of: "]") else { throw HostPatternError(.notAName, text) }
             let host = text[text.index(after: text.startIndex)..<close]
-            guard HostAddress(host)?.isIPv6 == true else { throw HostPatternError(.notAnAddress, text) }
+            guard IPAddress(host)?.isIPv6 == true else { throw HostPatternError(.notAnAddress, text) }
             let rest = text[text.index(after: close)...]
             if rest.isEmpty { return (host, nil) }
             guard rest.first == ":" else { throw HostPatternError(.notAName, text) }
@@ -174,7 +176,7 @@ extension HostPattern {
         }
         guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else { return (text[...], nil) }
         if text[text.index(after: colon)...].contains(":") {
-            guard HostAddress(text) != nil else {
+            guard IPAddress(text) != nil else {
                 throw HostPatternError(text.contains("://") ? .isURL : .notAnAddress, text)
             }
             return (text[...], nil)
@@ -201,7 +203,7 @@ extension HostPattern {
         if name == "*" || name == "**" { throw HostPatternError(.everything, text) }
         if name.utf8.count > 253 { throw HostPatternError(.tooLong, text) }
         try checkLabels(name.utf8.span, of: text)
-        if HostAddress.looksLikeAddress(name.utf8.span) { throw HostPatternError(.notAnAddress, text) }
+        if IPAddress.isMeant(by: name.utf8.span) { throw HostPatternError(.notAnAddress, text) }
         return name
     }
 

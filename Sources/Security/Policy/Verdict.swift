@@ -42,10 +42,4 @@ package struct Verdict: Sendable {
     package var peerVerdict: PeerVerdict {
         refusal.map { .reject(x509Code: $0.x509Code) } ?? .accept
     }
-
-    /// The certificate that the pin matched.
-    package var matchedCertificate: Certificate? {
-        guard let matchedDepth else { return nil }
-        return chain.map { $0.certificates[matchedDepth] } ?? presented.leaf
-    }
 }

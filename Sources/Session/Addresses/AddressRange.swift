@@ -1,4 +1,4 @@
-package import Security
+package import Addresses
 
 /// A range of IP addresses, e.g. `127.0.0.0/8` or `::1`.
 package struct AddressRange: Sendable, Hashable, CustomStringConvertible {
@@ -11,7 +11,7 @@ package struct AddressRange: Sendable, Hashable, CustomStringConvertible {
 
     /// - Parameter prefixLength: nil for the one address.
     /// - Returns: nil if bits are set beyond the prefix: what was meant by `10.1.2.3/8` can't be known.
-    package init?(_ address: HostAddress, prefixLength: Int? = nil) {
+    package init?(_ address: IPAddress, prefixLength: Int? = nil) {
         let width = address.bytes.count * 8
         let length = prefixLength ?? width
         guard (0...width).contains(length) else { return nil }
@@ -25,7 +25,7 @@ package struct AddressRange: Sendable, Hashable, CustomStringConvertible {
         let isMapped = width == 128 && length >= 96 && network.starts(with: Self.mappedPrefix)
         bytes = isMapped ? Array(network[12...]) : network
         self.prefixLength = isMapped ? length - 96 : length
-        let first = isMapped ? HostAddress(bytes: bytes) ?? address : address
+        let first = isMapped ? IPAddress(bytes: bytes) ?? address : address
         description = prefixLength == nil ? "\(first)" : "\(first)/\(self.prefixLength)"
     }
 

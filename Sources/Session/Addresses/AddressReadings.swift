@@ -1,12 +1,6 @@
-import EventLoop
-import Security
+import Addresses
 
 extension IPAddress {
-    /// The canonical spelling, for comparing addresses (``Security/HostAddress/canonical``).
-    var canonical: IPAddress {
-        HostAddress(bytes: bytes).flatMap { IPAddress(bytes: $0.canonical.bytes) } ?? self
-    }
-
     /// Every address that packets may reach: itself, and the IPv4 addresses embedded in it. Each is checked; otherwise
     /// a wrapping (NAT64, 6to4, ISATAP …) would bypass the check.
     var readings: [IPAddress] {

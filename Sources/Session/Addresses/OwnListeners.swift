@@ -1,5 +1,4 @@
 package import EventLoop
-import Security
 import Synchronization
 
 /// The sockets on which this process accepts clients. A connection to one of them would be a request to itself, which
@@ -30,9 +29,4 @@ package final class OwnListeners: Sendable {
             return listener.ip.canonical == ip
         }
     }
-}
-
-extension IPAddress {
-    /// `0.0.0.0` or `::`: every address of the machine, to listen on.
-    fileprivate var isUnspecified: Bool { bytes.allSatisfy { $0 == 0 } }
 }

@@ -1,11 +1,11 @@
+import Addresses
 package import HTTPWire
-import Security
 
 extension Authority {
-    /// The same with an address in the form in which it is dialled (``Security/HostAddress/canonical``): what decides,
+    /// The same with an address in the form in which it is dialled (``Addresses/IPAddress/canonical``): what decides,
     /// and finds connections, must not depend on how a client spells it.
     package var canonical: Authority {
-        guard isIPAddress, let address = HostAddress(host)?.canonical, address.description != host,
+        guard isIPAddress, let address = IPAddress(host)?.canonical, address.description != host,
             case .success(let authority) = Authority.parse(
                 address.isIPv6 ? "[\(address)]" : "\(address)", defaultPort: port)
         else { return self }

@@ -7,6 +7,7 @@ import Transport
 package final class Origin {
     package let key: OriginKey
     /// Places of idle connections in the pool's order. The most recently used is last.
+    // Changed by code that calls nobody.
     @exclusivity(unchecked) fileprivate var idle: [Int] = []
     /// The configuration in force would not have made the connections to it: they are not used again. A client that waits
     /// for one may get another by that configuration, but only so often: each is a handshake with the origin.
@@ -84,6 +85,7 @@ package final class UpstreamPool {
     /// Idle connections kept in all.
     private let capacity: Int
     /// All that are idle.
+    // Changed by code that calls nobody.
     @exclusivity(unchecked) private var idle = RestingOrder()
 
     private struct Known {

@@ -28,7 +28,7 @@ final class ParentReply {
         text += "\r\n"
         request = ByteBuffer(slabs: slabs)
         answer = ByteBuffer(slabs: slabs)
-        Array(text.utf8).withUnsafeBytes { request.append(copying: $0) }
+        request.append(Array(text.utf8))
     }
 
     /// Writes what is left of the request; the problem, if it failed.
@@ -49,7 +49,7 @@ final class ParentReply {
         case .received: break
         }
         while true {
-            switch unsafe parser.parseResponse(Span(_unsafeBytes: answer.unread), to: .connect, into: &head) {
+            switch parser.parseResponse(answer.span, to: .connect, into: &head) {
             case .incomplete: return .incomplete
             case .tooLarge, .tooManyFields: return .failed("its answer is too long")
             case .malformed(let error): return .failed("its answer is malformed: \(error.message)")

@@ -47,7 +47,7 @@ final class Itinerary {
             }
         url = RequestURL(
             isSecure: destination.isSecure, authority: destination.authority,
-            target: request.bytes.extracting(target.offsets).withUnsafeBufferPointer { Array($0) })
+            target: request.bytes.extracting(target.offsets).array)
         self.request = OwnedRequest(request)
         firstOrigin = url.origin
         // Who holds one origin apart from another, as a browser does, has to see where it is led. A protocol that is asked

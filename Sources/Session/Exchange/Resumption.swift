@@ -130,6 +130,6 @@ package struct ResumptionPauses: Sendable {
 
 extension ResponseView {
     fileprivate func value(of field: FieldName) -> [UInt8]? {
-        head.first(field).map { bytes.extracting($0.offsets).withUnsafeBufferPointer { Array($0) } }
+        head.first(field).map { bytes.extracting($0.offsets).array }
     }
 }

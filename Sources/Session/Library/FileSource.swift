@@ -1,7 +1,7 @@
 package import EventLoop
 package import Serialization
 
-/// Opens the files of a body.
+/// Opens the files of a body, on the queue that reads them.
 func openFiles(
     on loop: EventLoop, _ completion: @escaping (Result<any UploadSource, SessionError>) -> Void,
     _ open: @escaping @Sendable () throws(RequestSerializationError) -> MultipartBody
@@ -10,28 +10,25 @@ func openFiles(
     do throws(SystemError) {
         queue = try WorkQueue("uploads", isBackground: true)
     } catch {
-        return completion(.failure(.system("\(error)")))
+        return completion(.failure(.requestBody("\(error)")))
     }
     let handle = loop.handle
     let completion = LoopBound(completion, on: loop)
     queue.async {
-        // The loop reads its length, and hands it back to the queue.
-        nonisolated(unsafe) let opened = Result { () throws(RequestSerializationError) in try open() }
+        let reader = Result { () throws(RequestSerializationError) in UploadReader(try open(), on: queue) }
         handle.post { loop in
-            completion.value(on: loop)(
-                opened.map { FileSource($0, on: queue, loop: loop) }.mapError { .requestBody($0.description) })
+            completion.value(on: loop)(reader.map { FileSource($0, on: loop) }.mapError { .requestBody($0.description) })
         }
     }
 }
 
 /// Files, read on a queue a piece at a time.
 package final class FileSource: UploadSource {
-    private static let piece = 64 << 10
     package let length: Int?
     package var isEmpty: Bool { false }
     package let canRewind: Bool
     package var moved: (() -> Void)?
-    private let reader: FileReader
+    private let reader: UploadReader
     private let loop: EventLoop
     private var left: Int
     private var isReading = false
@@ -39,14 +36,12 @@ package final class FileSource: UploadSource {
     /// What is read for an earlier one is of no use.
     private var round = 0
 
-    /// - Parameters:
-    ///   - body: of opened files. It is read on the queue alone from here on.
-    ///   - canRewind: the files may be read again.
-    package init(_ body: MultipartBody, on queue: WorkQueue, loop: EventLoop, canRewind: Bool = true) {
-        reader = FileReader(body, on: queue)
-        length = body.contentLength
-        left = body.contentLength
+    /// - Parameter canRewind: the files may be read again.
+    package init(_ reader: UploadReader, on loop: EventLoop, canRewind: Bool = true) {
+        self.reader = reader
+        length = reader.length
         self.loop = loop
+        left = reader.length
         self.canRewind = canRewind
     }
 
@@ -70,7 +65,7 @@ package final class FileSource: UploadSource {
         isReading = true
         let source = LoopBound(self, on: loop)
         let handle = loop.handle
-        reader.read(Self.piece) { [round] result in
+        reader.read { [round] result in
             handle.post { source.value(on: $0).read(result, in: round) }
         }
     }
@@ -91,30 +86,4 @@ package final class FileSource: UploadSource {
     }
 
     package func close() { moved = nil }
-}
-
-/// The part that waits for a disk.
-private final class FileReader: @unchecked Sendable {
-    // Touched on the queue alone.
-    private let body: MultipartBody
-    private let queue: WorkQueue
-
-    init(_ body: MultipartBody, on queue: WorkQueue) {
-        self.body = body
-        self.queue = queue
-    }
-
-    func read(_ count: Int, _ done: @escaping @Sendable (Result<[UInt8], RequestSerializationError>) -> Void) {
-        queue.async { [self] in
-            done(Result { () throws(RequestSerializationError) in try piece(count) })
-        }
-    }
-
-    private func piece(_ count: Int) throws(RequestSerializationError) -> [UInt8] {
-        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
-        defer { room.deallocate() }
-        return Array(room[..<(try body.read(into: room))])
-    }
-
-    func rewind() { queue.async { [self] in body.rewind() } }
 }

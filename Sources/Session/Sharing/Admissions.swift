@@ -65,11 +65,6 @@ package final class Admissions: Sendable {
         }
         for waiting in next { waiting.admitted() }
     }
-
-    /// Exchanges that wait, of all hosts.
-    var waitingCount: Int { state.withLock { $0.gates.values.reduce(0) { $0 + $1.waiting.count } } }
-    /// Hosts with exchanges under way or waiting.
-    var placeCount: Int { state.withLock { $0.gates.count } }
 }
 
 extension Admissions.Gate {

@@ -153,7 +153,7 @@ extension [HeadField] {
     fileprivate func values(of name: String, in bytes: Span<UInt8>) -> [[UInt8]] {
         compactMap { field -> [UInt8]? in
             guard field.name.text(in: bytes).lowercased() == name else { return nil }
-            return bytes.extracting(field.value.offsets).withUnsafeBufferPointer { [UInt8]($0) }
+            return bytes.extracting(field.value.offsets).array
         }
     }
 }

@@ -53,11 +53,6 @@ extension Certificate {
         return certificates
     }
 
-    /// All certificates of a PEM text in order, at least one.
-    package static func all(inPEM text: String) throws(CertificateError) -> [Certificate] {
-        try all(inPEM: Array(text.utf8))
-    }
-
     /// The first certificate of a PEM file, or the one of a DER file.
     package convenience init(derOrPEM bytes: [UInt8]) throws(CertificateError) {
         guard PEM.looksLikePEM(bytes) else {

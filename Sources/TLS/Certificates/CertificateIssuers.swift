@@ -1,3 +1,4 @@
+import Addresses
 import COpenSSL
 
 extension Certificate {
@@ -56,7 +57,7 @@ extension NameConstraints: CustomStringConvertible {
         switch subtree {
         case .dns(let name): name.isEmpty ? "every host name" : Certificate.printable(name)
         case .ip(let base, let mask):
-            (Certificate.addressText(base) ?? "an address") + "/\(mask.reduce(0) { $0 + $1.nonzeroBitCount })"
+            (IPAddress(bytes: base)?.description ?? "an address") + "/\(mask.reduce(0) { $0 + $1.nonzeroBitCount })"
         case .other: "names of another kind"
         }
     }

@@ -1,5 +1,5 @@
+import Addresses
 import COpenSSL
-import Glibc
 
 extension Certificate {
     /// The subjectAltName's DNS names as they stand there, in order; bytes that are not printable ASCII
@@ -15,7 +15,7 @@ extension Certificate {
     package var ipAddresses: [String] {
         alternativeNames { name in
             guard name.type == GEN_IPADD, let value = name.d.iPAddress else { return nil }
-            return Self.addressText(Self.bytes(of: value))
+            return IPAddress(bytes: Self.bytes(of: value))?.description
         }
     }
 
@@ -42,13 +42,5 @@ extension Certificate {
             }
         }
         return text
-    }
-
-    static func addressText(_ bytes: [UInt8]) -> String? {
-        let family = bytes.count == 4 ? AF_INET : bytes.count == 16 ? AF_INET6 : nil
-        guard let family else { return nil }
-        var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
-        guard inet_ntop(family, bytes, &text, socklen_t(text.count)) != nil else { return nil }
-        return text.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } }
     }
 }

@@ -1,4 +1,5 @@
-import Glibc
+import Addresses
+
 
 /// The name that a server must prove to be.
 package enum ServerName: Sendable, Hashable, CustomStringConvertible {
@@ -10,7 +11,7 @@ package enum ServerName: Sendable, Hashable, CustomStringConvertible {
     /// The name of a host as an authority holds it: an address if it reads as one, else a DNS name in
     /// lower case without its trailing dot.
     package init(host: String) {
-        if Self.isAddress(host) {
+        if IPAddress(host) != nil {
             self = .ip(host)
         } else {
             self = .dns(host.hasSuffix(".") ? String(host.lowercased().dropLast()) : host.lowercased())
@@ -21,10 +22,5 @@ package enum ServerName: Sendable, Hashable, CustomStringConvertible {
         switch self {
         case .dns(let name), .ip(let name): name
         }
-    }
-
-    static func isAddress(_ text: String) -> Bool {
-        var storage = in6_addr()
-        return inet_pton(AF_INET, text, &storage) == 1 || inet_pton(AF_INET6, text, &storage) == 1
     }
 }

@@ -13,20 +13,7 @@ package final class TLSSession: @unchecked Sendable {
 
     deinit { SSL_SESSION_free(pointer) }
 
-    /// True if a server might still take it.
-    package var isResumable: Bool { SSL_SESSION_is_resumable(pointer) == 1 }
-
     /// True for TLS 1.3: to be used for one connection only, lest observers link the two (RFC 8446
     /// appendix C.4).
     package var isSingleUse: Bool { SSL_SESSION_get_protocol_version(pointer) == TLS1_3_VERSION }
-
-    /// When it was made.
-    package var createdAt: UnixTime { UnixTime(SSL_SESSION_get_time(pointer)) }
-
-    /// Seconds after `createdAt` for which the server said it would keep it.
-    package var lifetime: Int64 {
-        let hint = Int64(SSL_SESSION_get_ticket_lifetime_hint(pointer))
-        let timeout = Int64(SSL_SESSION_get_timeout(pointer))
-        return hint > 0 ? min(hint, timeout) : timeout
-    }
 }

@@ -8,8 +8,6 @@ package struct RevocationListTerm: Sendable, Hashable {
     package let thisUpdate: UnixTime
     /// The last second that it is good for: after it every certificate of its issuer is refused.
     package let nextUpdate: UnixTime
-
-    package func isStale(at time: UnixTime) -> Bool { time > nextUpdate }
 }
 
 extension RevocationListTerm: CustomStringConvertible {

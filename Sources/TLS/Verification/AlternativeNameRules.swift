@@ -1,5 +1,5 @@
+import Addresses
 import COpenSSL
-import Glibc
 
 /// What a server's subjectAltName must look like (RFC 5280 section 4.2.1.6, baseline section 7.1.4.2).
 ///
@@ -41,14 +41,14 @@ enum AlternativeNameRules {
                 continue
             }
             guard nameBytes[Int(byte)] else {
-                return isAddress(bytes) ? addressProblem : "which has characters of no host name"
+                return IPAddress(bytes.span) != nil ? addressProblem : "which has characters of no host name"
             }
             label += 1
             guard label <= 63 else { return "which has a label of more than 63 characters" }
             if byte > UInt8(ascii: "9") || byte < UInt8(ascii: "0") { isNumeric = false }
         }
         guard label > 0 else { return bytes.isEmpty ? "which is empty" : "which has an empty label" }
-        return isNumeric && isAddress(bytes) ? addressProblem : nil
+        return isNumeric && IPAddress(bytes.span) != nil ? addressProblem : nil
     }
 
     private static let addressProblem = "which is an address and belongs into an iPAddress"
@@ -58,11 +58,4 @@ enum AlternativeNameRules {
         let allowed = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_*".utf8)
         return (0...255).map { allowed.contains($0) }
     }()
-
-    private static func isAddress(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
-        guard bytes.count < Int(INET6_ADDRSTRLEN), !bytes.contains(0) else { return false }
-        let text = String(decoding: bytes, as: UTF8.self)
-        var address = in6_addr()
-        return inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1
-    }
 }

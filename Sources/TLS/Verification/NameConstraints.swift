@@ -1,5 +1,5 @@
+import Addresses
 import COpenSSL
-import Glibc
 
 /// Which names may stand below an authority (RFC 5280 section 4.2.1.10).
 ///
@@ -99,11 +99,8 @@ struct NameConstraints {
 
     /// The bytes of an address, and of the IPv4 address that an IPv6 one stands for.
     private static func address(_ text: String) -> [[UInt8]]? {
-        var bytes = [UInt8](repeating: 0, count: 16)
-        if inet_pton(AF_INET, text, &bytes) == 1 { return [Array(bytes.prefix(4))] }
-        guard inet_pton(AF_INET6, text, &bytes) == 1 else { return nil }
-        let isMapped = bytes.prefix(10).allSatisfy { $0 == 0 } && bytes[10] == 0xFF && bytes[11] == 0xFF
-        return isMapped ? [bytes, Array(bytes.suffix(4))] : [bytes]
+        guard let address = IPAddress(text) else { return nil }
+        return address.unmapped == address ? [address.bytes] : [address.bytes, address.unmapped.bytes]
     }
 
     // MARK: Reading

@@ -66,29 +66,16 @@ struct BoundedProcess {
     }
 
     private func start(writingTo output: CInt) throws(SystemError) -> pid_t {
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
-        posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
-        posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO)
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
         // Where it is ignored (which is inherited) children vanish with their status.
         Glibc.signal(SIGCHLD, SIG_DFL)
+        var program = ProgramStart(arguments[0], arguments, environment: environment.map { "\($0.key)=\($0.value)" })
+        program.descriptors = [
+            (STDIN_FILENO, .nothing), (STDOUT_FILENO, .descriptor(output)), (STDERR_FILENO, .descriptor(output)),
+        ]
+        program.group = .own
         // What waits for this process is for the program as usual.
-        var none = sigset_t()
-        sigemptyset(&none)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK))
-        let words = arguments.map { strdup($0) } + [nil]
-        let variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
-        defer { for pointer in words + variables { free(pointer) } }
-        var process: pid_t = 0
-        let failure = posix_spawn(&process, arguments[0], &actions, &attributes, words, variables)
-        guard failure == 0 else { throw SystemError(code: failure, call: "posix_spawn") }
-        return process
+        program.blockedSignals = .empty
+        return try program.start()
     }
 
     /// Reads what is there.

@@ -40,11 +40,14 @@ final class ChildCommand {
     /// Starts it with the environment of this process, found by PATH.
     /// - Throws: 127 if there is no such command, 126 if it can't be run.
     static func start(_ arguments: [String]) throws -> ChildCommand {
-        try begin(arguments[0]) { mask, process in
-            let problem = spawn(arguments[0], arguments, mask: mask, &process)
-            guard problem == ENOEXEC, let script = path(of: arguments[0]) else { return problem }
-            // A script without a first line that names its interpreter, as execvp(3) takes it.
-            return spawn("/bin/sh", ["/bin/sh", script] + arguments.dropFirst(), mask: mask, &process)
+        try begin(arguments[0]) { mask throws(SystemError) in
+            do throws(SystemError) {
+                return try spawn(arguments[0], arguments, mask: mask)
+            } catch {
+                guard error.code == ENOEXEC, let script = path(of: arguments[0]) else { throw error }
+                // A script without a first line that names its interpreter, as execvp(3) takes it.
+                return try spawn("/bin/sh", ["/bin/sh", script] + arguments.dropFirst(), mask: mask)
+            }
         }
     }
 
@@ -59,7 +62,7 @@ final class ChildCommand {
             defer { close(far) }
             _ = fcntl(far, F_SETFD, 0)
             let own = ExecInside.arguments(socket: far, network, arguments)
-            command = try begin("pinproxy") { mask, process in spawn("/proc/self/exe", own, mask: mask, &process) }
+            command = try begin("pinproxy") { mask throws(SystemError) in try spawn("/proc/self/exe", own, mask: mask) }
         }
         var sockets: [CInt] = []
         while let message = try DescriptorMessage.receive(from: near) {
@@ -72,8 +75,8 @@ final class ChildCommand {
         return (command, sockets)
     }
 
-    /// - Parameter spawn: with the signal mask for it; returns 0, or an `errno`.
-    private static func begin(_ name: String, _ spawn: (sigset_t, inout pid_t) -> CInt) throws -> ChildCommand {
+    /// - Parameter spawn: with the signal mask for it.
+    private static func begin(_ name: String, _ spawn: (sigset_t) throws(SystemError) -> pid_t) throws -> ChildCommand {
         var blocked = sigset_t()
         var before = sigset_t()
         sigemptyset(&blocked)
@@ -82,13 +85,12 @@ final class ChildCommand {
         // Where it is ignored (which is inherited) children vanish with their status.
         signal(SIGCHLD, SIG_DFL)
         let signals = try SignalDescriptor(passedOn + [SIGCHLD])
-        var process: pid_t = 0
-        let problem = spawn(before, &process)
-        guard problem == 0 else {
+        do throws(SystemError) {
+            return ChildCommand(try spawn(before), signals)
+        } catch {
             pthread_sigmask(SIG_SETMASK, &before, nil)
-            throw notRun(name, problem)
+            throw notRun(name, error.code)
         }
-        return ChildCommand(process, signals)
     }
 
     private static func notRun(_ name: String, _ problem: CInt) -> CommandFailure {
@@ -96,18 +98,11 @@ final class ChildCommand {
             code: problem == ENOENT || problem == ENOTDIR ? 127 : 126, message: "\(name): \(String(cString: strerror(problem)))")
     }
 
-    /// - Returns: 0, or the `errno` of what failed.
-    private static func spawn(_ file: String, _ arguments: [String], mask: sigset_t, _ process: inout pid_t) -> CInt {
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        var mask = mask
-        posix_spawnattr_setsigmask(&attributes, &mask)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-        var pointers = arguments.map { strdup($0) } + [nil]
-        defer { for pointer in pointers { free(pointer) } }
+    private static func spawn(_ file: String, _ arguments: [String], mask: sigset_t) throws(SystemError) -> pid_t {
         // All descriptors that are open and not marked stay open for it.
-        return posix_spawnp(&process, file, nil, &attributes, &pointers, environ)
+        var program = ProgramStart(file, arguments)
+        program.blockedSignals = mask
+        return try program.start()
     }
 
     private static func path(of command: String) -> String? {

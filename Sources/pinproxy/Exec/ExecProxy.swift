@@ -111,24 +111,15 @@ final class StartedProxy {
     private static func spawn(_ options: ConfigurationOptions, _ socket: CInt) throws -> pid_t {
         var arguments = ["pinproxy", "exec-proxy", "--config", try options.file()]
         if let directory = options.stateDirectory { arguments += ["--state-directory", directory] }
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_adddup2(&actions, socket, ExecProxy.socket)
-        for descriptor in [STDIN_FILENO, STDOUT_FILENO] {
-            posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
+        var program = ProgramStart("/proc/self/exe", arguments)
+        program.descriptors = [(ExecProxy.socket, .descriptor(socket)), (STDIN_FILENO, .nothing), (STDOUT_FILENO, .nothing)]
+        // The terminal's keys are for the command.
+        program.group = .ownSession
+        do {
+            return try program.start()
+        } catch {
+            throw CommandFailure("--start: the proxy couldn't be started: \(error.reason)")
         }
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        // POSIX_SPAWN_SETSID of <spawn.h>: the terminal's keys are for the command.
-        posix_spawnattr_setflags(&attributes, 0x80)
-        let pointers = arguments.map { strdup($0) } + [nil]
-        defer { for pointer in pointers { free(pointer) } }
-        var process = pid_t()
-        let problem = posix_spawn(&process, "/proc/self/exe", &actions, &attributes, pointers, environ)
-        guard problem == 0 else { throw CommandFailure("--start: the proxy couldn't be started: \(systemReason(problem))") }
-        return process
     }
 
     /// The run is over: ends the proxy, unless others use it, and waits until it has ended.

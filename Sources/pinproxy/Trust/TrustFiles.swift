@@ -68,10 +68,10 @@ struct TrustFiles: Equatable {
 
     /// The authority's certificates, and those of a rotation.
     private static func trusted(_ authority: AuthorityFiles) throws -> (certificates: [Certificate], isRotating: Bool) {
-        do {
+        do throws(AuthorityError) {
             let all = try authority.trustedCertificates(at: Clock.now)
             return (all, try all.count > authority.loadCertificates().count)
-        } catch let error as AuthorityError {
+        } catch {
             throw CommandFailure(authority: error)
         }
     }

@@ -56,6 +56,16 @@ public final class MultipartBody {
         }
     }
 
+    /// Reads the next bytes, `count` at most; none at the end. As ``read(into:)`` does.
+    package func read(_ count: Int) throws(RequestSerializationError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: min(count, contentLength))
+        let filled = try bytes.withUnsafeMutableBufferPointer { buffer throws(RequestSerializationError) in
+            try read(into: UnsafeMutableRawBufferPointer(buffer))
+        }
+        bytes.removeLast(bytes.count - filled)
+        return bytes
+    }
+
     /// Goes back to the first byte, for a request that must be sent again. A failure stays.
     public func rewind() { position = (0, 0) }
 

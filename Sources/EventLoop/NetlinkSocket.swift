@@ -1,0 +1,66 @@
+package import CMNL
+internal import Glibc
+
+/// libmnl's socket, owned: non-blocking and close-on-exec. The kernel answers a question within the call that asks it.
+package struct NetlinkSocket: ~Copyable {
+    /// The longest datagram of the kernel, for a reader with room for it.
+    package static let datagramSize = 32 << 10
+
+    private let raw: OpaquePointer
+
+    /// - Parameters:
+    ///   - family: NETLINK_ROUTE, NETLINK_SOCK_DIAG.
+    ///   - groups: the groups whose messages are wanted, as bits; 0: none, the socket is for questions.
+    package init(_ family: CInt, groups: UInt32 = 0) throws(SystemError) {
+        guard let raw = mnl_socket_open2(family, CInt(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)) else {
+            throw SystemError.last("socket(AF_NETLINK)")
+        }
+        guard mnl_socket_bind(raw, groups, MNL_SOCKET_AUTOPID) == 0 else {
+            let error = SystemError.last("bind(AF_NETLINK)")
+            mnl_socket_close(raw)
+            throw error
+        }
+        self.raw = raw
+    }
+
+    deinit {
+        mnl_socket_close(raw)
+    }
+
+    package var descriptor: CInt { mnl_socket_get_fd(raw) }
+
+    /// Begins a question with its fixed header; attributes may be put after it.
+    /// - Parameter buffer: aligned, and with room for the question.
+    package static func question(
+        _ type: Int, flags: CInt = 0, sequence: UInt32, _ header: some BitwiseCopyable, in buffer: UnsafeMutableRawBufferPointer
+    ) -> UnsafeMutablePointer<nlmsghdr> {
+        // libmnl returns what it was given, and a struct is never empty.
+        let message = mnl_nlmsg_put_header(buffer.baseAddress)!
+        message.pointee.nlmsg_type = UInt16(type)
+        message.pointee.nlmsg_flags = UInt16(NLM_F_REQUEST | flags)
+        message.pointee.nlmsg_seq = sequence
+        withUnsafeBytes(of: header) { bytes in
+            mnl_nlmsg_put_extra_header(message, bytes.count).copyMemory(from: bytes.baseAddress!, byteCount: bytes.count)
+        }
+        return message
+    }
+
+    package func send(_ message: UnsafePointer<nlmsghdr>) throws(SystemError) {
+        guard mnl_socket_sendto(raw, message, Int(message.pointee.nlmsg_len)) >= 0 else {
+            throw SystemError.last("sendto(AF_NETLINK)")
+        }
+    }
+
+    /// The bytes of one datagram, in `buffer`; nil if none has arrived.
+    package func receive(into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> UnsafeRawBufferPointer? {
+        while true {
+            let count = mnl_socket_recvfrom(raw, buffer.baseAddress, buffer.count)
+            if count >= 0 { return UnsafeRawBufferPointer(rebasing: buffer.prefix(count)) }
+            switch errno {
+            case EINTR: continue
+            case EAGAIN: return nil
+            default: throw SystemError.last("recvmsg(AF_NETLINK)")
+            }
+        }
+    }
+}
