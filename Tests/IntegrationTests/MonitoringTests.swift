@@ -35,7 +35,7 @@ struct MonitoringTests {
     }
 
     private func metrics(in expression: String) -> Set<String> {
-        Set(expression.matches(of: /\b(?:pinproxy|process)_\w+/).map { $0.output.replacing(/_bucket$/, with: "") })
+        Set(expression.matches(of: /\b(?:pinproxy|process)_\w+/).map { String($0.output).replacing(/_bucket$/, with: "") })
     }
 
     private func dashboard() throws -> [(title: String, expression: String)] {
