@@ -75,7 +75,7 @@ struct ConfigurationOptions: ParsableArguments {
 
     /// The users whom a proxy with that state directory runs as, or the installed service does. A candidate configuration beside
     /// the service's has root's own state directory.
-    private static func services(_ directory: String) -> Set<UInt32> {
+    static func services(_ directory: String) -> Set<UInt32> {
         guard geteuid() == 0 else { return [] }
         return Set([directory, systemState].compactMap { TrustedDirectory($0).owner })
     }
