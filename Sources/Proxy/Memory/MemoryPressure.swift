@@ -4,7 +4,7 @@ import Synchronization
 final class MemoryPressure: Sendable {
     enum Level: Int, Comparable, CaseIterable {
         case none
-        /// No more clients are accepted, and idle connections are closed.
+        /// New clients wait, and idle connections are closed.
         case short
         /// New requests are refused besides.
         case spent
