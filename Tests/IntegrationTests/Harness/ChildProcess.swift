@@ -101,8 +101,9 @@ final class ChildProcess: Sendable {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        // First out of the way of the low numbers, then to their places.
-        let parked = descriptors.indices.map { CInt(900 + $0) }
+        // First out of the way of the low numbers, and of each other, then to their places.
+        let free = max(descriptors.max() ?? 0, CInt(descriptors.count)) + 1
+        let parked = descriptors.indices.map { free + CInt($0) }
         for (descriptor, place) in zip(descriptors, parked) {
             posix_spawn_file_actions_adddup2(&actions, descriptor, place)
         }
@@ -111,7 +112,7 @@ final class ChildProcess: Sendable {
         }
         // Nothing else: Foundation knows by a pipe that a process of its own has ended, and a program that runs for
         // the length of the tests would hold the other end of it.
-        for place in CInt(descriptors.count)..<1024 { posix_spawn_file_actions_addclose(&actions, place) }
+        posix_spawn_file_actions_addclosefrom_np(&actions, CInt(descriptors.count))
 
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
