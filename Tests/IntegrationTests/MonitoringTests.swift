@@ -82,7 +82,7 @@ struct MonitoringTests {
         let expressions = try dashboard().map { $0.expression.replacing("$__rate_interval", with: "5m") }
         let rules = expressions.enumerated().map { ["record": "panel:\($0)", "expr": $1] }
         try await withTestBed { bed in
-            // YAML knows no "\\/".
+            // YAML has no escape for a slash.
             let groups = try JSONSerialization.data(
                 withJSONObject: ["groups": [["name": "dashboard", "rules": rules]]], options: .withoutEscapingSlashes)
             try bed.file("rules.yml", String(decoding: groups, as: UTF8.self))
