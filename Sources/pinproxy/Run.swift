@@ -46,17 +46,8 @@ struct Run: ParsableCommand {
                 """))
     var forbidsFallback = false
 
-    @Option(help: .hidden)
-    var supervisor: Int32?
-
     func run() throws {
-        if handover { Glibc.exit(try Supervisor(options, flags: forbidsFallback ? ["--no-fallback"] : []).run()) }
-        if let supervisor {
-            guard fcntl(supervisor, F_SETFD, FD_CLOEXEC) == 0 else {
-                throw CommandFailure(code: CommandFailure.usage, message: "--supervisor is for pinproxy run --handover alone")
-            }
-            ServiceNotifier.adoptSockets()
-        }
+        let supervisor = handover ? try Supervisor.forkProxy() : nil
         let file = try options.file()
         let kept = KeptConfiguration(in: try options.stateDirectory(for: file))
         if forbidsFallback { kept.forget() }
@@ -133,7 +124,7 @@ struct Run: ParsableCommand {
     }
 
     static func message(of error: any Error) -> String {
-        guard let error = error as? SystemError, error.isLackOfThreads else { return "\(error)" }
+        guard let error = error as? SystemError, error.isLackOfThreads || error.isLackOfProcesses else { return "\(error)" }
         return "\(error): raise TasksMax= in pinproxy.service, ulimit -u, or the container's limit of processes"
     }
 

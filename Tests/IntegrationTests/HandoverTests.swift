@@ -77,8 +77,6 @@ struct HandoverTests {
             let arguments = [ProxyProcess.executable, "run", "--config", bed.path("proxy/pinproxy.yaml")]
             let run = try await bed.run(arguments + ["--handover"], environment: ProxyProcess.environment(in: bed))
             #expect(run.ending == .exited(78) && run.errors.contains("pins.yaml:1:"), "\(run)")
-            let alone = try await bed.run(arguments + ["--supervisor", "99"], environment: ProxyProcess.environment(in: bed))
-            #expect(alone.ending == .exited(2) && alone.errors.contains("--supervisor is for"), "\(alone)")
         }
     }
 

@@ -88,11 +88,37 @@ class Machine:
             raise SystemExit(f"the package's dependencies can't be fetched:\n{run.stdout[-2000:]}")
 
     @contextlib.contextmanager
+    def groups(self):
+        """Its own control groups of the first version, which are read-only in a container unless they are remounted."""
+        groups = {}
+        for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
+            controller, path = line.split(":", 2)[1:]
+            group = pathlib.Path(f"/sys/fs/cgroup/{controller}{path}/pinproxy-test-{os.getpid()}")
+            if controller in ("memory", "pids") and os.access(group.parent, os.W_OK):
+                group.mkdir()
+                groups[controller] = group
+        try:
+            yield groups
+        finally:
+            for group in groups.values():
+                for folder, _, _ in os.walk(group, topdown=False):
+                    os.rmdir(folder)
+
+    @contextlib.contextmanager
     def booted(self):
+        with self.groups() as groups, self.started(groups):
+            if groups:
+                mounts = " && ".join(f"mount -o remount,bind,rw /sys/fs/cgroup/{controller}" for controller in groups)
+                self(f"{mounts} && systemctl daemon-reexec", check=True)
+            yield self
+
+    @contextlib.contextmanager
+    def started(self, groups):
         console = open(self.folder / "console", "w")
+        enter = "".join(f"echo $$ > {group}/cgroup.procs && " for group in groups.values()) + 'exec "$@"'
         container = subprocess.Popen(
-            ["systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", "--console=pipe", "--private-network",
-             f"--machine=pinproxy-{os.getpid()}", "-D", str(self.root)] + self.binds(),
+            ["/bin/sh", "-c", enter, "sh", "systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", "--console=pipe",
+             "--private-network", f"--machine=pinproxy-{os.getpid()}", "-D", str(self.root)] + self.binds(),
             stdin=subprocess.DEVNULL, stdout=console, stderr=console)
         try:
             until("the machine has booted", 120, lambda: self.is_up(container))

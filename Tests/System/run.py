@@ -1,4 +1,4 @@
-"""The Debian package on a booted Debian 12: each line says PASS or FAIL, and the exit status is 1 if one failed.
+"""The Debian package on a booted Debian 12: each line says PASS, FAIL or SKIP, and the exit status is 1 if one failed.
 
 run.py PACKAGE.deb
 """
@@ -9,7 +9,7 @@ import traceback
 import machine as machines
 import steps
 # In this order: each finds the machine as those before have left it.
-import service, restarts, adversity, sockets, instances, leaving  # noqa: E401, F401
+import service, restarts, adversity, shortage, sockets, instances, leaving  # noqa: E401, F401
 
 
 def main(package):
@@ -25,6 +25,8 @@ def main(package):
                 said = function(machine)
                 passed += 1
                 print(f"PASS  {name}" + (f" ({said})" if said else ""), flush=True)
+            except steps.Skipped as reason:
+                print(f"SKIP  {name}: {reason}", flush=True)
             except Exception as error:
                 failed += 1
                 print(f"FAIL  {name}\n      {error}", flush=True)

@@ -31,6 +31,7 @@ def at_rest_it_needs_little_memory(machine):
 
     proxy, main = proxy_process(machine), main_process(machine)
     machines.until("the proxy holds at most 25 MB", 20, lambda: resident(proxy) <= 25_000)
+    equal(proportional(main) <= 4_000, True, f"the main process holds {proportional(main)} kB")
     return f"{resident(proxy) / 1000:.1f} MB; the main process has {proportional(main) / 1000:.1f} MB for itself"
 
 
@@ -53,7 +54,7 @@ def its_readiness_is_in_the_journal(machine):
 
 @case
 def a_reload_takes_up_the_configuration(machine):
-    for name in ["load.py", "origin.py"]:
+    for name in ["idle.py", "load.py", "origin.py"]:
         shutil.copy(HERE / name, machine.root / "root" / name)
     machine("""
         cd /etc/pinproxy
@@ -67,7 +68,7 @@ def a_reload_takes_up_the_configuration(machine):
             -CAserial /root/serial -extfile /root/extensions -out /root/origin.pem
         echo '127.0.0.1 origin.test' >> /etc/hosts
         sed -i 's/^  trust: system$/  trust: [system, test-root.pem]/' pinproxy.yaml
-        systemd-run --unit origin python3 /root/origin.py /root/origin.pem /root/origin.key
+        systemd-run --unit origin --property LimitNOFILE=65536 python3 /root/origin.py /root/origin.pem /root/origin.key
         """, check=True)
     before = proxy_process(machine)
     machine("systemctl reload pinproxy", check=True)

@@ -15,6 +15,10 @@ PROXIED = f"curl --silent --show-error --max-time 20 --proxy http://127.0.0.1:74
 CASES = []
 
 
+class Skipped(Exception):
+    """What a case needs isn't there; it says what."""
+
+
 def case(function):
     CASES.append(function)
     return function

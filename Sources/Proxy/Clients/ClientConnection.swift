@@ -36,6 +36,14 @@ final class ClientConnection {
         case verifying(VerifiedTunnel)
         case relaying(Relay, Relayed)
         case closed
+
+        /// A CONNECT has begun, and its connections take more memory from step to step.
+        fileprivate var isConnecting: Bool {
+            switch self {
+            case .connecting, .promised, .promisedRefusal, .awaitingHandshake, .securing, .verifying: true
+            case .open, .identifying, .authenticating, .inside, .relaying, .closed: false
+            }
+        }
     }
 
     let worker: WorkerContext
@@ -46,7 +54,9 @@ final class ClientConnection {
     /// The proxy's as this client reaches it, where its socket doesn't tell.
     let ownURL: String?
     let server: HTTP1Server
-    var state = State.open
+    var state = State.open { didSet { claimMemory() } }
+    /// Of the CONNECT that is being made.
+    private var claim: MemoryClaim?
     var suspension = TaskSuspension.none
     /// The authority of CONNECT as the client wrote it: SNI, Host and the certificate that the client is shown name that.
     var asked: Authority?
@@ -96,6 +106,12 @@ final class ClientConnection {
     }
 
     deinit { conversionTicket?.cancel() }
+
+    private func claimMemory() {
+        let isConnecting = state.isConnecting
+        if isConnecting == (claim != nil) { return }
+        claim = isConnecting ? MemoryClaim(on: worker.shared.pressure) : nil
+    }
 
     func start() {
         server.exchange.record.client = source

@@ -104,7 +104,7 @@ extension ClientConnection {
 
     private func decide(_ authority: Authority, for purpose: Purpose) -> Decision {
         record.authority = authority
-        if worker.shared.pressure.refusesRequests { return .refuse(.noMemory) }
+        if !hasMemory(for: purpose) { return .refuse(.noMemory) }
         if server.request.hasVia, hasPassed(authority) { return .refuse(.loop(authority.description)) }
         let via = server.readRequest { $0.head.via(in: $0.bytes) }
         let decision = worker.decide(authority, for: purpose, client: Route.Client(place: place, asker: .client(peer), via: via))
@@ -115,6 +115,14 @@ extension ClientConnection {
             record.entrySlot = worker.shared.slots.place(of: entry)
         }
         return decision
+    }
+
+    private func hasMemory(for purpose: Purpose) -> Bool {
+        let pressure = worker.shared.pressure
+        return switch purpose {
+        case .secure: pressure.admitsConnection
+        case .plain: pressure.admitsRequest()
+        }
     }
 
     /// Whether the request in hand, which has passed a proxy, has come round to this one again.
@@ -145,7 +153,7 @@ extension ClientConnection {
         if let misdirection = misdirection(from: connected, for: .secure) {
             return server.refuseRequest(.misdirected(misdirection, connected: connected))
         }
-        if worker.shared.pressure.refusesRequests { return server.refuseRequest(.noMemory) }
+        if !worker.shared.pressure.admitsRequest() { return server.refuseRequest(.noMemory) }
         if let refusalInside { return server.refuseForGood(refusalInside) }
         if server.request.hasVia, hasPassed(route.authority) { return server.refuseRequest(.loop(route.authority.description)) }
         beginExchange(route)

@@ -1,7 +1,16 @@
 import Synchronization
 
 /// How short the memory is, as every thread may ask.
+///
+/// A measurement is late: thousands of connections that begin at one time have taken nothing yet. So each claims what it is
+/// about to take. The claim counts until the first measurement after its end.
 final class MemoryPressure: Sendable {
+    /// What a CONNECT takes until its client's TLS handshake is done: two TLS connections with their buffers. A request
+    /// takes as much for what it passes on.
+    private static let claimed = 64 << 10
+    /// From this share on (in thousandths) requests claim memory too. With more left, none pays for that.
+    private static let tight = 700
+
     enum Level: Int, Comparable, CaseIterable {
         case none
         /// New clients wait, and idle connections are closed.
@@ -12,7 +21,7 @@ final class MemoryPressure: Sendable {
         static func < (left: Level, right: Level) -> Bool { left.rawValue < right.rawValue }
 
         /// In thousandths of the limit, where it begins.
-        private var begins: Int {
+        fileprivate var begins: Int {
             switch self {
             case .none: 0
             case .short: 850
@@ -30,11 +39,15 @@ final class MemoryPressure: Sendable {
     }
 
     private let value = Atomic(0)
+    private let isTight = Atomic(false)
     private let bytesUsed = Atomic(0)
     private let bytesLimit = Atomic(0)
+    /// Claimed, and not seen by a measurement yet.
+    private let expected = Atomic(0)
+    /// The part of it that the next measurement sees.
+    private let settled = Atomic(0)
 
     var level: Level { Level(rawValue: value.load(ordering: .relaxed)) ?? .none }
-    var refusesRequests: Bool { value.load(ordering: .relaxed) == Level.spent.rawValue }
 
     /// As last measured; nil: nothing is limited.
     var use: MemoryGroup.Use? {
@@ -42,13 +55,53 @@ final class MemoryPressure: Sendable {
         return limit > 0 ? MemoryGroup.Use(used: bytesUsed.load(ordering: .relaxed), limit: limit) : nil
     }
 
+    /// - Parameter use: called once, and says what is used now.
     /// - Returns: the level, and whether it is another one.
-    func measured(_ use: MemoryGroup.Use?) -> (level: Level, isAnother: Bool) {
+    func measure(_ use: () -> MemoryGroup.Use?) -> (level: Level, isAnother: Bool) {
+        let seen = settled.exchange(0, ordering: .acquiring)
+        let use = use()
+        let expected = expected.subtract(seen, ordering: .relaxed).newValue
         bytesUsed.store(use?.used ?? 0, ordering: .relaxed)
         bytesLimit.store(use?.limit ?? 0, ordering: .relaxed)
+        let share = use.map { MemoryGroup.Use(used: $0.used + expected, limit: $0.limit).share } ?? 0
+        isTight.store(share >= Self.tight, ordering: .relaxed)
         let before = level
-        let level = use.map { before.next(at: $0.share) } ?? .none
+        let level = before.next(at: share)
         value.store(level.rawValue, ordering: .relaxed)
         return (level, level != before)
     }
+
+    // MARK: Claims
+
+    /// Whether there is memory for one more request.
+    func admitsRequest() -> Bool {
+        guard isTight.load(ordering: .relaxed) else { return true }
+        guard admitsConnection else { return false }
+        expect()
+        settle()
+        return true
+    }
+
+    /// Whether there is memory for one more connection to an origin, with its client's.
+    var admitsConnection: Bool {
+        guard let use else { return true }
+        let total = use.used + expected.load(ordering: .relaxed) + Self.claimed
+        return level < .spent && MemoryGroup.Use(used: total, limit: use.limit).share < Level.spent.begins
+    }
+
+    fileprivate func expect() { expected.add(Self.claimed, ordering: .relaxed) }
+    fileprivate func settle() { settled.add(Self.claimed, ordering: .releasing) }
+}
+
+/// The memory that a connection in the making is about to take.
+struct MemoryClaim: ~Copyable {
+    private let pressure: MemoryPressure
+
+    init(on pressure: MemoryPressure) {
+        self.pressure = pressure
+        pressure.expect()
+    }
+
+    /// It has taken it, or never will.
+    deinit { pressure.settle() }
 }

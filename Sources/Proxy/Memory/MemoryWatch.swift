@@ -5,11 +5,9 @@ import Logging
 ///
 /// It is on the acceptor's loop, so that neither a reload nor a busy worker delays it. No request measures anything.
 final class MemoryWatch {
-    /// How often it is measured: while there is enough, and while there is little left.
-    private static let calmNanoseconds: UInt64 = 1_000_000_000
-    private static let alertNanoseconds: UInt64 = 100_000_000
-    /// From this share on (in thousandths) there is little left.
-    private static let alert = 700
+    /// How fast the memory may be taken: it is measured again before what is left could be gone.
+    private static let bytesPerSecond = 256 << 20
+    private static let milliseconds = 20...1000
     /// Clients that are accepted between two measurements.
     private static let clientsBetween = 32
 
@@ -23,7 +21,7 @@ final class MemoryWatch {
     private lazy var deadline = Deadline(loop: loop, owner: self) { $0.measure() }
 
     /// - Parameters:
-    ///   - shed: closes idle connections, and reports their number on any thread.
+    ///   - shed: gives up what is idle, and reports on any thread how many connections it closed.
     ///   - ended: there is memory again.
     init(
         loop: EventLoop, group: MemoryGroup, pressure: MemoryPressure, logger: Logger,
@@ -43,12 +41,17 @@ final class MemoryWatch {
         if clients >= Self.clientsBetween { measure() }
     }
 
+    private static func pause(after use: MemoryGroup.Use?) -> UInt64 {
+        let left = min(use.map { $0.limit - $0.used } ?? .max, bytesPerSecond)
+        let wanted = left / (bytesPerSecond / 1000)
+        return UInt64(min(max(wanted, milliseconds.lowerBound), milliseconds.upperBound)) * 1_000_000
+    }
+
     func measure() {
         clients = 0
-        let use = group.use
-        let (level, isAnother) = pressure.measured(use)
-        let isAlert = level > .none || (use?.share ?? 0) >= Self.alert
-        deadline.set(afterNanoseconds: isAlert ? Self.alertNanoseconds : Self.calmNanoseconds)
+        let (level, isAnother) = pressure.measure { group.use }
+        let use = pressure.use
+        deadline.set(afterNanoseconds: Self.pause(after: use))
         guard level > .none, let use else {
             if isAnother { ended() }
             return

@@ -1,5 +1,4 @@
 internal import EventLoop
-internal import FoundationEssentials
 internal import Glibc
 internal import Proxy
 
@@ -14,27 +13,41 @@ struct Supervisor {
 
     private let proxy: pid_t
     private let socket: CInt
-    private var signals = sigset_t()
+    private let signals: sigset_t
 
-    /// Starts the proxy.
+    /// Makes a child, in which this returns and which becomes the proxy. This process supervises it until its end.
     ///
-    /// - Parameter flags: what else the proxy is started with.
-    init(_ options: ConfigurationOptions, flags: [String] = []) throws {
+    /// A fork, and not another start of the program: clients would wait while that is loaded and linked. What both processes
+    /// have in common is in memory once. To be called while there is one thread.
+    /// - Returns: in the proxy, its end of the socket to the main process.
+    static func forkProxy() throws -> CInt {
+        var signals = sigset_t()
         var before = sigset_t()
         sigemptyset(&signals)
-        for signal in Self.awaited { sigaddset(&signals, signal) }
+        for signal in awaited { sigaddset(&signals, signal) }
         pthread_sigmask(SIG_BLOCK, &signals, &before)
-        // The proxy feeds the watchdog, and has another process number.
-        unsetenv("WATCHDOG_PID")
         let (near, far) = try DescriptorMessage.pair()
-        defer { close(far) }
-        proxy = try Self.spawn(options, flags, far, signals: before)
-        socket = near
+        let proxy = fork()
+        guard proxy >= 0 else {
+            let error = SystemError(code: errno, call: "fork")
+            throw CommandFailure("the proxy couldn't be started: \(Run.message(of: error))")
+        }
+        guard proxy > 0 else {
+            close(near)
+            pthread_sigmask(SIG_SETMASK, &before, nil)
+            // The proxy feeds the watchdog, and has another process number.
+            unsetenv("WATCHDOG_PID")
+            ServiceNotifier.adoptSockets()
+            return far
+        }
+        close(far)
         ServiceNotifier.closeSockets()
+        FreeMemory { $0() }.giveBackAfterStart()
+        exit(Supervisor(proxy: proxy, socket: near, signals: signals).run())
     }
 
     /// - Returns: the exit status: the proxy's, or 0 if it has handed over.
-    func run() -> CInt {
+    private func run() -> CInt {
         var signals = signals
         while true {
             switch sigwaitinfo(&signals, nil) {
@@ -87,29 +100,9 @@ struct Supervisor {
         guard child.si_pid == proxy else { return nil }
         return Int(ending.si_code) == Int(CLD_EXITED) ? child.si_status : 128 + child.si_status
     }
+}
 
-    private static func spawn(_ options: ConfigurationOptions, _ flags: [String], _ socket: CInt, signals: sigset_t) throws -> pid_t {
-        var arguments = ["pinproxy", "run", "--config", try options.file(), "--supervisor", "\(socket)"] + flags
-        if let directory = options.stateDirectory { arguments += ["--state-directory", directory] }
-        var actions = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&actions)
-        defer { posix_spawn_file_actions_destroy(&actions) }
-        // To itself: it isn't closed by the start of a program any more.
-        posix_spawn_file_actions_adddup2(&actions, socket, socket)
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        var signals = signals
-        posix_spawnattr_setsigmask(&attributes, &signals)
-        // POSIX_SPAWN_SETSIGMASK of <spawn.h>.
-        posix_spawnattr_setflags(&attributes, 0x08)
-        let pointers = arguments.map { strdup($0) } + [nil]
-        defer { for pointer in pointers { free(pointer) } }
-        var process = pid_t()
-        // By its name, which ps and ss show.
-        let program = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? "/proc/self/exe"
-        let problem = posix_spawn(&process, program, &actions, &attributes, pointers, environ)
-        guard problem == 0 else { throw CommandFailure("the proxy couldn't be started: \(systemReason(problem))") }
-        return process
-    }
+extension SystemError {
+    /// No process can be made: the user, the control group or the machine has as many as it may.
+    var isLackOfProcesses: Bool { code == EAGAIN && call == "fork" }
 }
