@@ -102,8 +102,8 @@ final class ChildProcess: Sendable {
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         // First out of the way of the low numbers, and of each other, then to their places.
-        let free = max(descriptors.max() ?? 0, CInt(descriptors.count)) + 1
-        let parked = descriptors.indices.map { free + CInt($0) }
+        let unused = max(descriptors.max() ?? 0, CInt(descriptors.count)) + 1
+        let parked = descriptors.indices.map { unused + CInt($0) }
         for (descriptor, place) in zip(descriptors, parked) {
             posix_spawn_file_actions_adddup2(&actions, descriptor, place)
         }
@@ -112,7 +112,10 @@ final class ChildProcess: Sendable {
         }
         // Nothing else: Foundation knows by a pipe that a process of its own has ended, and a program that runs for
         // the length of the tests would hold the other end of it.
-        posix_spawn_file_actions_addclosefrom_np(&actions, CInt(descriptors.count))
+        let open = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd"))?.compactMap { CInt($0) }.max() ?? 0
+        for place in CInt(descriptors.count)...max(open + 64, parked.last ?? 0, 1024) {
+            posix_spawn_file_actions_addclose(&actions, place)
+        }
 
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
