@@ -27,7 +27,7 @@ TO_BUILD := git pkg-config libevent-dev libssl-dev libc-ares-dev libsystemd-dev 
 # A machine without a toolchain needs the libraries of these packages (those without -dev), libstdc++6 and the next.
 TO_RUN := ca-certificates publicsuffix libxml2 libpng16-16 libturbojpeg0 libgif7 libwebpdemux2 libtiff6 libavif15
 TO_TEST := nginx lighttpd lighttpd-mod-openssl openssl curl wget python3 python3-venv nodejs dnsmasq-base patch \
-	ca-certificates publicsuffix iproute2 faketime libnss3-tools fish tcsh libwww-perl liblwp-protocol-https-perl \
+	ca-certificates publicsuffix iproute2 faketime libnss3-tools fish zsh tcsh libwww-perl liblwp-protocol-https-perl \
 	prometheus chromium chromium-driver haproxy socat groff-base
 # What `make test-clients` tries besides.
 TO_TEST_CLIENTS := aria2 lftp git-lfs mercurial subversion composer python3-pip libio-socket-ssl-perl ruby php-cli php-curl \

@@ -45,7 +45,7 @@ extension Snapshot {
     /// Each copy takes a descriptor while it is read.
     private static let copiesLimit = 256
 
-    /// The files that this configuration was read from, as they were then.
+    /// Copies of the files that this configuration was read from, unchanged since.
     /// - Parameter limit: of all of them together, in bytes.
     package func copyFiles(limit: Int) throws(ConfigurationFilesProblem) -> ConfigurationFiles {
         guard sources.count <= Self.copiesLimit else { throw .tooMany(limit: Self.copiesLimit) }

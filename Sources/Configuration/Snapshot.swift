@@ -33,7 +33,7 @@ package final class Snapshot: Sendable {
     package let stateDirectory: String
     /// The files that were read, the main one first.
     package let files: [String]
-    /// The files that decide what is let through, as they were when they were read.
+    /// The versions of the files that decide what is let through.
     let sources: [FileStamp]
 
     init(

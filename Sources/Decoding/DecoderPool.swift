@@ -46,7 +46,7 @@ final class DecoderPool: DecoderProcessOwner {
     }
 
     /// Drops a job that nobody waits for. If it is running, it runs to its end and keeps its host's place. So clients
-    /// that come and go start no more jobs than those that stay.
+    /// can't start more jobs by disconnecting.
     func cancel(_ number: UInt64) {
         guard let place = places.removeValue(forKey: number) else { return }
         _ = queue.remove(place)

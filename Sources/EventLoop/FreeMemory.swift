@@ -21,7 +21,7 @@ package final class FreeMemory: Sendable {
         self.give = give
     }
 
-    /// On a thread of its own.
+    /// Runs on a background thread.
     package convenience init() throws(SystemError) {
         let queue = try WorkQueue("free memory", isBackground: true)
         self.init(run: { queue.async($0) })

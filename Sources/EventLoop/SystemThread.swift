@@ -3,10 +3,10 @@ internal import Glibc
 
 /// A thread of the system's (pthreads(7)) that nobody waits for.
 package enum SystemThread {
-    /// Signals by which a fault of the thread itself shows. Blocked, they would end the process unseen.
+    /// Signals that report a fault of the thread itself. Blocked, they end the process without `proxy.crash`.
     private static let faults = [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS]
 
-    /// The thread takes no signals but those of its own faults: the process's are for the thread that waits for them.
+    /// The thread blocks all signals except those of its own faults. Another thread waits for the process's signals.
     /// - Parameters:
     ///   - name: for debuggers; at most 15 bytes of it are seen.
     ///   - stackSize: in bytes, a multiple of a page.

@@ -1,10 +1,10 @@
 internal import Glibc
 internal import Synchronization
 
-/// Does work that may wait, one piece after the other, on a thread of its own.
+/// A serial queue with a dedicated thread, for work that may block.
 ///
-/// The thread is made at once. A queue of Dispatch's makes its own when there is work. Where the system has none to
-/// give, whoever adds work waits until there is one: a worker would stand still.
+/// The thread is created at once. A Dispatch queue creates threads on demand: if the system has no thread left, adding
+/// work blocks the caller, and so a worker.
 package final class WorkQueue: Sendable {
     private let state = State()
 

@@ -161,8 +161,8 @@ struct OtherStores: ParsableArguments {
 }
 
 extension ConfigurationOptions {
-    /// The certificates of the authority and, during a rotation, of the others that are to be trusted; at least one. No key is
-    /// touched, so that everybody may ask.
+    /// The certificate of the authority and, during a rotation, of the other trusted ones; at least one. Reads no key, so
+    /// every user may call it.
     fileprivate func authorities() throws -> (trusted: [Certificate], paths: AuthorityFiles) {
         let files = try load(readsPins: false).authorityFiles
         do {

@@ -75,7 +75,7 @@ struct ConfigurationOptions: ParsableArguments {
 
     /// The users whom a proxy with that state directory runs as, or the installed service does. A candidate configuration beside
     /// the service's has root's own state directory.
-    private static func services(_ directory: String) -> Set<UInt32> {
+    static func services(_ directory: String) -> Set<UInt32> {
         guard geteuid() == 0 else { return [] }
         return Set([directory, systemState].compactMap { TrustedDirectory($0).owner })
     }
@@ -84,7 +84,7 @@ struct ConfigurationOptions: ParsableArguments {
     /// - Parameters:
     ///   - readsPins: false for what is about the proxy alone, so that an error in the pin file is no hindrance.
     ///   - instant: for which certificates are to be good; nil: now.
-    ///   - isProxy: this process is to serve, and has to read what is private by itself.
+    ///   - isProxy: this process will serve, so it must be able to read private files itself.
     func load(
         showingWarnings: Bool = false, readsPins: Bool = true, at instant: UnixTime? = nil, isProxy: Bool = false
     ) throws -> Snapshot {
@@ -101,7 +101,7 @@ struct ConfigurationOptions: ParsableArguments {
         }
     }
 
-    /// The configuration; if it is refused, the one that was last in force. One that isn't there at all is not refused.
+    /// The configuration, or the last one in force if it is refused. A missing configuration is an error.
     /// - Parameter kept: nil: the present one or none.
     func load(orKept kept: KeptConfiguration?) throws -> (snapshot: Snapshot, fallback: ConfigurationFallback?) {
         let (file, directory) = (try file(), try stateDirectory(for: try file()))

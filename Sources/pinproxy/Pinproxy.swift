@@ -66,7 +66,7 @@ struct Pinproxy: ParsableCommand {
 
     static let version = ProxyDaemon.version
 
-    /// `OpenSSL 3.0.17, libevent 2.1.12-stable, …`, as they are loaded. Only for who asks: it loads some.
+    /// `OpenSSL 3.0.17, libevent 2.1.12-stable, …`, the versions that are loaded. Only on request, since it loads some libraries.
     static var libraries: String {
         (LibraryVersions.all + DecoderLibraries.versions).map { "\($0.name) \($0.version)" }.joined(separator: ", ")
     }

@@ -114,7 +114,7 @@ struct Run: ParsableCommand {
         withExtendedLifetime(lock) {}
     }
 
-    /// For a proxy whose main process was killed, which has not handed over yet.
+    /// Time for a proxy to hand over after its main process was killed.
     private static let handoverPatience = Duration.seconds(5)
 
     /// What the next start would meet again is a fault of the configuration, and no reason to try it.

@@ -23,7 +23,7 @@ struct Status: ParsableCommand {
             fallback (why the files are not in force), admin, client_limit, tasks, requests, refused, last_hour (counts: requests, refused, \
             pins_missed, pins_reported, and pin_failures, a list with entry, missed, reported), \
             kept_bodies and kept_bodies_limit (in bytes), bodies_not_kept, recent (what went wrong lately; \
-            pin_failure is true where pins failed), \
+            pin_failure is true where pins failed, group is equal for events that differ only in time and client), \
             expiring, insecure, warnings, silent_workers, hits, requests_by_minute, refusals_by_minute, network_changes; \
             entries, a list with entry, accepted, misses, last_miss, configured and pins, a list with pin, \
             matches, first, last, configured; times in Unix seconds.
@@ -128,9 +128,11 @@ extension StatusReport {
         }
         // Pins first: among many refusals they would not be seen.
         for isPinFailure in [true, false] {
-            lines += Self.list((recent ?? []).filter { $0.isPinFailure == isPinFailure }, atMost: Self.shown) { event in
+            lines += Self.list((recent ?? []).filter { $0.isPinFailure == isPinFailure }.grouped, atMost: Self.shown) { group in
+                let event = group.latest
                 let host = [event.method, event.host].filter { !$0.isEmpty }.joined(separator: " ")
-                return "\(event.kind.rawValue) \(Self.time(event.time / 1000)): \(host.printable): \(event.cause.printable)"
+                let count = group.count > 1 ? " (\(group.count) times since \(Self.time(group.first / 1000)))" : ""
+                return "\(event.kind.rawValue) \(Self.time(event.time / 1000))\(count): \(host.printable): \(event.cause.printable)"
             }
         }
         if entries.isEmpty { lines.append(running ? "no counts yet" : "no counts") }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import pinproxy
 
-/// What check says of rules whose decoders aren't installed. Tests/System tries it with packages.
+/// What `check` says of rules with missing decoders. Tests/System tries it with packages.
 @Suite struct DecoderRemarksTests {
     private static let pins = """
         hosts:

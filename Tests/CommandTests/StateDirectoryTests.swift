@@ -66,7 +66,7 @@ import Testing
             let outcome = try run(bed, command + options)
             #expect((outcome.code != 78) == isAccepted, "\(command): \(outcome)")
         }
-        // A proxy has to read what is private by itself: only root's own is root's.
+        // The proxy reads private files itself: as root it accepts only root's.
         guard user != 0 else { return }
         let served = try run(bed, ["run", "--config", bed.path("pinproxy.yaml"), "--state-directory", bed.path("own")])
         #expect(served.code == 78, "\(served)")

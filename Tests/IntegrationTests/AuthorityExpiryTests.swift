@@ -7,7 +7,7 @@ import Testing
 struct AuthorityExpiryTests {
     private static let day: Int64 = 86_400
 
-    /// A proxy whose authority ends in so many days, with a tunnelled host beside the intercepted one.
+    /// A proxy with an authority that ends in `days` days, and with an intercepted and a tunnelled host.
     private func prepare(
         _ bed: TestBed, authority days: Int64, tls: (section: String, days: Int64)? = nil
     ) async throws -> SharedBed {
@@ -80,7 +80,7 @@ struct AuthorityExpiryTests {
                 environment: ProxyProcess.environment(in: bed))
             #expect(check.succeeded && check.errors.contains("the local authority expired"), "\(check)")
 
-            // A rotation helps at once: the next authority signs in the place of one that has ended.
+            // A rotation helps at once: the next authority signs instead of the expired one.
             let rotated = try await bed.run(
                 [ProxyProcess.executable, "ca", "rotate", "--config", bed.path("proxy/pinproxy.yaml")],
                 environment: ProxyProcess.environment(in: bed))

@@ -59,7 +59,7 @@ struct AuthorityRotationTests {
             return String(line.split(separator: "=").last ?? "").replacing("'", with: "")
         }
 
-        /// The bundle that programs are told of.
+        /// The bundle that `pinproxy env` names.
         func bundle() async throws -> String { try await variable("SSL_CERT_FILE") }
     }
 

@@ -19,8 +19,23 @@ struct CompletionTests {
         ("pinproxy tasks s", ["show", "suspend"]),
     ]
 
+    /// Those that the script asks the program for. fish does that at a terminal alone.
+    private static let hosts: [(line: String, completions: [String])] = [
+        ("pinproxy explain --config configured.yaml a", ["api.test", "auth.test:8443"]),
+        ("pinproxy pin --config configured.yaml api", ["api.test"]),
+    ]
+
+    /// The scripts ask the program itself for hosts.
+    private static func environment(_ bed: TestBed) -> [String: String] {
+        let folder = (ProxyProcess.executable as NSString).deletingLastPathComponent
+        return ProxyProcess.environment(in: bed).merging(["PATH": "\(folder):/usr/bin:/bin"]) { $1 }
+    }
+
     private func place(_ bed: TestBed, _ shell: String) async throws {
-        try bed.file("place/configured.yaml", "")
+        try bed.file("place/configured.yaml", "pins: pins.yaml\n")
+        try bed.file(
+            "place/pins.yaml",
+            "hosts: [{match: api.test}, {match: '*.api.test'}, {match: 'auth.test:8443'}, {match: other.test}]\n")
         try bed.file("place/state/authority.pem", "")
         let script = try await bed.run([ProxyProcess.executable, "--generate-completion-script", shell])
         #expect(script.succeeded, "\(script)")
@@ -32,7 +47,7 @@ struct CompletionTests {
     @Test func bashCompletesFilesAndWords() async throws {
         try await withTestBed { bed in
             try await place(bed, "bash")
-            for (line, completions) in Self.lines {
+            for (line, completions) in Self.lines + Self.hosts {
                 let run = try await bed.run([
                     "bash", "-c",
                     """
@@ -45,7 +60,7 @@ struct CompletionTests {
                     _pinproxy pinproxy "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
                     printf '%s\\n' "${COMPREPLY[@]}"
                     """,
-                ])
+                ], environment: Self.environment(bed))
                 let words = run.output.split(separator: "\n").map { $0.trimmingCharacters(in: CharacterSet(charactersIn: " /")) }
                 #expect(run.succeeded && Set(completions).isSubset(of: words), "\(line): \(run)")
             }
@@ -58,7 +73,7 @@ struct CompletionTests {
             for (line, completions) in Self.lines {
                 let run = try await bed.run([
                     "fish", "--no-config", "-c", "cd '\(bed.path("place"))'; source ../completions; complete -C '\(line)'",
-                ])
+                ], environment: Self.environment(bed))
                 let words = run.output.split(separator: "\n").map {
                     $0.prefix { $0 != "\t" }.trimmingCharacters(in: CharacterSet(charactersIn: " /"))
                 }
@@ -67,17 +82,18 @@ struct CompletionTests {
         }
     }
 
-    /// zsh completes at a terminal alone: what the script has it complete is looked at.
-    @Test func zshIsToldOfFilesAndWords() async throws {
+    /// zsh completes at a terminal alone: zpty makes one.
+    @Test func zshCompletesFilesAndWords() async throws {
         try await withTestBed { bed in
             try await place(bed, "zsh")
-            let script = try bed.contents("completions")
-            for (option, action) in [
-                ("--config", "_files"), ("--from", "_files"), ("--chain", "_files"), ("--response", "_files"), ("--state-directory", "_files -/"),
-                ("--shell", "___shell"), ("--explain-refusals", "___explain_refusals"), ("--method", "___method"),
-            ] {
-                let specifications = script.split(separator: "\n").filter { $0.contains("'\(option)[") || $0.contains(" \(option)'") }
-                #expect(!specifications.isEmpty && specifications.allSatisfy { $0.contains(action) }, "\(option): \(specifications)")
+            try bed.file("functions/_pinproxy", try bed.contents("completions"))
+            for (line, completions) in Self.lines + Self.hosts {
+                let run = try await bed.run(
+                    ["zsh", "-f", PythonPeer.path("completions.zsh"), bed.path("functions"), bed.path("place"), line],
+                    environment: Self.environment(bed))
+                // A single completion is inserted into the line.
+                let words = run.output.split(whereSeparator: \.isWhitespace).map { $0.hasSuffix("/") ? $0.dropLast() : $0 }
+                #expect(run.succeeded && Set(completions).isSubset(of: words.map(String.init)), "\(line): \(run)")
             }
         }
     }

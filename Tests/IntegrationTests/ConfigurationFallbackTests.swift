@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A start at which the configuration is refused uses the one that was last in force.
+/// A start with a refused configuration uses the last one in force.
 @Suite(.timeLimit(.minutes(5)))
 struct ConfigurationFallbackTests {
     private static let broken = "hosts: 1\n"
@@ -186,7 +186,7 @@ struct ConfigurationFallbackTests {
                 try FileManager.default.createSymbolicLink(
                     atPath: bed.path(Self.kept), withDestinationPath: bed.path("elsewhere"))
             default:
-                // What a newer version would refuse: here a secret that is gone, which is read in its place.
+                // A kept configuration that is refused: its secret, which isn't kept, is missing.
                 try bed.file("proxy/password", "one\n")
                 let proxy = try await start(shared, pins: Self.secret)
                 await proxy.process.stop()

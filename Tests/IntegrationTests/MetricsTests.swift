@@ -173,24 +173,4 @@ struct MetricsTests {
             #expect(try await !metrics(AdminClient(proxy)).contains("n1.test"))
         }
     }
-
-    /// Every metric of the dashboard is one that there is.
-    @Test func theDashboardShowsWhatThereIs() async throws {
-        try await withTestBed { bed in
-            let proxy = try await ProxyProcess(in: bed, trust: nil, sections: AdminClient.section)
-            let admin = try await AdminClient(proxy)
-            let dashboards = try JSONSerialization.jsonObject(
-                with: Data(contentsOf: URL(fileURLWithPath: Self.repository + "/docs/monitoring/grafana.json"))) as? [String: Any]
-            let text = try await metrics(admin)
-            let named = Set(text.matches(of: /# TYPE (\w+)/).map { String($0.1) })
-            for panel in dashboards?["panels"] as? [[String: Any]] ?? [] {
-                for target in panel["targets"] as? [[String: Any]] ?? [] {
-                    for found in ((target["expr"] as? String) ?? "").matches(of: /(?:pinproxy|process)_\w+/) {
-                        let name = String(found.0).replacingOccurrences(of: "_bucket", with: "")
-                        #expect(named.contains(name), "\(name)")
-                    }
-                }
-            }
-        }
-    }
 }

@@ -98,7 +98,7 @@ struct MinimumRateTests {
             let (shared, _) = try await prepare(bed, rate: "minimum_rate: 256MiB/2s")
             let before = try await shared.footprint()
             let run = try await shared.curl(
-                "-o", "/dev/null", "--limit-rate", "10K", "--max-time", "240", "\(shared.plainURL)/large/4000000000")
+                "-o", "/dev/null", "--limit-rate", "200K", "--max-time", "240", "\(shared.plainURL)/large/4000000000")
             #expect(!run.succeeded && !run.errors.contains("timed out"), "\(run)")
             try await cause("the client took less of the response than", in: shared)
             try await shared.hasGivenBack(since: before)

@@ -40,6 +40,10 @@ struct StatusCommandTests {
             #expect(line("insecure: ").contains("careless.test") || line("insecure: ").contains("name"))
             #expect(line("ends \(soon)").contains("of soon.test"))
             #expect(line("refused 20").contains("CONNECT denied.test: "))
+            // Equal ones are one line.
+            for _ in 1...4 { #expect(try await shared.proxy.connect(to: "denied.test:443").status == 403) }
+            let again = try await tasks.pinproxy("status").output.split(separator: "\n").filter { $0.hasPrefix("refused 20") }
+            #expect(again.count == 1 && again[0].contains("(5 times since 20") && again[0].contains("CONNECT denied.test: "), "\(again)")
             // A refused reload is told, and so is the next one.
             let good = try bed.contents("proxy/pins.yaml")
             try bed.file("proxy/pins.yaml", "hosts: [{match: \"*\"}]\n")

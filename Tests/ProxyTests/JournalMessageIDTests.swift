@@ -45,10 +45,32 @@ import Testing
         let page = try String(contentsOfFile: Self.repository + "/docs/log.md", encoding: .utf8)
         let documented = page.matches(of: /(?m)^\| `([a-z.]+)` \| `([0-9a-f]{32})` \|$/).map { (String($0.output.1), String($0.output.2)) }
         #expect(Dictionary(documented) { first, _ in first } == JournalMessageID.all)
+        #expect(documented.count == JournalMessageID.all.count)
+        let events = Set(page.matches(of: /(?m)^\| (`[a-z.`, ]+`) \| [a-z, ]+ \|/).flatMap {
+            $0.output.1.matches(of: /`([a-z.]+)`/).map { String($0.output.1) }
+        })
+        #expect(Set(JournalMessageID.all.keys).subtracting(events) == [], "events that don't exist")
         let catalog = try String(contentsOfFile: Self.repository + "/systemd/pinproxy.catalog", encoding: .utf8)
         let ids = catalog.matches(of: /(?m)^-- ([0-9a-f]{32})$/).map { String($0.output.1) }
         #expect(ids.sorted() == JournalMessageID.all.values.sorted())
         #expect(Set(ids).count == ids.count)
         #expect(JournalMessageID.all["exchange"] == nil)
+    }
+
+    /// A field that an event doesn't have would be shown as its bare name.
+    @Test func theCatalogNamesFieldsOfItsEvents() throws {
+        let catalog = try String(contentsOfFile: Self.repository + "/systemd/pinproxy.catalog", encoding: .utf8)
+        let folder = Self.repository + "/Sources/Proxy/"
+        let sources = try FileManager.default.subpathsOfDirectory(atPath: folder)
+            .filter { $0.hasSuffix(".swift") && !$0.hasSuffix("JournalMessageID.swift") }
+            .map { try String(contentsOfFile: folder + $0, encoding: .utf8) }
+        for (event, id) in JournalMessageID.all {
+            let entry = try #require(catalog.components(separatedBy: "-- ").first { $0.hasPrefix(id) })
+            let writers = sources.filter { $0.contains("\"\(event)\"") }
+            for variable in entry.matches(of: /PINPROXY_([A-Z_]+)/) {
+                let field = "\"\(variable.output.1.lowercased())\""
+                #expect(writers.contains { $0.contains(field) }, "\(event) has no field \(field)")
+            }
+        }
     }
 }

@@ -9,14 +9,16 @@ import Testing
 /// What is kept and counted of failures of pins.
 @Suite struct PinAlarmTests {
     /// A refusal.
-    private func record(isPinFailure: Bool, host: String = "a.test", slot: Int = 2) -> TaskRecord {
+    private func record(
+        isPinFailure: Bool, host: String = "a.test", slot: Int = 2, status: Int? = nil, cause: String? = nil
+    ) -> TaskRecord {
         var record = TaskRecord()
         record.began(number: 1, at: MonotonicTime(nanoseconds: 0))
         record.authority = try? Authority.parse(host, defaultPort: 443).get()
         record.entrySlot = slot
         record.refused(
             TaskRecord.Refusal(
-                status: isPinFailure ? 502 : 403, cause: isPinFailure ? "no pin" : "denied",
+                status: status ?? (isPinFailure ? 502 : 403), cause: cause ?? (isPinFailure ? "no pin" : "denied"),
                 errorType: isPinFailure ? "tls_certificate_error" : "http_request_denied", isPinFailure: isPinFailure))
         return record
     }
@@ -75,6 +77,32 @@ import Testing
         #expect(latest.count == min(limit, pins + others))
         #expect(latest.count(where: \.isPinFailure) == shown)
         #expect(latest.map(\.number) == latest.map(\.number).sorted(by: >))
+    }
+
+    @Test func `equal events are one group, whatever their clients and processes`() {
+        var recent = RecentEvents(worker: 0)
+        func note(_ cause: String, host: String = "a.test", status: Int = 403, at time: Int64) {
+            recent.note(record(isPinFailure: false, host: host, status: status, cause: cause), at: time)
+        }
+        for time in 1...5 as ClosedRange<Int64> { note("user 7, process 10\(time) (/usr/bin/curl), may not ask for it", at: time) }
+        note("user 8, process 101 (/usr/bin/curl), may not ask for it", at: 6)
+        note("user 7, process 101 (/usr/bin/wget), may not ask for it", at: 7)
+        note("user 7, process 101 (/usr/bin/curl), may not ask for it", host: "b.test", at: 8)
+        note("user 7, process 101 (/usr/bin/curl), may not ask for it", status: 407, at: 9)
+        note("within 10 seconds", at: 10)
+        note("within 20 seconds", at: 11)
+        recent.note(record(isPinFailure: true), at: 12)
+        let groups = recent.all.sorted { $0.time > $1.time }.grouped
+        #expect(groups.map(\.latest.time) == [12, 11, 10, 9, 8, 7, 6, 5])
+        #expect(groups.map(\.count) == [1, 1, 1, 1, 1, 1, 1, 5])
+        #expect(groups.last?.first == 1)
+        // Those of an earlier version of the proxy say nothing of it.
+        let plain = recent.all.map { event in
+            var event = event
+            event.group = nil
+            return event
+        }
+        #expect(plain.grouped.count == 12 && [RecentEvent]().grouped.isEmpty)
     }
 
     // MARK: The last hour

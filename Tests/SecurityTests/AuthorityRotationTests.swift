@@ -57,7 +57,7 @@ import Testing
         let begun = try set()
         #expect(begun.signer(at: Self.now).certificate == first.certificate && begun.next?.certificate == next)
         #expect(begun.anchorsWithoutSelf(TrustAnchors([first.certificate, next])).certificates.isEmpty)
-        // Once more changes nothing.
+        // A second call changes nothing.
         let before = contents()
         #expect(try files.beginRotation(at: Self.now) == (next, false))
         #expect(contents() == before)
@@ -110,7 +110,7 @@ import Testing
         #expect(contents() == after)
     }
 
-    /// The next authority's key is written first. Without its certificate it is none, and is completed.
+    /// The next authority's key is written first. A key without a certificate is completed.
     @Test func aBeginningMayBeInterrupted() throws {
         _ = try files.beginRotation(at: Self.now)
         let key = contents()["authority.next.key"]
@@ -149,7 +149,7 @@ import Testing
         #expect(try files.rotationPhase(at: late) == .none)
     }
 
-    /// A rotation that can't go on keeps nobody from serving.
+    /// A rotation that can't continue doesn't stop the proxy.
     @Test(arguments: ["authority.next.pem", "authority.next.key", "authority.previous.pem"])
     func aBrokenFileIsSaidAndNoMore(_ name: String) throws {
         _ = try files.beginRotation(at: Self.now)

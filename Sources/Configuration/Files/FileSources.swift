@@ -4,7 +4,7 @@ internal import Security
 /// Where one load reads the files that decide what is let through: from their places, or from copies of them.
 ///
 /// These are pinproxy.yaml, the pin file, and the trust anchors, pin files and lists of CT logs that they name.
-/// Everything else is read in its place, always: secrets, which nobody copies; certificates, which belong to a key;
+/// Everything else is always read from its own path: secrets, never copied; certificates, which belong to a key;
 /// and revocation lists, since an old one forgets a revocation.
 final class FileSources {
     /// The files and what they were when they were read, in that order.
@@ -29,7 +29,7 @@ final class FileSources {
 
     deinit { for descriptor in copies.values { close(descriptor) } }
 
-    /// By which path the file is read.
+    /// The path to open for reading the file.
     func source(_ path: String) -> String {
         if ServiceCredential.isCredential(path) { return path }
         if let copy = copies[FileStamp.absolute(path)] { return "/proc/self/fd/\(copy)" }
@@ -39,7 +39,7 @@ final class FileSources {
     }
 }
 
-/// A file as it was at one moment.
+/// Identifies one version of a file.
 struct FileStamp: Sendable, Equatable {
     let path: String
     private let edition: Edition?

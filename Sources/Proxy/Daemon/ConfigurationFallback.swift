@@ -3,7 +3,7 @@ import FoundationEssentials
 import Logging
 package import TLS
 
-/// A start for which the present configuration was refused, and the one that was kept is used.
+/// A start with the kept configuration, because the present one was refused.
 package struct ConfigurationFallback: Sendable {
     /// What is wrong with the present one.
     let refusal: ConfigurationProblems

@@ -77,7 +77,7 @@ package final class ProxyDaemon {
     /// - Parameters:
     ///   - snapshot: the configuration to begin with.
     ///   - inherited: listening sockets that a supervisor hands over. Those that no `proxy.listen` asks for are closed.
-    ///   - kept: where each configuration is kept that has come into force; nil: nowhere.
+    ///   - kept: stores each configuration that takes effect; nil: none is stored.
     ///   - fallback: why it is not what the files say; nil: it is.
     ///   - load: reads it again.
     package init(

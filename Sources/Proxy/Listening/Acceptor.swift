@@ -24,7 +24,7 @@ final class Acceptor {
     private let pressure: MemoryPressure
     /// Nil where nothing limits the memory.
     private var memory: MemoryWatch?
-    /// So many are served while the memory is short: what the proxy holds by itself may be all that takes it.
+    /// Clients that are served even while memory is short: the proxy's own memory may be what fills the limit.
     private static let clientsInNeed = 16
 
     /// - Parameter vacancy: where workers tell that a client has gone; it has to know this acceptor before ``start()``.

@@ -1,7 +1,7 @@
 import EventLoop
 import Logging
 
-/// Sheds load before the control group's memory is spent, at which the kernel would end the process.
+/// Sheds load before the control group's memory is used up and the kernel kills the process.
 ///
 /// It is on the acceptor's loop, so that neither a reload nor a busy worker delays it. No request measures anything.
 final class MemoryWatch {
@@ -21,7 +21,7 @@ final class MemoryWatch {
     private lazy var deadline = Deadline(loop: loop, owner: self) { $0.measure() }
 
     /// - Parameters:
-    ///   - shed: gives up what is idle, and tells on any thread how many connections it has closed.
+    ///   - shed: gives up what is idle, and reports on any thread how many connections it closed.
     ///   - ended: there is memory again.
     init(
         loop: EventLoop, group: MemoryGroup, pressure: MemoryPressure, logger: Logger,

@@ -1,7 +1,7 @@
 import EventLoop
 import TLS
 
-/// The libraries that the proxy's own process has loaded. Those that decode bodies are loaded by processes of their own.
+/// The libraries that the proxy process has loaded. Separate processes load those that decode bodies.
 package enum LibraryVersions {
     package static var all: [(name: String, version: String)] {
         [("OpenSSL", OpenSSLLibrary.version)] + EventLoopLibraries.versions

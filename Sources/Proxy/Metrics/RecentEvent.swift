@@ -35,13 +35,53 @@ package struct RecentEvent: Codable, Sendable, Equatable {
     package let story: String?
     /// The chain met none of the pins: true, or nil. (A proxy of an earlier version says nothing of it.)
     package var pinFailure: Bool?
+    /// Equal for events that differ only in time and client. Only within the process: its seed is random.
+    package var group: String?
 
     package var isPinFailure: Bool { pinFailure == true }
     /// Failures of pins share their room by this.
     fileprivate var subject: String { "\(kind.rawValue) \(host)" }
+
+    /// A client can't provoke a collision: the hash is seeded at random.
+    fileprivate var hash: String {
+        var hasher = Hasher()
+        hasher.combine([kind.rawValue, method, host, entry, error])
+        hasher.combine([Int(port ?? 0), status, isPinFailure ? 1 : 0])
+        // The number of a process in the cause differs each time.
+        var previous: Substring = ""
+        for word in cause.split(separator: " ") {
+            hasher.combine(previous == "process" ? word.drop { ("0"..."9").contains($0) } : word)
+            previous = word
+        }
+        return String(UInt(bitPattern: hasher.finalize()), radix: 36)
+    }
+}
+
+/// Events of one group.
+package struct RecentEventGroup: Sendable {
+    package let latest: RecentEvent
+    /// Milliseconds since 1970.
+    package fileprivate(set) var first: Int64
+    package fileprivate(set) var count = 1
 }
 
 extension [RecentEvent] {
+    /// One group for equal events, in the order of their latest. The list begins with the latest event.
+    package var grouped: [RecentEventGroup] {
+        var groups: [RecentEventGroup] = []
+        var places: [String: Int] = [:]
+        for event in self {
+            if let group = event.group, let place = places[group] {
+                groups[place].count += 1
+                groups[place].first = Swift.min(groups[place].first, event.time)
+            } else {
+                if let group = event.group { places[group] = groups.count }
+                groups.append(RecentEventGroup(latest: event, first: event.time))
+            }
+        }
+        return groups
+    }
+
     /// Shortens a list that begins with the latest. Up to half of it is kept for failures of pins: one of each host, before
     /// any host has a second.
     func latest(_ limit: Int) -> [RecentEvent] {
@@ -104,10 +144,11 @@ struct RecentEvents: Sendable {
         status: Int, error: String?, cause: String, story: String?, isPinFailure: Bool
     ) {
         let story = story.map { Self.cut($0, Self.longestStory) }
-        let event = RecentEvent(
+        var event = RecentEvent(
             number: next, worker: worker, time: time, kind: kind, client: client, method: Self.cut(method, 32),
             host: Self.cut(host, Self.longestText), port: port, entry: entry, status: status, error: error,
             cause: Self.cut(cause, Self.longestText), story: story == cause ? nil : story, pinFailure: isPinFailure ? true : nil)
+        event.group = event.hash
         next += 1
         if isPinFailure { return keep(event) }
         if others.count >= Self.capacity { others.removeFirst(others.count - Self.capacity + 1) }

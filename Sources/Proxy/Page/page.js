@@ -208,11 +208,12 @@ function problems() {
   const machine = (tick.reachability || status.reachability || []).find(target => target.target === 'any');
   if (machine && machine.status === 'not-reachable') found.push(['bad', 'No network', machine.reason || '', '#network']);
   for (const worker of (tick.workers || []).filter(worker => !worker.up)) found.push(['bad', `Worker ${worker.worker} hangs`, 'It has not answered for two seconds.', '#tasks']);
-  if ((tick.last_reload || status.last_reload) === 'refused') found.push(['warn', 'The last reload was refused', 'The configuration before is in force. pinproxy check says what is wrong.', '#configuration']);
+  if (status.fallback) found.push(['bad', 'An older configuration is in force', status.fallback, '#configuration']);
+  else if ((tick.last_reload || status.last_reload) === 'refused') found.push(['warn', 'The last reload was refused', 'The configuration before is in force. pinproxy check says what is wrong.', '#configuration']);
   if ((status.insecure || []).length > 0) found.push(['bad', count(status.insecure.length, 'insecure setting'), status.insecure[0] + (status.insecure.length > 1 ? ' …' : ''), '#configuration']);
   if ((status.replaced_libraries || []).length > 0) found.push(['warn', 'A restart is due', `Replaced on disk since the start: ${status.replaced_libraries.join(', ')}`]);
   const ending = (status.expiring || []).filter(item => item.date < Date.now() / 1000 + 14 * day);
-  if (ending.length > 0) found.push(['warn', `${count(ending.length, 'thing ends', 'things end')} within 14 days`, ending.slice(0, 3).map(item => `${item.what}${ownCertificates.includes(item.what) ? '' : ` of ${item.entry || 'the defaults'}`} ${until(item.date)}`).join('; '), '#pins']);
+  if (ending.length > 0) found.push(['warn', `${count(ending.length, 'thing ends', 'things end')} within 14 days`, ending.slice(0, 3).map(item => `${item.what === 'entry' ? 'pins' : item.what}${ownCertificates.includes(item.what) ? '' : ` of ${item.entry || 'the defaults'}`} ${until(item.date)}`).join('; '), '#pins']);
   return found;
 }
 
@@ -240,7 +241,7 @@ function health() {
 // MARK: Tiles
 
 function tile(label, value, more, level, drawing) {
-  return h('div', { class: `tile ${level || ''}` }, h('dt', {}, label), h('dd', { class: String(value).length > 8 ? 'value long' : 'value' }, value), h('dd', { class: 'more' }, more || ' '), drawing ? h('dd', {}, drawing) : null);
+  return h('div', { class: `tile ${level || ''}` }, h('dt', {}, label), h('dd', { class: String(value).length > 8 ? 'value long' : 'value' }, value), h('dd', { class: 'more' }, ...[more || ' '].flat()), drawing ? h('dd', {}, drawing) : null);
 }
 
 function renderTiles() {
@@ -259,7 +260,7 @@ function renderTiles() {
     // What is red is the number that is bad.
     missed > 0 ? tile('Pins missed', number.format(missed), `${number.format(sum('matched'))} matched, ${number.format(sum('reported'))} reported`, 'bad')
       : tile('Pins matched', number.format(sum('matched')), `none missed, ${number.format(sum('reported'))} reported`),
-    tile('Ends next', next ? shortDate.format(next.date * 1000) : '–', next ? `${next.label}, ${until(next.date)}` : 'nothing is known to end', next ? { bad: 'bad', warn: 'warn' }[urgency(next.date)] : ''),
+    tile('Ends next', next ? shortDate.format(next.date * 1000) : '–', next ? [h('span', { class: 'host', title: next.label }, next.label), until(next.date)] : 'nothing is known to end', next ? { bad: 'bad', warn: 'warn' }[urgency(next.date)] : ''),
     tile('Carried', tick ? bytes(tick.bytes_up + tick.bytes_down) : '–', tick ? `${bytes(tick.bytes_down)} down, ${bytes(tick.bytes_up)} up` : ''));
 }
 

@@ -19,18 +19,14 @@ function kindOf(event) {
   return isCertificate(event) ? ['certificate', 'bad'] : ['refused', 'warn'];
 }
 
-/** Without the numbers of processes, which are others each time. */
-function lasting(text) { return (text || '').replace(/,? process \d+/g, ''); }
+/** A client without its port and the number of its process, which differ each time. */
+function clientOf(event) { return event.client.replace(/,? process \d+/g, '').replace(/^(\[[^\]]*\]|[^:]*):\d+(?=:|$)/, '$1'); }
 
-/** A client without its port, which is another one each time, too. */
-function clientOf(event) { return lasting(event.client).replace(/^(\[[^\]]*\]|[^:]*):\d+(?=:|$)/, '$1'); }
-
-/** Equal refusals, the latest first: how often, since when, and whose. */
+/** Equal refusals, the latest first: how often, since when, and from which clients. The proxy decides which are equal. */
 function groups() {
   const all = new Map();
   for (const event of [...state.events.values()].sort((a, b) => b.time - a.time || b.number - a.number)) {
-    const key = JSON.stringify([event.kind, isPin(event), event.method, event.host, event.port, lasting(event.cause), event.entry, event.error, event.status]);
-    const group = all.get(key) || { key, event, count: 0, first: event.time, clients: new Set() };
+    const key = event.group, group = all.get(key) || { key, event, count: 0, first: event.time, clients: new Set() };
     group.count += 1;
     group.first = Math.min(group.first, event.time);
     if (event.client) group.clients.add(clientOf(event));

@@ -1,5 +1,5 @@
-/// A queue in which holders take turns. Each holder has a share of the places: one with many elements delays only its
-/// own.
+/// A queue that serves its holders in turn. Each holder has a share of the places, so one with many elements delays
+/// only itself.
 struct FairQueue<Holder: Hashable, Element> {
     private var share: FairShare<Holder>
     private var lines: [Holder: [Element]] = [:]

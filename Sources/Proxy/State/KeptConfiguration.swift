@@ -40,7 +40,7 @@ package struct KeptConfiguration: Sendable {
 
     package var path: String { file.path }
 
-    /// Keeps the configuration in the place of the one before. On failure none is kept any more.
+    /// Stores the configuration and replaces the previous one. After a failure none is stored.
     func keep(_ snapshot: Snapshot, at time: UnixTime) throws(KeptConfigurationProblem) {
         do {
             let files = try snapshot.copyFiles(limit: Self.limit)

@@ -66,7 +66,7 @@ final class UserVerifier: Sendable {
         decoy = users.values.max { $0.cost < $1.cost }
     }
 
-    /// Compares on a thread of its own.
+    /// Compares on a background thread.
     convenience init(file: UserFile, logger: Logger) throws {
         let queue = try WorkQueue("users")
         try self.init(file: file, logger: logger) { queue.async($0) }

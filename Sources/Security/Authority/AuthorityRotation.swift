@@ -1,6 +1,6 @@
 package import TLS
 
-/// Replaces the local authority, with a time in which clients trust both the old one and the new one.
+/// Replaces the local authority. During the overlap clients trust both the old one and the new one.
 ///
 /// 1. ``beginRotation(at:)`` makes the next authority. The present one still signs. Clients learn to trust both.
 /// 2. ``activateNext(at:)`` has the next one sign. The certificate of the previous one is kept, and still trusted.
@@ -123,14 +123,14 @@ extension AuthorityFiles {
 
     // MARK: The files
 
-    /// Nil where there is none, or where it is in force already.
+    /// Nil if no next authority exists, or if it is already in force.
     private func nextCertificates() throws(AuthorityError) -> [Certificate]? {
         guard try next.exists(next.certificate) else { return nil }
         let chain = try next.loadCertificates()
         return try chain.first == loadCertificates().first ? nil : chain
     }
 
-    /// Nil where there is none, where it has expired, and where it is still the present one.
+    /// Nil if no previous authority exists, if it has expired, or if it still signs.
     /// - Parameter unixTime: `.min` for one that has expired too.
     package func previousCertificate(at unixTime: UnixTime) throws(AuthorityError) -> Certificate? {
         let files = AuthorityFiles(certificate: previous, key: key, state: state)

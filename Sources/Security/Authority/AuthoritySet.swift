@@ -3,7 +3,7 @@ package import TLS
 /// The local authorities at one time: which one signs, and which ones clients should trust.
 ///
 /// There is one, except during a rotation (``AuthorityFiles/beginRotation(at:)``). The next one exists before it signs, so
-/// that clients can learn to trust it. The previous one stays trusted until its last leaves are gone.
+/// that clients can learn to trust it. The previous one stays trusted until its last leaves expire.
 package struct AuthoritySet: Sendable {
     package let current: LocalAuthority
     /// Made by a rotation, and not active yet.
@@ -22,7 +22,7 @@ package struct AuthoritySet: Sendable {
         self.problems = problems
     }
 
-    /// The one that signs at an instant: the next one replaces one that has expired.
+    /// The authority that signs at `time`: the current one, or the next one if the current one has expired.
     package func signer(at time: UnixTime) -> LocalAuthority {
         guard time > current.end, let next, next.certificate.isValid(at: time) else { return current }
         return next

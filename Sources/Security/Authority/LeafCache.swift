@@ -40,7 +40,7 @@ package final class LeafCache: Sendable {
         self.init(authorities: AuthoritySet(authority), lifetime: lifetime, capacity: capacity)
     }
 
-    /// An empty cache for other authorities, whose counts go on from here.
+    /// An empty cache for other authorities. It keeps the counts of this one.
     package func replacing(_ authorities: AuthoritySet) -> LeafCache {
         let fresh = LeafCache(authorities: authorities, lifetime: lifetime, capacity: capacity)
         let (issued, evicted) = table.withLock { ($0.issued, $0.evicted) }

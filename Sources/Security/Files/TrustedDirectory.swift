@@ -15,7 +15,7 @@ package struct TrustedDirectory: Sendable, Hashable {
     /// Makes it, and the directories above it, where they are missing.
     package func create() throws(FileProblem) { _ = try TrustedWalk.open(path, creating: 0o755) }
 
-    /// Whose it is; nil if it isn't there, or others can change the way to it.
+    /// The owner; nil if it doesn't exist, or if other users can change the path to it.
     package var owner: UInt32? {
         guard let directory = try? TrustedWalk.open(path) else { return nil }
         return directory.owner

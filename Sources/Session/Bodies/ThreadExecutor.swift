@@ -7,7 +7,8 @@ import Synchronization
 /// As many at one time as half of the processors, and at least one.
 package final class ThreadExecutor: BodyExecutor {
     private struct Job: Sendable {
-        let work: @Sendable () -> Void
+        /// Does the work; what it returns tells of it.
+        let work: @Sendable () -> @Sendable () -> Void
         /// It is given up before it began.
         let refuse: @Sendable (BodyWorkFailure) -> Void
     }
@@ -33,7 +34,8 @@ package final class ThreadExecutor: BodyExecutor {
         answer: @escaping @Sendable (Result<Work.Outcome, BodyWorkFailure>) -> Void
     ) -> BodyWorkTicket {
         let job = Job {
-            answer(.success(work.outcome(on: body)))
+            let outcome = work.outcome(on: body)
+            return { answer(.success(outcome)) }
         } refuse: {
             answer(.failure($0))
         }
@@ -81,10 +83,8 @@ package final class ThreadExecutor: BodyExecutor {
     }
 
     private func workUntilNothingWaits(on queue: WorkQueue) {
-        var done: FairQueue<Job>.Number?
         while true {
             let next = state.withLock { state in
-                if let done { state.queue.finish(done) }
                 let next = state.queue.take(share: most)
                 if next == nil {
                     state.threads -= 1
@@ -93,8 +93,10 @@ package final class ThreadExecutor: BodyExecutor {
                 return next
             }
             guard let next else { return }
-            next.job.work()
-            done = next.number
+            let answer = next.job.work()
+            // Who hears of it finds the room free.
+            state.withLock { $0.queue.finish(next.number) }
+            answer()
         }
     }
 }

@@ -61,7 +61,8 @@ struct ExplainCommand: ParsableCommand {
 
     @OptionGroup var options: ConfigurationOptions
 
-    @Argument(help: ArgumentHelp("The host; the port is 443 if none is given.", valueName: "host[:port]"))
+    @Argument(
+        help: ArgumentHelp("The host; the port is 443 if none is given.", valueName: "host[:port]"), completion: HostCompletion.kind)
     var host: String
 
     @Option(

@@ -38,7 +38,8 @@ struct PinCommand: ParsableCommand {
 
     @OptionGroup var options: ConfigurationOptions
 
-    @Argument(help: ArgumentHelp("The host; the port is 443 if none is given.", valueName: "host[:port]"))
+    @Argument(
+        help: ArgumentHelp("The host; the port is 443 if none is given.", valueName: "host[:port]"), completion: HostCompletion.kind)
     var host: String?
 
     @Option(help: ArgumentHelp("Take the keys from a file instead.", valueName: "file"), completion: .file())

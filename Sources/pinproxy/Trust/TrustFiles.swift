@@ -14,7 +14,7 @@ struct TrustFiles: Equatable {
 
     /// The system's roots and the authority, as PEM.
     let bundle: String
-    /// The authority alone; during a rotation all that are to be trusted.
+    /// The authority; during a rotation every trusted one.
     let authority: String
     /// The same certificates as the bundle's for Java; nil if it can't be written.
     var javaStore: String?
@@ -49,7 +49,7 @@ struct TrustFiles: Equatable {
         throw CommandFailure("the trust bundle can't be written: \(problems.joined(separator: "; "))")
     }
 
-    /// Has bundles that programs use already trust what is to be trusted now. Root does so for the directory's owner.
+    /// Updates the bundles that programs already use. Root does so on behalf of the directory's owner.
     static func refresh(_ authority: AuthorityFiles, in directory: TrustedDirectory) throws {
         let (own, _) = try trusted(authority)
         let bundle = combine(systemRoots(), own)

@@ -4,7 +4,7 @@ import Foundation
 struct LimitedGroup {
     enum Controller: String { case memory, pids }
 
-    /// Where this process's own group is; nil where there is none that may have groups in it.
+    /// The control group of this process; nil if no group can be created in it.
     private static func parent(_ controller: Controller) -> String? {
         let text = (try? String(contentsOfFile: "/proc/self/cgroup", encoding: .utf8)) ?? ""
         let lines = text.split(separator: "\n").map {

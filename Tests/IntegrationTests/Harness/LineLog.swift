@@ -9,7 +9,7 @@ final class LineLog: Sendable {
         /// Where they come from; nil: not known yet, or closed.
         var descriptor: CInt?
         var isComplete = false
-        /// Why the rest can't be read, if it can't.
+        /// Why reading failed, if it did.
         var failure: String?
         /// Each is asked about every line, nil for the end, until it says that it is done.
         var watchers: [@Sendable (String?) -> Bool] = []
