@@ -52,11 +52,11 @@ struct KeptBodiesTests {
             return connection
         }
 
-        /// A response of 30,000 bytes in JSON that the origin doesn't end until it is released. It takes 64 KiB.
+        /// A response of 40,000 bytes in JSON that the origin doesn't end until it is released. It takes 64 KiB.
         /// - Parameter url: the origin's; nil: over plain HTTP.
         func held(_ rule: String, at url: String? = nil) async throws -> (client: ChildProcess, name: String) {
             let name = "\(rule)-\(UUID())"
-            let body = "[" + String(repeating: "1,", count: 14_999) + "1"
+            let body = "[" + String(repeating: "1,", count: 19_999) + "1"
             let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
             let path = "/held-answer/\(name)/close/" + RuleBed.encoded(Array((head + body).utf8))
             let client = try await shared.bed.start(
