@@ -67,8 +67,27 @@ package enum BodyFraming: Sendable, Equatable {
     /// Responses only: the body ends where the connection does.
     case untilClose
 
-    /// A body follows that isn't known to be empty.
-    package var hasBody: Bool { self != .none && self != .length(0) }
+    /// What it says of the body, whatever the version of HTTP.
+    package var length: BodyLength {
+        switch self {
+        case .none: .none
+        case .length(let length): .known(length)
+        case .chunked, .untilClose: .unknown
+        }
+    }
+}
+
+/// How long a message's body is, in bytes.
+package enum BodyLength: Sendable, Equatable {
+    /// There is no body.
+    case none
+    case known(UInt64)
+    case unknown
+
+    /// No byte follows the head.
+    package var isEmpty: Bool { self == .none || self == .known(0) }
+    /// Nil if it isn't known, or there is no body.
+    package var bytes: UInt64? { if case .known(let length) = self { length } else { nil } }
 }
 
 /// One field line of a head.

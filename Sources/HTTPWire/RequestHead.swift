@@ -44,6 +44,8 @@ package struct RequestHead: Sendable {
 
     package init() {}
 
+    package var bodyLength: BodyLength { framing.length }
+
     /// The value of the first field of that name.
     package func first(_ id: FieldName) -> ByteRange? {
         for index in fields.indices where fields[index].id == id { return fields[index].value }
@@ -87,6 +89,7 @@ package struct ResponseHead: Sendable {
     package var isInterim: Bool { status < 200 && status != 101 }
     /// 101: the connection speaks another protocol from here.
     package var isUpgrade: Bool { status == 101 }
+    package var bodyLength: BodyLength { framing.length }
 
     /// The value of the first field of that name.
     package func first(_ id: FieldName) -> ByteRange? {

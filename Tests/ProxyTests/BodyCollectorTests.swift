@@ -10,9 +10,9 @@ import Transport
 
     /// What became of a body, by name, and what it is.
     private func collect(
-        _ body: [UInt8], announced framing: BodyFraming, limit: Int = 100, from budget: BodyBudget = BodyBudget()
+        _ body: [UInt8], announced length: BodyLength, limit: Int = 100, from budget: BodyBudget = BodyBudget()
     ) -> (outcome: String, body: [UInt8]) {
-        let collector = BodyCollector(framing, limit: limit, from: budget)
+        let collector = BodyCollector(length, limit: limit, from: budget)
         if collector.refusal == nil, case .ended = HeldBody(body).move(to: collector, readable: false),
             case .complete(let gathered, let reservation) = collector.whole
         {
@@ -22,30 +22,30 @@ import Transport
         return (collector.refusal.map { "\($0)" } ?? "incomplete", [])
     }
 
-    @Test(arguments: [BodyFraming.length(13), .chunked]) func aBodyIsGathered(framing: BodyFraming) {
-        #expect(collect(Self.text, announced: framing) == ("complete", Self.text))
-        #expect(collect(Self.text, announced: framing, limit: 13).outcome == "complete")
+    @Test(arguments: [BodyLength.known(13), .unknown]) func aBodyIsGathered(length: BodyLength) {
+        #expect(collect(Self.text, announced: length) == ("complete", Self.text))
+        #expect(collect(Self.text, announced: length, limit: 13).outcome == "complete")
     }
 
     /// Of a body for which there is no room not a byte is asked for.
-    @Test(arguments: [BodyFraming.length(200_000), .chunked]) func aBodyWithoutRoomIsRefused(framing: BodyFraming) {
+    @Test(arguments: [BodyLength.known(200_000), .unknown]) func aBodyWithoutRoomIsRefused(length: BodyLength) {
         let budget = BodyBudget(limit: 70_000)
         let body = [UInt8](repeating: 0x61, count: 200_000)
-        #expect(collect(body, announced: framing, limit: 1 << 20, from: budget).outcome == "noBudget")
+        #expect(collect(body, announced: length, limit: 1 << 20, from: budget).outcome == "noBudget")
         #expect(budget.inUse == 0 && budget.refused == [.request: 1])
         let taken = BodyReservation(of: budget, for: .shared, bytes: 70_000)
-        #expect(BodyCollector(framing, limit: 1 << 20, from: budget).refusal != nil)
+        #expect(BodyCollector(length, limit: 1 << 20, from: budget).refusal != nil)
         #expect(taken != nil && budget.inUse == 70_000)
     }
 
-    @Test(arguments: [BodyFraming.length(14), .length(.max), .chunked]) func aBodyBeyondTheLimitIsTooLong(framing: BodyFraming) {
-        #expect(collect(Self.text + [0], announced: framing, limit: 13).outcome == "tooLong")
-        if framing != .chunked { #expect(BodyCollector(framing, limit: 13, from: BodyBudget()).refusal != nil) }
+    @Test(arguments: [BodyLength.known(14), .known(.max), .unknown]) func aBodyBeyondTheLimitIsTooLong(length: BodyLength) {
+        #expect(collect(Self.text + [0], announced: length, limit: 13).outcome == "tooLong")
+        if length != .unknown { #expect(BodyCollector(length, limit: 13, from: BodyBudget()).refusal != nil) }
     }
 
     @Test func aRequestWithoutABodyNeedsNoRoom() {
         let budget = BodyBudget(limit: 0)
         #expect(collect([], announced: .none, from: budget) == ("complete", []))
-        #expect(collect([], announced: .length(0), from: budget) == ("complete", []))
+        #expect(collect([], announced: .known(0), from: budget) == ("complete", []))
     }
 }

@@ -198,14 +198,9 @@ extension RequestOutline {
     /// Of a request as it was received.
     init(_ view: borrowing RequestView) {
         let bytes = view.bytes
-        let hasBody =
-            switch view.head.framing {
-            case .none, .length(0): false
-            case .length, .chunked, .untilClose: true
-            }
         self.init(
             method: String(decoding: bytes.extracting(view.head.methodRange.offsets).array, as: UTF8.self),
             target: bytes.extracting(view.head.target.offsets).array,
-            hasContentType: view.head.first(.contentType) != nil, hasBody: hasBody)
+            hasContentType: view.head.first(.contentType) != nil, hasBody: !view.head.bodyLength.isEmpty)
     }
 }

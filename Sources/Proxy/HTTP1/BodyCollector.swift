@@ -24,12 +24,12 @@ final class BodyCollector: BodySink {
 
     /// Takes room before the first byte: no client is asked for a body that would be refused.
     /// - Parameter limit: bytes that are gathered at most.
-    init(_ framing: BodyFraming, limit: Int, from budget: BodyBudget) {
+    init(_ length: BodyLength, limit: Int, from budget: BodyBudget) {
         self.limit = limit
         reservation = BodyReservation(of: budget, for: .request)
-        if case .length(let length) = framing, length > UInt64(limit) {
+        if let length = length.bytes, length > UInt64(limit) {
             refusal = .tooLong
-        } else if framing.hasBody, !reservation.grow(to: 1) {
+        } else if !length.isEmpty, !reservation.grow(to: 1) {
             refusal = .noBudget
         }
     }

@@ -12,7 +12,7 @@ extension HTTP1Server {
     ///   - done: called once, perhaps before this returns, unless the connection ends before; what it is told isn't
     ///     ``BodyCollector/Progress/incomplete``, and the request is in the owner's hand again.
     func gatherBody(limit: Int, rate: MinimumRate?, _ done: @escaping (BodyCollector.Outcome) -> Void) {
-        let collector = BodyCollector(head.framing, limit: limit, from: session.slabs.budget)
+        let collector = BodyCollector(head.bodyLength, limit: limit, from: session.slabs.budget)
         if let refusal = collector.refusal { return done(refusal) }
         // The head in front of the body goes as soon as that is taken.
         made = (readRequest { OwnedRequest($0) }, HeldBody())

@@ -276,7 +276,7 @@ final class HTTP1Server: ByteStreamOwner {
         request.wantsUpgrade = view.head.wantsUpgrade
         request.hasVia = view.head.hasVia
         request.wantedPart = view.head.wantedPart
-        request.hasBody = view.head.framing.hasBody
+        request.hasBody = !view.head.bodyLength.isEmpty
         prefersHTML = view.head.first(.accept).map { Accept.prefersHTML(view.bytes.extracting($0.offsets)) } ?? false
     }
 

@@ -53,7 +53,7 @@ extension Exchange {
     /// The 401 whose head was found leads to another request, if it can be answered.
     func challenge(_ itinerary: Itinerary) -> ExchangeState.Head? {
         guard mayAnswer(itinerary), state.allows(.challenge, resendable: true) else { return nil }
-        let hasBody = itinerary.keepsBody && itinerary.request.head.framing != .none
+        let hasBody = itinerary.keepsBody && itinerary.request.head.bodyLength != .none
         guard !hasBody || canResend else { return nil }
         var challenges: [Challenge] = []
         upstream?.withResponse { view in

@@ -95,7 +95,7 @@ extension Exchange {
         let isQuestion = redirection.contains(.becomesGET) || itinerary.isQuestion
         if crosses, !isQuestion, !itinerary.mayTakeAlong(to: url, by: status) { return nil }
         if keepsBody {
-            if itinerary.request.head.framing != .none, !canResend {
+            if itinerary.request.head.bodyLength != .none, !canResend {
                 throw .bodyNotKept(limit: destination?.terms.limits.replayBody ?? 0)
             }
         } else if state.request != .sent {

@@ -63,7 +63,7 @@ final class Itinerary {
     /// As it is written.
     var methodName: [UInt8] { Array(request.message[request.head.methodRange.offsets]) }
     /// It changes nothing at the place that it is sent to, and brings no body.
-    var isQuestion: Bool { method.isSafe && (!keepsBody || request.head.framing == .none || request.head.framing == .length(0)) }
+    var isQuestion: Bool { method.isSafe && (!keepsBody || request.head.bodyLength.isEmpty) }
     /// The client answers challenges itself.
     var carriesCredentials: Bool { request.head.first(.authorization) != nil }
 

@@ -22,10 +22,10 @@ extension Serialization.ResponseHead {
             }
         }
         let body: Body =
-            switch view.head.framing {
+            switch view.head.bodyLength {
             case .none: .none
-            case .length(let length): .length(Int(clamping: length))
-            case .chunked, .untilClose: .unknownLength
+            case .known(let length): .length(Int(clamping: length))
+            case .unknown: .unknownLength
             }
         self.init(
             status: view.head.status, contentType: type,

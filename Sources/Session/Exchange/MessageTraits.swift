@@ -22,7 +22,7 @@ package struct RequestTraits: Sendable {
         method = head.method
         wantedPart = head.wantedPart
         takesInterim = false
-        hasBody = head.framing.hasBody
+        hasBody = !head.bodyLength.isEmpty
     }
 }
 
@@ -42,10 +42,10 @@ package struct ResponseTraits: Sendable {
 extension ResponseTraits {
     /// - Parameter received: bytes that follow the head already.
     init(_ head: ResponseHead, received: Int) {
-        let length: UInt64? = if case .length(let length) = head.framing { length } else { nil }
+        let length = head.bodyLength.bytes
         self.init(
             status: head.status, isInterim: head.isInterim, isUpgrade: head.isUpgrade, bodyLength: length,
-            isWhole: length.map { UInt64(received) >= $0 } ?? (head.framing == .none))
+            isWhole: length.map { UInt64(received) >= $0 } ?? (head.bodyLength == .none))
     }
 }
 

@@ -32,7 +32,7 @@ final class Resumption {
 
     /// Nil if the rest of that response couldn't be asked for.
     init?(_ response: borrowing ResponseView, to request: borrowing RequestView, pauses: ResumptionPauses, on loop: EventLoop) {
-        guard case .length(let length) = response.head.framing, Self.givesRanges(response), let validator = Self.validator(of: response),
+        guard case .known(let length) = response.head.bodyLength, Self.givesRanges(response), let validator = Self.validator(of: response),
             request.head.first(.range) == nil, request.head.first(.ifRange) == nil
         else { return nil }
         self.length = length
@@ -99,7 +99,7 @@ final class Resumption {
         guard let range = response.value(of: .contentRange).flatMap({ ContentRange.parse($0.span) }) else {
             return .another("the origin's part has no valid Content-Range")
         }
-        guard range == .bytes(passed...(length - 1), complete: length), response.head.framing == .length(length - passed) else {
+        guard range == .bytes(passed...(length - 1), complete: length), response.head.bodyLength == .known(length - passed) else {
             return .another("the origin sent another part than bytes \(passed) to \(length - 1) of \(length)")
         }
         // A part may leave its validators out (RFC 9110 section 15.3.7): then If-Range vouches for it.

@@ -1,5 +1,4 @@
 package import HTTPWire
-package import TLS
 
 /// What became of looking for a response's head.
 package enum ResponseHeadProgress {

@@ -1,6 +1,5 @@
 package import HTTPWire
-package import TLS
-package import Transport
+import Transport
 
 /// The far door of an exchange whose origin speaks HTTP/1.1.
 extension UpstreamConnection: Upstream {

@@ -1,5 +1,5 @@
 package import EventLoop
-package import Serialization
+import Serialization
 
 /// Opens the files of a body, on the queue that reads them.
 func openFiles(

@@ -161,8 +161,7 @@ extension ProgramDownstream: Downstream, ExchangeGuide {
             status: response.head.status, url: url.map { "\($0)" } ?? "", fields: fields,
             pinning: PinningResult(exchange.record.upstream?.verdict, at: destination.authority.host))
         self.response = arrived
-        var length: UInt64?
-        if case .length(let known) = response.head.framing { length = known }
+        let length = response.head.bodyLength.bytes
         progress.received = 0
         progress.receivedTotal = length
         receiver = receiver(of: arrived, length: length)

@@ -35,7 +35,7 @@ struct PrefixSearch: ~Copyable {
     /// Whether the head may be of the same representation.
     func agrees(with other: OwnedResponse) -> Bool {
         let (mine, others) = (response.view.head, other.view.head)
-        guard mine.status == others.status, mine.framing == others.framing else { return false }
+        guard mine.status == others.status, mine.bodyLength == others.bodyLength else { return false }
         return ["etag", "last-modified", "content-type", "content-encoding", "content-range"].allSatisfy {
             response.values(of: $0) == other.values(of: $0)
         }

@@ -63,7 +63,7 @@ extension RequestView {
     /// wanted, or how fresh it has to be.
     /// - Parameter allowed: what it may say all the same.
     func isShareable(with allowed: [SessionRules.PersonalField]) -> Bool {
-        guard head.method == .get, head.framing == .none, !head.wantsUpgrade else { return false }
+        guard head.method == .get, head.bodyLength == .none, !head.wantsUpgrade else { return false }
         for field in head.fields {
             switch field.id {
             case .authorization: if !allowed.contains(.authorization) { return false }

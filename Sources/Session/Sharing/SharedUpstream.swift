@@ -225,7 +225,7 @@ extension SharedUpstream: BodySource {
     /// Whether the rest of that response is asked for by ranges, if it breaks off (`session.resume`).
     private func isContinuedByItsExchange(_ response: OwnedResponse) -> Bool {
         let view = response.view
-        guard case .length = view.head.framing, view.head.status == 200 else { return false }
+        guard case .known = view.head.bodyLength, view.head.status == 200 else { return false }
         return place.rules.session.resume && Resumption.isPossible(view)
     }
 }

@@ -109,7 +109,7 @@ package struct TaskRecord: ~Copyable {
         method = request.head.method
         if method == .other { Self.copy(request.bytes, request.head.methodRange.offsets, to: &otherMethod) }
         copyPath(of: request)
-        if case .length(let length) = request.head.framing { bodyUp = length }
+        bodyUp = request.head.bodyLength.bytes ?? bodyUp
     }
 
     /// A task that fails before its request could be read.
