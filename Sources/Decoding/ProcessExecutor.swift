@@ -5,7 +5,7 @@ import Synchronization
 
 /// Does all work that needs a decoder in confined processes. Other work runs on threads.
 package final class ProcessExecutor: BodyExecutor {
-    private let threads = ThreadExecutor()
+    private let threads: ThreadExecutor
     private let pool: LoopThread<DecoderPool>
     private let tally: DecoderTally
     private let last = Atomic<UInt64>(0)
@@ -17,6 +17,14 @@ package final class ProcessExecutor: BodyExecutor {
     ) throws {
         let tally = DecoderTally()
         self.tally = tally
+        threads = ThreadExecutor { lack in
+            switch lack {
+            case .refused(let count, let cause):
+                tally.count { $0.refused += count }
+                if let cause { events.unavailable?(cause) }
+            case .over: events.availableAgain?()
+            }
+        }
         pool = try LoopThread.start("decoders", stackSize: 256 << 10) { loop in
             DecoderPool(loop: loop, limits: limits, executable: executable, events: events, tally: tally)
         }

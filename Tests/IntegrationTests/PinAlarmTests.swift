@@ -104,7 +104,7 @@ struct PinAlarmTests {
     @Test func theTestsOfTheAlertsBeginAsAProxyDoes() async throws {
         try await withTestBed { bed in
             let text = try String(contentsOfFile: Self.repository + "/docs/monitoring/alerts_test.yml", encoding: .utf8)
-            let series = text.matches(of: /series: '(pinproxy_\w+_total)\{([^}]*)\}', values: '([^' x]+)/)
+            let series = text.matches(of: /series: '(pinproxy_\w+_total)\{([^}]*)\}', values: '([^' x+]+)/)
                 .filter { $0.3 != "_" }
             #expect(series.count >= 4)
             // Not those that stand for no entry, e.g. (defaults).

@@ -16,11 +16,15 @@ struct ThreadLackTests {
             let refused = try await shared.curl("-i", judged)
             #expect(refused.output.hasPrefix("HTTP/1.1 503 ") && refused.output.contains("Retry-After"), "\(refused)")
             #expect(refused.output.contains("pthread_create"), "\(refused)")
+            let began = try await shared.proxy.events.first("decoder.unavailable")
+            #expect(began["cause"]?.contains("pthread_create") == true, "\(began)")
             // On the same worker.
             #expect(try await shared.curl("\(shared.url)/large/5").output.count == 5)
             try group.allowThreads()
             let served = try await shared.curl("-i", judged)
             #expect(served.output.hasPrefix("HTTP/1.1 200 "), "\(served)")
+            _ = try await shared.proxy.events.first("decoder.unavailable") { $0["effect"] == "over" }
+            #expect(shared.proxy.events.all("decoder.unavailable").count == 2)
         }
     }
 }

@@ -2,6 +2,13 @@ import EventLoop
 package import Serialization
 import Synchronization
 
+/// A thread that is wanted for bodies can't be made.
+package enum ThreadLack: Sendable {
+    /// So many bodies were refused. The cause, when it begins.
+    case refused(Int, cause: String?)
+    case over
+}
+
 /// Does work on bodies on threads of this process.
 ///
 /// As many at one time as half of the processors, and at least one.
@@ -19,13 +26,21 @@ package final class ThreadExecutor: BodyExecutor {
         var threads = 0
         /// Those that have been made, and do nothing now.
         var free: [WorkQueue] = []
+        /// The last thread that was wanted couldn't be made.
+        var isLacking = false
     }
 
     private let most: Int
     private let state: Mutex<State>
+    private let lacking: (@Sendable (ThreadLack) -> Void)?
 
-    package init(threads: Int = max(1, Processors.available / 2), capacity: Int = 256 << 20) {
+    /// - Parameter lacking: called on any thread when a thread can't be made, and when one can be made again.
+    package init(
+        threads: Int = max(1, Processors.available / 2), capacity: Int = 256 << 20,
+        lacking: (@Sendable (ThreadLack) -> Void)? = nil
+    ) {
         most = threads
+        self.lacking = lacking
         state = Mutex(State(queue: FairQueue(capacity: capacity)))
     }
 
@@ -65,21 +80,33 @@ package final class ThreadExecutor: BodyExecutor {
     private func startWork() {
         do throws(SystemError) {
             let free = state.withLock { $0.free.popLast() }
-            let queue = if let free { free } else { try WorkQueue("bodies", isBackground: true) }
+            let queue = if let free { free } else { try makeThread() }
             queue.async { [self] in workUntilNothingWaits(on: queue) }
         } catch {
-            let refused: [Job] = state.withLock { state in
+            let (refused, isNew): ([Job], Bool) = state.withLock { state in
                 state.threads -= 1
-                guard state.threads == 0 else { return [] }
+                guard state.threads == 0 else { return ([], false) }
+                defer { state.isLacking = true }
                 var jobs: [Job] = []
                 while let next = state.queue.take(share: most) {
                     state.queue.finish(next.number)
                     jobs.append(next.job)
                 }
-                return jobs
+                return (jobs, !state.isLacking)
             }
+            if !refused.isEmpty { lacking?(.refused(refused.count, cause: isNew ? "\(error)" : nil)) }
             for job in refused { job.refuse(.unavailable("\(error)")) }
         }
+    }
+
+    private func makeThread() throws(SystemError) -> WorkQueue {
+        let queue = try WorkQueue("bodies", isBackground: true)
+        let isOver = state.withLock { state in
+            defer { state.isLacking = false }
+            return state.isLacking
+        }
+        if isOver { lacking?(.over) }
+        return queue
     }
 
     private func workUntilNothingWaits(on queue: WorkQueue) {

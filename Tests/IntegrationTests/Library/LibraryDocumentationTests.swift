@@ -66,7 +66,7 @@ struct LibraryDocumentationTests {
             let main = try bed.bed.file("main.swift", text[0])
             var arguments = ["swiftc", "-swift-version", "6", "-o", bed.bed.path("fetch"), main]
             arguments += try Self.importing()
-            for module in Self.modules + ["CShims"] {
+            for module in Self.modules + ["Addresses", "CShims"] {
                 let folder = "\(Self.build)/\(module).build"
                 arguments += try bed.files(in: folder).filter { $0.hasSuffix(".o") }.map { "\(folder)/\($0)" }
             }

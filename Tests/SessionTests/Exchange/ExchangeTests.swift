@@ -19,7 +19,7 @@ import Transport
         session = LoopSession(loop: bench.loop, slabs: bench.slabs, pool: bench.pool, connector: bench.connector)
         let target = try bench.target(port: 9)
         destination = Destination(
-            authority: try #require(Authority.parse("a.test:443")), target: target, origin: bench.pool.origin(for: target.key),
+            authority: try Authority.parse("a.test:443", defaultPort: 443).get(), target: target, origin: bench.pool.origin(for: target.key),
             terms: ExchangeTerms(timeouts: Timeouts(), limits: Limits()), via: nil)
     }
 
