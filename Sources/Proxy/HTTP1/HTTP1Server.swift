@@ -246,6 +246,7 @@ final class HTTP1Server: ByteStreamOwner {
         case .complete:
             parser.reset()
             deadline.clear()
+            made = nil
             requests.begin(head: Int(head.length), framing: head.framing)
             phase = .held
             noteRequest()

@@ -42,7 +42,7 @@ extension Exchange {
 
     /// Every byte that was sent is still here.
     var canResend: Bool {
-        guard request.hasBody else { return true }
+        guard request.hasBody, itinerary?.keepsBody != false else { return true }
         return replay?.body.canRewind ?? downstream.requestBody.canRewind
     }
 

@@ -129,7 +129,7 @@ package final class MessagePipe: BodySource {
             do throws(StreamError) {
                 if ready > 0 {
                     try pass(to: sink, outlet)
-                    if ready > 0 { return blocked() }
+                    guard ready == 0, try sink.flush() else { return blocked() }
                 }
                 if isComplete { return try end(sink) ? .ended : blocked() }
             } catch {
