@@ -96,6 +96,48 @@ struct AuthorityRotationTests {
         }
     }
 
+    /// While both are trusted, both are in the stores that programs bring, and after the last step only the new one is.
+    @Test(.enabled(if: JVMCopy.isAvailable && FileManager.default.isExecutableFile(atPath: "/usr/bin/certutil")))
+    func theStoresOfBrowsersAndJVMsFollow() async throws {
+        try await withTestBed { bed in
+            let machine = try await Machine(bed)
+            let jvm = try await JVMCopy(bed, trusting: bed.path("roots.pem"))
+            func ca(_ arguments: String...) async throws {
+                let stores = ["--nss", "--java", "--config", bed.path("proxy/pinproxy.yaml")]
+                let run = try await bed.run(
+                    [ProxyProcess.executable, "ca"] + arguments + stores, environment: jvm.environment)
+                #expect(run.succeeded, "\(run)")
+            }
+            /// As both stores name it.
+            func name(_ file: String) async throws -> String {
+                let openssl = ["openssl", "x509", "-noout", "-fingerprint", "-sha256", "-in", bed.path(file)]
+                let hex = try await bed.run(openssl).output.split(separator: "=").last ?? ""
+                return "pinproxy-" + hex.filter { $0 != ":" }.prefix(12).lowercased()
+            }
+            func expect(_ names: String..., comment: Comment) async throws {
+                let list = try await bed.run(["certutil", "-L", "-d", "sql:\(bed.path(".pki/nssdb"))"])
+                let browsers = list.output.matches(of: /pinproxy [0-9a-f]{12}/).map { String($0.output) }
+                #expect(browsers.map { $0.replacing(" ", with: "-") }.sorted() == names.sorted(), comment)
+                #expect(try await jvm.authorities() == names.sorted(), comment)
+            }
+            let old = try await name("old.pem")
+            try await ca("install")
+            try await expect(old, comment: "before")
+            try await machine.rotate()
+            let new = try await name("proxy/state/pinproxy/authority.next.pem")
+            for step in [[], ["--activate"]] {
+                if !step.isEmpty { try await machine.rotate("--activate") }
+                for _ in 0..<2 { try await ca("install") }
+                try await expect(old, new, comment: "\(step)")
+            }
+            try await machine.rotate("--finish")
+            // As the last step says.
+            try await ca("remove", "--all")
+            try await ca("install")
+            try await expect(new, comment: "after")
+        }
+    }
+
     @Test func stepsOutOfTurnSaySo() async throws {
         try await withTestBed { bed in
             let machine = try await Machine(bed)

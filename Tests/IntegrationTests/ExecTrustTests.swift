@@ -81,30 +81,13 @@ struct ExecTrustTests {
         #expect(try await ca("remove", "--nss", "--all").output == "not installed")
     }
 
-    /// With a copy of the JVM's store: the machine's own stays as it is.
-    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/keytool")))
-    func aJVMsStore() async throws {
+    @Test(.enabled(if: JVMCopy.isAvailable)) func aJVMsStore() async throws {
         let bed = shared.bed
-        try FileManager.default.createDirectory(atPath: bed.path("jvm/bin"), withIntermediateDirectories: true)
-        try bed.file(
-            "jvm/bin/keytool",
-            """
-            #!/bin/bash
-            arguments=()
-            for argument; do
-                if [ "$argument" = -cacerts ]; then arguments+=(-keystore '\(bed.path("jvm/cacerts"))'); else arguments+=("$argument"); fi
-            done
-            exec /usr/bin/keytool "${arguments[@]}"
-            """, mode: 0o755)
-        let made = try await bed.run([
-            "/usr/bin/keytool", "-importcert", "-noprompt", "-alias", "other", "-file", shared.proxy.authority, "-keystore",
-            bed.path("jvm/cacerts"), "-storepass", "changeit",
-        ])
-        #expect(made.succeeded, "\(made)")
+        let jvm = try await JVMCopy(bed, trusting: shared.proxy.authority)
         func ca(_ arguments: String...) async throws -> Run {
             try await bed.run(
                 [ProxyProcess.executable, "ca"] + arguments + ["--config", bed.path("proxy/pinproxy.yaml")],
-                environment: ProxyProcess.environment(in: bed).merging(["JAVA_HOME": bed.path("jvm")]) { $1 })
+                environment: jvm.environment)
         }
         let first = try await ca("install", "--java")
         #expect(first.output.hasPrefix("installed: "), "\(first)")
