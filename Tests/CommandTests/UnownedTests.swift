@@ -5,12 +5,7 @@ import Testing
 /// in a comment on its line or just before it: `// unowned: REASON`.
 @Suite struct UnownedTests {
     @Test func everyUseHasItsReason() throws {
-        let sources = URL(filePath: #filePath).appending(path: "../../../Sources").standardized
-        let files = try #require(FileManager.default.enumerator(atPath: sources.path)).compactMap { $0 as? String }
-            .filter { $0.hasSuffix(".swift") }
-        #expect(files.count > 100)
-        for file in files {
-            let text = try String(contentsOf: sources.appending(path: file), encoding: .utf8)
+        for (file, text) in try SourceFiles.all() {
             let faults = text.contains("unowned") ? Self.faults(in: text) : []
             #expect(faults.isEmpty, "\(file): \(faults.joined(separator: "; "))")
         }

@@ -42,7 +42,7 @@ final class PieceSource: BodySource {
     func move(to sink: any BodySink, readable: Bool) -> BodyMove {
         do throws(StreamError) {
             if !bytes.isEmpty {
-                let count = try sink.write(bytes, from: 0)
+                let count = try sink.write(bytes.span.bytes)
                 moved += UInt64(count)
                 bytes.removeFirst(count)
                 if !bytes.isEmpty { return .blocked }

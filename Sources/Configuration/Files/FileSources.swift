@@ -40,7 +40,7 @@ final class FileSources {
 }
 
 /// Identifies one version of a file.
-struct FileStamp: Sendable, Equatable {
+package struct FileStamp: Sendable, Equatable {
     let path: String
     private let edition: Edition?
 
@@ -57,11 +57,14 @@ struct FileStamp: Sendable, Equatable {
         }
     }
 
-    init(_ path: String) {
+    package init(_ path: String) {
         self.path = Self.absolute(path)
         var status = stat()
         edition = stat(path, &status) == 0 ? Edition(status) : nil
     }
+
+    /// Whether there was a file.
+    package var exists: Bool { edition != nil }
 
     /// Whether the file is what it was.
     var isCurrent: Bool { edition != nil && FileStamp(path) == self }

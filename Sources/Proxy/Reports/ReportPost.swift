@@ -10,8 +10,8 @@ final class ReportPost {
 
     private let session: LoopSession
     private let destination: Destination
-    private let request: OwnedRequest
-    private let body: HeldBody
+    let request: OwnedRequest
+    let held: HeldBody
     private(set) var carried: UInt64 = 0
     private let exchange: Exchange
     private let limit: Duration
@@ -25,7 +25,7 @@ final class ReportPost {
         self.limit = limit
         exchange = Exchange(session: session)
         self.request = request.message
-        body = HeldBody(request.body)
+        held = HeldBody(request.body)
         var timeouts = Timeouts()
         timeouts.connect = limit
         timeouts.tlsHandshake = limit
@@ -68,16 +68,7 @@ final class ReportPost {
     }
 }
 
-extension ReportPost: Downstream, ExchangeGuide {
-    func withRequest(_ body: (borrowing RequestView) -> Void) {
-        // A copy in hand, since the view borrows from it.
-        let request = request
-        body(request.view)
-    }
-    var requestBody: any BodySource { body }
-    /// Nothing comes but what is there.
-    func wantsRead(_ wanted: Bool) {}
-
+extension ReportPost: HoldsRequest, ExchangeGuide {
     func respond(
         _ response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
         edits: HeadEdits, from body: any BodySource

@@ -1,30 +1,13 @@
+import Configuration
 import EventLoop
 import Glibc
 
 /// Notices that one of some files has been replaced, or written to its end: by inotify, and where a file system
 /// tells nothing, whenever ``look()`` is called. Symbolic links are followed. On the main loop.
 final class FileWatch: SocketHandler {
-    /// What tells one version of a file from another.
-    private struct Stamp: Equatable {
-        let device: UInt64
-        let file: UInt64
-        let size: Int64
-        let seconds: Int
-        let nanoseconds: Int
-
-        /// Nil if there is no such file: one that is being replaced may be away for a moment.
-        init?(_ path: String) {
-            var status = stat()
-            guard stat(path, &status) == 0 else { return nil }
-            (device, file, size) = (UInt64(status.st_dev), UInt64(status.st_ino), Int64(status.st_size))
-            (seconds, nanoseconds) = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
-        }
-    }
-
     private let loop: EventLoop
     private let changed: () -> Void
-    /// Nil: it wasn't there.
-    private var stamps: [String: Stamp?] = [:]
+    private var stamps: [String: FileStamp] = [:]
     /// Of inotify; -1: none is there.
     private var descriptor: CInt = -1
     private var source: SocketSource?
@@ -41,7 +24,7 @@ final class FileWatch: SocketHandler {
     func watch(_ paths: Set<String>) {
         stop()
         stamps = [:]
-        for path in paths { stamps.updateValue(Stamp(path), forKey: path) }
+        for path in paths { stamps[path] = FileStamp(path) }
         guard !paths.isEmpty else { return }
         descriptor = inotify_init1(CInt(IN_NONBLOCK) | CInt(IN_CLOEXEC))
         guard descriptor >= 0 else { return }
@@ -85,8 +68,10 @@ final class FileWatch: SocketHandler {
     func look() {
         var isChanged = false
         for (path, known) in stamps {
-            guard let stamp = Stamp(path), stamp != known else { continue }
-            stamps.updateValue(stamp, forKey: path)
+            let stamp = FileStamp(path)
+            // One that is being replaced may be away for a moment.
+            guard stamp.exists, stamp != known else { continue }
+            stamps[path] = stamp
             isChanged = true
         }
         if isChanged { changed() }

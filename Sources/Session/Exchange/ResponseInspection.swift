@@ -41,12 +41,12 @@ final class ResponseInspection: BodySource, BodySink {
     private var sink: (any BodySink)?
     /// What was held back, or a copy of what went on.
     private var kept: [UInt8] = []
+    /// What was held back, on its way.
+    private var passing: PassingBytes?
     /// What goes on is kept too.
     private var keepsCopy = false
     /// Nothing is held back any more.
     private var isOpen: Bool
-    /// Bytes of what was held back that went on.
-    private var released = 0
     /// The source has given its last byte, and these trailers.
     private var ending: TrailerSection?
     private var finding: Finding?
@@ -176,14 +176,18 @@ final class ResponseInspection: BodySource, BodySink {
 
     private func forget() {
         kept = []
-        released = 0
+        passing = nil
         reservation = BodyReservation(of: budget, for: .response)
     }
 
     // MARK: What goes on
 
     /// What is held back may go on, and what follows.
-    func open() { isOpen = true }
+    func open() {
+        isOpen = true
+        passing = PassingBytes(kept)
+        kept = []
+    }
 
     /// Replaces the body that is held back, and the head that tells of it.
     /// - Returns: false if the budget has no room for it.
@@ -196,11 +200,11 @@ final class ResponseInspection: BodySource, BodySink {
 
     func move(to sink: any BodySink, readable: Bool) -> BodyMove {
         do throws(StreamError) {
-            if !keepsCopy, !kept.isEmpty {
-                let count = try sink.write(kept, from: released)
-                released += count
+            if let held = passing {
+                let count = try held.write(to: sink)
+                passing?.advance(by: count)
                 moved += UInt64(count)
-                if released < kept.count { return .blocked }
+                guard passing?.isPassed == true else { return .blocked }
                 forget()
             }
             if let ending { return try sink.end(ending) ? .ended : .blocked }

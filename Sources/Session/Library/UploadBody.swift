@@ -1,12 +1,10 @@
-import HTTPWire
 import Transport
 
 /// The body of a request that is made here, in pieces, as fast as the origin takes them.
 package final class UploadBody: BodySource {
     private let source: any UploadSource
-    /// What is passed on, and how much of it was.
-    private var piece: [UInt8] = []
-    private var position = 0
+    /// What is passed on now.
+    private var piece = PassingBytes()
     package private(set) var moved: UInt64 = 0
     /// Tells of bytes that were passed on.
     var progressed: ((UInt64) -> Void)?
@@ -22,8 +20,7 @@ package final class UploadBody: BodySource {
 
     package func rewind() {
         source.rewind()
-        piece = []
-        position = 0
+        piece = PassingBytes()
         moved = 0
         progressed?(0)
     }
@@ -32,35 +29,26 @@ package final class UploadBody: BodySource {
     func close() { source.close() }
 
     package func move(to sink: any BodySink, readable: Bool) -> BodyMove {
-        guard !source.isEmpty else { return end(sink) }
+        guard !source.isEmpty else { return sink.endBody() }
         while true {
-            if position < piece.count {
+            if !piece.isPassed {
                 do throws(StreamError) {
-                    let count = try sink.write(piece, from: position)
-                    position += count
+                    let count = try piece.write(to: sink)
+                    piece.advance(by: count)
                     moved += UInt64(count)
                 } catch {
                     return .sinkFailed(error)
                 }
                 progressed?(moved)
-                if position < piece.count { return .blocked }
+                guard piece.isPassed else { return .blocked }
             }
             switch source.next() {
             case .bytes(let next):
-                piece = next
-                position = 0
+                piece = PassingBytes(next)
             case .waiting: return .waiting
-            case .ended: return end(sink)
+            case .ended: return sink.endBody()
             case .failed(let failure): return .failed(failure)
             }
-        }
-    }
-
-    private func end(_ sink: any BodySink) -> BodyMove {
-        do throws(StreamError) {
-            return try sink.end(TrailerSection()) ? .ended : .blocked
-        } catch {
-            return .sinkFailed(error)
         }
     }
 }

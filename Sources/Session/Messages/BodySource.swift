@@ -58,8 +58,12 @@ extension BodySink {
     package func end(_ trailers: TrailerSection) throws(StreamError) -> Bool { try flush() }
     package func flush() throws(StreamError) -> Bool { true }
 
-    /// Takes bytes from `position` on.
-    func write(_ bytes: [UInt8], from position: Int) throws(StreamError) -> Int {
-        try write(bytes.span.bytes.extracting(droppingFirst: position))
+    /// The end of a body that has no trailers.
+    func endBody() -> BodyMove {
+        do throws(StreamError) {
+            return try end(TrailerSection()) ? .ended : .blocked
+        } catch {
+            return .sinkFailed(error)
+        }
     }
 }

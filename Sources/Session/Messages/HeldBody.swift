@@ -1,31 +1,46 @@
-import HTTPWire
+package import HTTPWire
 package import Transport
 
 /// A body that is whole in memory from the start, or none.
 package final class HeldBody: BodySource {
-    private let bytes: [UInt8]
+    private var bytes: PassingBytes
     /// The body's, until it isn't needed any more.
     private let reservation: BodyReservation?
-    private var position = 0
 
     package init(_ bytes: [UInt8] = [], holding reservation: BodyReservation? = nil) {
-        self.bytes = bytes
+        self.bytes = PassingBytes(bytes)
         self.reservation = reservation
     }
 
-    package var moved: UInt64 { UInt64(position) }
+    package var moved: UInt64 { UInt64(bytes.position) }
     package var canRewind: Bool { true }
-    package func rewind() { position = 0 }
+    package func rewind() { bytes.rewind() }
 
     package func move(to sink: any BodySink, readable: Bool) -> BodyMove {
         do throws(StreamError) {
-            if position < bytes.count {
-                position += try sink.write(bytes, from: position)
-                if position < bytes.count { return .blocked }
-            }
-            return try sink.end(TrailerSection()) ? .ended : .blocked
+            let count = try bytes.write(to: sink)
+            bytes.advance(by: count)
         } catch {
             return .sinkFailed(error)
         }
+        return bytes.isPassed ? sink.endBody() : .blocked
     }
+}
+
+/// A near door whose request is made here, whole: that half of a ``Downstream``.
+package protocol HoldsRequest: Downstream {
+    var request: OwnedRequest { get }
+    var held: HeldBody { get }
+}
+
+extension HoldsRequest {
+    package func withRequest(_ body: (borrowing RequestView) -> Void) {
+        // A copy in hand, since the view borrows from it.
+        let request = request
+        body(request.view)
+    }
+
+    package var requestBody: any BodySource { held }
+    /// Nothing comes but what is there.
+    package func wantsRead(_ wanted: Bool) {}
 }

@@ -7,9 +7,7 @@ final class ReplayedBody: BodySource, BodySink {
     private let source: any BodySource
     private let limit: Int
     private let reservation: BodyReservation
-    private var kept: [UInt8] = []
-    /// Bytes of the kept ones that the sink has.
-    private var position = 0
+    private var kept = PassingBytes()
     /// The source has given its last byte, and these trailers.
     private var ending: TrailerSection?
     /// Where the body goes, while the source is asked for it.
@@ -26,26 +24,25 @@ final class ReplayedBody: BodySource, BodySink {
     }
 
     func rewind() {
-        position = 0
+        kept.rewind()
         moved = 0
     }
 
     /// It needn't be sent again.
     func forget() {
         canRewind = false
-        guard position == kept.count else { return }
-        kept = []
-        position = 0
+        guard kept.isPassed else { return }
+        kept = PassingBytes()
         _ = reservation.resize(to: 0)
     }
 
     func move(to sink: any BodySink, readable: Bool) -> BodyMove {
         do throws(StreamError) {
-            if position < kept.count {
-                let count = try sink.write(kept, from: position)
-                position += count
+            if !kept.isPassed {
+                let count = try kept.write(to: sink)
+                kept.advance(by: count)
                 moved += UInt64(count)
-                if position < kept.count { return .blocked }
+                guard kept.isPassed else { return .blocked }
                 if !canRewind { forget() }
             }
             if let ending { return try sink.end(ending) ? .ended : .blocked }
@@ -70,9 +67,9 @@ final class ReplayedBody: BodySource, BodySink {
     }
 
     private func keep(_ piece: RawSpan) {
-        guard kept.count + piece.byteCount <= limit, reservation.grow(to: kept.count + piece.byteCount) else { return forget() }
-        kept.append(copying: piece)
-        position = kept.count
+        let length = kept.all.count + piece.byteCount
+        guard length <= limit, reservation.grow(to: length) else { return forget() }
+        kept.append(passed: piece)
     }
 
     func end(_ trailers: TrailerSection) throws(StreamError) -> Bool {

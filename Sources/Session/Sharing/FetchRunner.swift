@@ -7,8 +7,8 @@ import Transport
 final class FetchRunner {
     private let fetch: SharedFetch
     private let session: LoopSession
-    private let request: OwnedRequest
-    private let body = HeldBody()
+    let request: OwnedRequest
+    let held = HeldBody()
     private(set) var carried: UInt64 = 0
     private let exchange: Exchange
     /// Tells of connections that were tried, as if the first who asked had tried them.
@@ -48,16 +48,7 @@ final class FetchRunner {
     }
 }
 
-extension FetchRunner: Downstream, ExchangeGuide {
-    func withRequest(_ body: (borrowing RequestView) -> Void) {
-        // A copy in hand, since the view borrows from it.
-        let request = request
-        body(request.view)
-    }
-    var requestBody: any BodySource { body }
-    /// Nothing comes but what is there.
-    func wantsRead(_ wanted: Bool) {}
-
+extension FetchRunner: HoldsRequest, ExchangeGuide {
     func respond(
         _ response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
         edits: HeadEdits, from body: any BodySource

@@ -23,10 +23,9 @@ final class SharedUpstream {
     private var prefix: BodyPrefix?
     /// Set while that is looked for in another response.
     private var search: PrefixSearch?
-    /// What is passed on, how much of it was, and whose room in the budget it takes.
-    private var piece: [UInt8] = []
+    /// What is passed on now, and whose room in the budget it takes.
+    private var piece = PassingBytes()
     private var shared: SharedFetch.Piece?
-    private var position = 0
     private(set) var moved: UInt64 = 0
     /// The last piece has come.
     private var isWhole = false
@@ -173,19 +172,16 @@ extension SharedUpstream: BodySource {
     func move(to sink: any BodySink, readable: Bool) -> BodyMove {
         while true {
             do throws(StreamError) {
-                if position < piece.count {
-                    let count = try sink.write(piece, from: position)
-                    position += count
-                    moved += UInt64(count)
-                    if position < piece.count { return .blocked }
-                }
-                piece = []
-                shared = nil
-                position = 0
-                if isWhole { return try sink.end(TrailerSection()) ? .ended : .blocked }
+                let count = try piece.write(to: sink)
+                piece.advance(by: count)
+                moved += UInt64(count)
             } catch {
                 return .sinkFailed(error)
             }
+            guard piece.isPassed else { return .blocked }
+            piece = PassingBytes()
+            shared = nil
+            if isWhole { return sink.endBody() }
             guard let news = take() else { return .waiting }
             guard pass(news) else { return .truncated(truncation) }
         }
@@ -199,7 +195,7 @@ extension SharedUpstream: BodySource {
             prefix?.append(bytes)
             fetch?.took(bytes.count, by: number)
             guard let rest = search == nil ? bytes : search?.rest(of: bytes) else { return lost() }
-            piece = rest
+            piece = PassingBytes(rest)
             self.shared = shared
             return true
         case .head(let other, _, _): return search?.agrees(with: other) == true || lost()

@@ -1,0 +1,29 @@
+import Transport
+
+/// Bytes that go into a sink, as fast as that takes them.
+struct PassingBytes {
+    private(set) var all: [UInt8]
+    /// How many of them the sink has.
+    private(set) var position = 0
+
+    init(_ bytes: [UInt8] = []) { all = bytes }
+
+    var isPassed: Bool { position == all.count }
+
+    /// Gives the sink the next ones. Its owner then calls ``advance(by:)``: no access to this value lasts while a sink works.
+    /// - Returns: how many the sink took.
+    func write(to sink: any BodySink) throws(StreamError) -> Int {
+        isPassed ? 0 : try sink.write(all.span.bytes.extracting(droppingFirst: position))
+    }
+
+    mutating func advance(by count: Int) { position += count }
+
+    /// Begins at the first byte again.
+    mutating func rewind() { position = 0 }
+
+    /// Adds bytes that the sink has already.
+    mutating func append(passed piece: RawSpan) {
+        all.append(copying: piece)
+        position = all.count
+    }
+}
