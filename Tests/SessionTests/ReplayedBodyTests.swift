@@ -42,10 +42,12 @@ final class PieceSource: BodySource {
     func move(to sink: any BodySink, readable: Bool) -> BodyMove {
         do throws(StreamError) {
             if !bytes.isEmpty {
+                // A copy in hand, since the span borrows from it.
+                let bytes = bytes
                 let count = try sink.write(bytes.span.bytes)
                 moved += UInt64(count)
-                bytes.removeFirst(count)
-                if !bytes.isEmpty { return .blocked }
+                self.bytes.removeFirst(count)
+                if !self.bytes.isEmpty { return .blocked }
             }
             guard isEnded else { return .waiting }
             return try sink.end(TrailerSection()) ? .ended : .blocked
