@@ -88,3 +88,4 @@ def a_start_without_enough_threads_names_the_setting(machine):
             said(machine, "TasksMax=")
     machine("systemctl start pinproxy", check=True)
     served(machine)
+    machine("systemctl stop pinproxy", check=True)
