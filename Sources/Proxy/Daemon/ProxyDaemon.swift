@@ -101,14 +101,15 @@ package final class ProxyDaemon {
 
     /// Serves until it is told to stop. To be called once, on the main thread.
     package func run() throws {
+        // Its thread is there before the proxy says that it is ready. What is signalled meanwhile waits for the loop.
         let signals = ControlSignals.block()
-        try start()
         let (daemon, handle) = (LoopBound(self, on: loop), loop.handle)
         try signals.watch { signal in
             handle.post { loop in
                 if signal == SIGHUP { _ = daemon.value(on: loop).reload() } else { daemon.value(on: loop).stop() }
             }
         }
+        try start()
         loop.run()
         logger.notice("proxy.stop")
     }
