@@ -92,18 +92,30 @@ let package = Package(
             "Configuration",
             ["Security", "Serialization", "Session", "HTTPWire", "EventLoop", "TLS", "Addresses", "CYAML"]),
         room(
-            "Proxy",
+            "Records",
             [
-                "Configuration", "Decoding", "Session", "Serialization", "Security", "Transport", "HTTPWire", "TLS",
-                "Reachability", "LocalPeers", "EventLoop", "Addresses", "CCrypt", .product(name: "Logging", package: "swift-log"),
+                "Configuration", "Session", "Serialization", "Security", "Transport", "HTTPWire", "TLS", "EventLoop", "Addresses",
+                .product(name: "Logging", package: "swift-log"),
+            ]),
+        room(
+            "Clients",
+            [
+                "Records", "Configuration", "Session", "Serialization", "Security", "Transport", "HTTPWire", "TLS", "LocalPeers",
+                "EventLoop", "Addresses", "CCrypt", .product(name: "Logging", package: "swift-log"),
+            ]),
+        room(
+            "Daemon",
+            [
+                "Clients", "Records", "Configuration", "Decoding", "Session", "Serialization", "Security", "Transport", "HTTPWire",
+                "TLS", "Reachability", "LocalPeers", "EventLoop", "Addresses", .product(name: "Logging", package: "swift-log"),
             ],
             // The status page, within the program.
             resources: ["index.html", "page.css", "page.js", "pins.js", "refusals.js", "icon.svg"].map { .embedInCode("Page/\($0)") }),
         .executableTarget(
             name: "pinproxy",
             dependencies: [
-                "Proxy", "Isolation", "LocalPeers", "Configuration", "Decoding", "Session", "Serialization", "Security", "HTTPWire",
-                "EventLoop", "TLS", "CSystemd",
+                "Daemon", "Clients", "Records", "Isolation", "LocalPeers", "Configuration", "Decoding", "Session", "Serialization", "Security",
+                "HTTPWire", "EventLoop", "TLS", "CSystemd",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -144,17 +156,31 @@ let package = Package(
             exclude: ["Peers"], swiftSettings: settings),
         tests("Configuration", ["Security", "Serialization", "Session", "HTTPWire", "TLS", "TestAuthority"]),
         tests(
-            "Proxy",
+            "Records",
             [
-                "Configuration", "Session", "Security", "Transport", "HTTPWire", "TLS", "Reachability", "LocalPeers", "EventLoop",
-                "TestAuthority", .product(name: "Logging", package: "swift-log"),
+                "Configuration", "Session", "Security", "HTTPWire", "TLS", "EventLoop", "TestAuthority",
+                .product(name: "Logging", package: "swift-log"),
+            ]),
+        tests(
+            "Clients",
+            [
+                "Records", "Configuration", "Session", "Security", "Transport", "HTTPWire", "TLS", "Reachability", "LocalPeers",
+                "EventLoop", .product(name: "Logging", package: "swift-log"),
+            ]),
+        tests(
+            "Daemon",
+            [
+                "Clients", "Records", "Configuration", "Session", "Security", "HTTPWire", "TLS", "EventLoop",
+                .product(name: "Logging", package: "swift-log"),
             ]),
         .testTarget(
-            name: "CommandTests", dependencies: ["pinproxy", "Proxy", "Session", "Configuration", "Serialization", "Security", "TLS", "TestAuthority"],
+            name: "CommandTests", dependencies: [
+                "pinproxy", "Daemon", "Clients", "Records", "Session", "Configuration", "Serialization", "Security", "TLS", "TestAuthority",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "IntegrationTests",
-            dependencies: ["pinproxy", "Proxy", "Session", "Security", "Serialization", "TestAuthority", "TestBodies"], exclude: ["Peers"],
+            dependencies: ["pinproxy", "Daemon", "Clients", "Records", "Session", "Security", "Serialization", "TestAuthority", "TestBodies"], exclude: ["Peers"],
             swiftSettings: settings),
     ]
 )

@@ -1,8 +1,9 @@
 internal import ArgumentParser
 internal import Configuration
+internal import Daemon
 internal import FoundationEssentials
 internal import Glibc
-internal import Proxy
+internal import Records
 internal import Security
 internal import TLS
 

@@ -1,8 +1,8 @@
 // pinproxy: the command line. Results go to standard output, problems to standard error.
 
 internal import ArgumentParser
+internal import Daemon
 internal import Decoding
-internal import Proxy
 internal import Serialization
 internal import Glibc
 

@@ -1,7 +1,7 @@
 internal import ArgumentParser
+internal import Clients
 internal import Configuration
 internal import Glibc
-internal import Proxy
 internal import Security
 internal import Session
 internal import TLS

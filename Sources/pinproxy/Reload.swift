@@ -1,7 +1,7 @@
 internal import ArgumentParser
+internal import Daemon
 internal import FoundationEssentials
 internal import HTTPWire
-internal import Proxy
 
 struct Reload: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,9 +1,10 @@
 internal import ArgumentParser
 internal import Configuration
+internal import Daemon
 internal import EventLoop
 internal import Glibc
 internal import Logging
-internal import Proxy
+internal import Records
 internal import Security
 
 struct Run: ParsableCommand {

@@ -1,7 +1,7 @@
+internal import Daemon
 internal import EventLoop
 internal import Glibc
 internal import HTTPWire
-internal import Proxy
 
 /// The proxy that runs with a state directory, asked over its control socket.
 ///
@@ -39,7 +39,7 @@ struct RunningProxy {
         let client = ControlClient(files.controlSocket, process: process, seconds: seconds)
         let deadline = ContinuousClock.now + Self.startingTime
         while true {
-            do throws(ControlClient.Failure) {
+            do throws(ControlFailure) {
                 return try client.ask(method, target, accepting: accepting, as: type)
             } catch .unreachable(let error)
                 where [ENOENT, ECONNREFUSED].contains(error.code) && isRunning && ContinuousClock.now < deadline
@@ -51,7 +51,7 @@ struct RunningProxy {
         }
     }
 
-    private func words(for failure: ControlClient.Failure, _ target: String, _ seconds: Int) -> String {
+    private func words(for failure: ControlFailure, _ target: String, _ seconds: Int) -> String {
         let socket = files.controlSocket.path
         let file = "\(files.directory)/\(StateFiles.processID)"
         switch failure {

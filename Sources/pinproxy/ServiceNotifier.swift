@@ -1,6 +1,6 @@
 internal import CSystemd
+internal import Daemon
 internal import Glibc
-internal import Proxy
 
 /// Tells systemd what the daemon is doing (sd_notify(3)); without systemd nothing happens.
 enum ServiceNotifier {

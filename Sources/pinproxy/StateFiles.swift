@@ -1,6 +1,7 @@
+internal import Daemon
 internal import FoundationEssentials
 internal import Glibc
-internal import Proxy
+internal import Records
 internal import Security
 
 /// The files that the running proxy leaves in the state directory for the other commands.

@@ -1,9 +1,10 @@
 internal import ArgumentParser
 internal import Configuration
+internal import Daemon
 internal import FoundationEssentials
 internal import Glibc
 internal import HTTPWire
-internal import Proxy
+internal import Records
 internal import Security
 internal import TLS
 

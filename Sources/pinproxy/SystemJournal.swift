@@ -1,6 +1,6 @@
 internal import CSystemd
 internal import Glibc
-internal import Proxy
+internal import Records
 
 /// The journal of systemd (journald): fields by sd_journal_sendv(3).
 enum SystemJournal {

@@ -1,6 +1,6 @@
 import Configuration
+import Daemon
 import Foundation
-import Proxy
 import TLS
 import TestAuthority
 import Testing

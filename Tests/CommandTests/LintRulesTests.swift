@@ -1,5 +1,5 @@
 import Foundation
-import Proxy
+import Records
 import TestAuthority
 import Testing
 

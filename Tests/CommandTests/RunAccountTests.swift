@@ -1,4 +1,4 @@
-import Proxy
+import Clients
 import Testing
 
 @testable import pinproxy

@@ -1,5 +1,5 @@
+import Daemon
 import Foundation
-import Proxy
 import Session
 import Testing
 

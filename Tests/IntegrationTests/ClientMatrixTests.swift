@@ -1,5 +1,5 @@
+import Clients
 import Foundation
-import Proxy
 import TestAuthority
 import Testing
 

@@ -6,7 +6,7 @@ import Testing
 struct MonitoringTests {
     /// What the sources export, as Prometheus names it.
     private func exported() throws -> Set<String> {
-        let folder = "Sources/Proxy/Metrics/"
+        let folder = "Sources/Daemon/Metrics/"
         let texts = try FileManager.default.contentsOfDirectory(atPath: "\(Documentation.repository)/\(folder)")
             .map { try Documentation.text(folder + $0) }
         let families = texts.flatMap { $0.matches(of: /family\(\s*"(\w+)", \.(counter|gauge|histogram)/) }

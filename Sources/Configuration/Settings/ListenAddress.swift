@@ -1,4 +1,5 @@
 internal import Addresses
+package import EventLoop
 internal import Session
 
 /// An address and port to listen on, e.g. `127.0.0.1:7467` or `[::1]:7467`.
@@ -72,5 +73,12 @@ package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
             return .failure(Reason("\"\(port)\" is not a port; write a number from 0 to 65535"))
         }
         return .success(ListenAddress(ip: address.description, port: number))
+    }
+}
+
+extension SocketAddress {
+    package init?(_ address: ListenAddress) {
+        guard let ip = IPAddress(address.ip) else { return nil }
+        self.init(ip: ip, port: address.port)
     }
 }

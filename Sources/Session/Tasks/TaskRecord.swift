@@ -195,7 +195,7 @@ package struct TaskRecord: ~Copyable {
     /// What a refused client is sent.
     package struct Refusal {
         let status: Int
-        let cause: String
+        package let cause: String
         let errorType: String
         let story: String?
         let isPinFailure: Bool

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import Configuration
+internal import Daemon
 internal import Glibc
-internal import Proxy
 internal import Security
 
 struct Doctor: ParsableCommand {

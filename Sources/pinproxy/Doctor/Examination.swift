@@ -1,8 +1,8 @@
 internal import Configuration
+internal import Daemon
 internal import EventLoop
 internal import FoundationEssentials
 internal import Glibc
-internal import Proxy
 
 /// Tries programs through the running proxy, against the hosts for which it answers itself.
 struct Examination {

@@ -1,8 +1,8 @@
 internal import Configuration
+internal import Daemon
 internal import EventLoop
 internal import FoundationEssentials
 internal import Glibc
-internal import Proxy
 
 /// How programs of this machine reach the proxy.
 struct ProxyURL: CustomStringConvertible {

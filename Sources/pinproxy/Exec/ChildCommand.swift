@@ -1,7 +1,7 @@
+internal import Clients
 internal import EventLoop
 internal import Glibc
 internal import Isolation
-internal import Proxy
 
 /// A command that runs as a child of this process, as if it had taken its place: whoever signals, stops or waits for this
 /// process does so with the command.

@@ -1,11 +1,12 @@
 internal import ArgumentParser
+internal import Clients
 internal import Configuration
+internal import Daemon
 internal import EventLoop
 internal import FoundationEssentials
 internal import Glibc
 internal import Isolation
 internal import LocalPeers
-internal import Proxy
 
 struct Exec: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,9 +1,10 @@
+internal import Clients
+internal import Daemon
 internal import Dispatch
 internal import EventLoop
 internal import FoundationEssentials
 internal import Glibc
 internal import Isolation
-internal import Proxy
 
 /// The ``Door`` of a command's own network, on a thread of its own: what it carries waits for nobody who reads standard error.
 final class ExecDoor {
@@ -37,7 +38,7 @@ final class ExecDoor {
     }
 
     private static func connect(to socket: StateSocket) throws(ProxyUnreachable) -> Descriptor {
-        do throws(ControlClient.Failure) {
+        do throws(ControlFailure) {
             return try socket.connectAtOnce()
         } catch .unreachable(let error) {
             let hint = error.code == ENOENT ? "; no proxy is running with this state directory, or an older one" : ""
@@ -68,7 +69,7 @@ final class ExecDoor {
 }
 
 extension NameAnswer {
-    init(_ result: Result<ResolvedName, ControlClient.Failure>) {
+    init(_ result: Result<ResolvedName, ControlFailure>) {
         switch result {
         case .success(let name) where name.refused == true: self = .refused
         case .success(let name) where !name.exists: self = .unknown

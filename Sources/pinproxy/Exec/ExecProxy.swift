@@ -1,10 +1,11 @@
 internal import ArgumentParser
 internal import Configuration
+internal import Daemon
 internal import EventLoop
 internal import FoundationEssentials
 internal import Glibc
 internal import Logging
-internal import Proxy
+internal import Records
 internal import Security
 
 /// The proxy that `pinproxy exec --start` starts. It ends when it is no longer needed: once whoever has started it is gone, and

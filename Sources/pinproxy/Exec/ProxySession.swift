@@ -1,8 +1,9 @@
+internal import Clients
+internal import Daemon
 internal import EventLoop
 internal import FoundationEssentials
 internal import Glibc
 internal import LocalPeers
-internal import Proxy
 
 /// The run that `pinproxy exec` has begun with the running proxy, if there is one that takes it. A proxy that ends in between is
 /// awaited, and told of the same run.
@@ -32,7 +33,7 @@ final class ProxySession {
     private let files: StateFiles
     private let credentials: String?
     private var client: RunClient?
-    private var failure: ControlClient.Failure?
+    private var failure: ControlFailure?
     private let isRunning: Bool
 
     /// Begins the run.
@@ -51,7 +52,7 @@ final class ProxySession {
             return
         }
         let client: RunClient?
-        do throws(ControlClient.Failure) {
+        do throws(ControlFailure) {
             client = try Self.begin(token, files, self.credentials, waits: true)
         } catch {
             client = nil
@@ -65,10 +66,10 @@ final class ProxySession {
     /// - Parameter waits: for a proxy that has no socket at the moment.
     private static func begin(
         _ token: RunToken, _ files: StateFiles, _ credentials: String?, waits: Bool
-    ) throws(ControlClient.Failure) -> RunClient? {
+    ) throws(ControlFailure) -> RunClient? {
         let deadline = ContinuousClock.now + RunningProxy.startingTime
         while let proxy = RunningProxy.find(files) {
-            do throws(ControlClient.Failure) {
+            do throws(ControlFailure) {
                 return try RunClient(
                     files.runSocket, process: proxy.process, token: token, credentials: credentials, seconds: patience)
             } catch .unreachable(let error)
@@ -129,7 +130,7 @@ final class ProxySession {
         "put them into HTTPS_PROXY before pinproxy exec, as in HTTPS_PROXY=\(proxy.withCredentials)"
     }
 
-    private static func words(for failure: ControlClient.Failure, _ socket: String) -> String {
+    private static func words(for failure: ControlFailure, _ socket: String) -> String {
         switch failure {
         case .unreachable(let error): "\(socket): \(error.reason); the proxy is of another version, or in another container"
         case .untrusted(let cause): cause

@@ -1,6 +1,6 @@
+internal import Clients
 internal import FoundationEssentials
 internal import Glibc
-internal import Proxy
 internal import Security
 
 /// What `pinproxy exec` says of a run on standard error. The texts come from the proxy, which has them from clients and

@@ -1,4 +1,5 @@
-internal import Proxy
+internal import Clients
+
 
 /// What is known of a run: what its proxies told, if it had several one after the other.
 struct RunAccount: Equatable {

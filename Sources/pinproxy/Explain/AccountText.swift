@@ -1,7 +1,7 @@
+internal import Clients
 internal import Configuration
 internal import FoundationEssentials
 internal import Glibc
-internal import Proxy
 internal import Security
 internal import TLS
 

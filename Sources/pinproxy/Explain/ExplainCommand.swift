@@ -1,7 +1,7 @@
 internal import ArgumentParser
+internal import Clients
 internal import Configuration
 internal import Decoding
-internal import Proxy
 internal import Security
 internal import Serialization
 internal import Session

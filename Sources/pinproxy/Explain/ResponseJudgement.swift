@@ -1,7 +1,7 @@
+internal import Clients
 internal import Configuration
 internal import EventLoop
 internal import HTTPWire
-internal import Proxy
 internal import Security
 internal import Serialization
 internal import Session

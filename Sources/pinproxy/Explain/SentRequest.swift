@@ -1,5 +1,5 @@
+internal import Clients
 internal import Configuration
-internal import Proxy
 internal import Security
 internal import Serialization
 internal import Session

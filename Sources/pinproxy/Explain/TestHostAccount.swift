@@ -1,5 +1,5 @@
+internal import Clients
 internal import Configuration
-internal import Proxy
 
 /// What `pinproxy explain` says of a name for which the proxy answers itself. Only the running proxy could connect to it.
 struct TestHostAccount: Encodable {

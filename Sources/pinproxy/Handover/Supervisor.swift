@@ -1,6 +1,6 @@
+internal import Daemon
 internal import EventLoop
 internal import Glibc
-internal import Proxy
 
 /// The main process of a service that hands over: it runs the proxy as its child (`pinproxy run --handover`).
 ///

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import Configuration
 internal import FoundationEssentials
-internal import Proxy
+internal import Records
 internal import Security
 internal import TLS
 

@@ -1,5 +1,5 @@
 internal import HTTPWire
-internal import Proxy
+internal import Records
 internal import Security
 internal import TLS
 

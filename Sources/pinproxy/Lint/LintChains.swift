@@ -1,5 +1,5 @@
+internal import Clients
 internal import Configuration
-internal import Proxy
 internal import Security
 internal import Session
 internal import TLS

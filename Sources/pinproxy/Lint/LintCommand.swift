@@ -1,6 +1,6 @@
 internal import ArgumentParser
 internal import Configuration
-internal import Proxy
+internal import Records
 internal import Security
 internal import TLS
 

@@ -1,5 +1,5 @@
 internal import Configuration
-internal import Proxy
+internal import Records
 internal import Security
 internal import TLS
 

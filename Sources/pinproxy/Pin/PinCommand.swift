@@ -1,6 +1,6 @@
 internal import ArgumentParser
+internal import Clients
 internal import Configuration
-internal import Proxy
 internal import Security
 internal import TLS
 

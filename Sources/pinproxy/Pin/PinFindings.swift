@@ -1,4 +1,4 @@
-internal import Proxy
+internal import Clients
 internal import Security
 internal import Session
 internal import TLS

@@ -1,4 +1,4 @@
-internal import Proxy
+internal import Daemon
 internal import Session
 
 /// Tasks as a table, a line each.

@@ -1,7 +1,7 @@
 internal import ArgumentParser
+internal import Daemon
 internal import Glibc
 internal import HTTPWire
-internal import Proxy
 internal import Session
 
 struct TasksCommand: ParsableCommand {

@@ -1,0 +1,199 @@
+import Configuration
+import EventLoop
+import HTTPWire
+import Records
+import Security
+import Session
+
+/// A client's requests: to the proxy itself, and inside a CONNECT to the authority that it named.
+extension ClientConnection {
+    // MARK: Requests to the proxy
+
+    func requestToProxy() {
+        guard isAllowed || showsOwnersToken else { return server.refuseRequest(objectionToClient) }
+        identity = ClientIdentity(peer: identity.peer)
+        let (users, runs) = (worker.users, worker.shared.runs)
+        if users == nil, runs.isEmpty { return performRequest() }
+        let credentials = server.readRequest { Credentials(in: $0.head, $0.bytes) }
+        if let credentials, let token = RunToken(credentials) { return requestOfRun(runs.run(with: token), users) }
+        if !runs.isEmpty, awaitsRuns({ $0.received(by: $0.server) }) { return }
+        run?.requested()
+        guard let users else { return performRequest() }
+        guard let credentials else {
+            run?.challenged(asking: askedAuthority)
+            return refuseAsker(.credentialsMissing)
+        }
+        state = .authenticating
+        server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
+        users.verify(credentials, for: Claimant(peer, source: source), on: worker.loop) { [weak self] ruling in
+            self?.verified(credentials, ruling, by: users)
+        }
+    }
+
+    /// - Parameter run: nil: it is over, or another proxy's.
+    private func requestOfRun(_ run: Run?, _ users: UserVerifier?) {
+        identity.run = run
+        run?.requested()
+        if let run, run.hasChallenges { run.answeredChallenge(asking: askedAuthority) }
+        guard let users, !identity.isLetIn(by: users) else { return performRequest() }
+        refuseAsker(run == nil ? .runUnknown : .runWithoutUser)
+    }
+
+    private func verified(_ credentials: Credentials, _ ruling: UserVerifier.Ruling, by users: UserVerifier) {
+        guard case .authenticating = state else { return }
+        if holdsBack({ $0.verified(credentials, ruling, by: users) }) { return }
+        state = .open
+        server.clearDeadline()
+        switch ruling {
+        case .right:
+            identity.user = users.user(named: credentials.user)
+            // A reload may have come meanwhile.
+            if worker.users.map(identity.isLetIn) != false { performRequest() } else { refuseAsker(.credentialsWrong) }
+        case .wrong: refuseAsker(.credentialsWrong)
+        case .notCompared(let what): refuseAsker(.credentialsNotCompared(what))
+        }
+    }
+
+    /// Refuses the client itself, before its request is examined.
+    private func refuseAsker(_ error: ProxyError) {
+        if let host = askedAuthority?.host, TestHost(host) != nil { record.entrySlot = EntrySlots.uncounted }
+        server.refuseRequest(error)
+    }
+
+    private func performRequest() {
+        switch server.readRequest({ RequestDestination.of($0.head, $0.bytes) }) {
+        case .proxyItself: server.refuseRequest(.askedForProxyItself(url: ownURL ?? server.url))
+        case .malformed(let error):
+            record.forgetPath()
+            server.refuseRequest(.badAuthority(error))
+        case .malformedTunnel(let defect): server.refuseRequest(.badConnectTarget(defect))
+        case .unsupportedScheme(let url):
+            record.forgetPath()
+            server.refuseRequest(.unsupportedScheme(url))
+        case .tunnel(let authority):
+            record.authority = authority.canonical
+            guard awaitsPeer(for: authority.canonical) else { return requestTunnel(authority) }
+            identify { $0.requestTunnel(authority) }
+        case .url(let named, let wanted):
+            requestSettled(named, wanted)
+        }
+    }
+
+    /// A request for a URL, whether it came as one or inside a CONNECT for plain HTTP.
+    func requestSettled(_ named: Authority, _ wanted: Purpose) {
+        guard let (authority, purpose) = settled(named, wanted) else { return }
+        record.authority = authority.canonical
+        guard awaitsPeer(for: authority.canonical) else { return requestURL(authority, purpose) }
+        identify { $0.requestURL(authority, purpose) }
+    }
+
+    private func requestTunnel(_ authority: Authority) {
+        asked = authority
+        switch decide(authority.canonical, for: .secure) {
+        case .refuse(let error): server.refuseRequest(error)
+        case .relay(let route), .tunnel(let route): connect(beforeItSpeaks(route))
+        }
+    }
+
+    private func requestURL(_ authority: Authority, _ purpose: Purpose) {
+        switch decide(authority.canonical, for: purpose) {
+        case .refuse(let error): server.refuseRequest(error)
+        case .relay(let route): beginExchange(route)
+        case .tunnel: server.refuseRequest(.cannotTunnelURL(authority.description))
+        }
+    }
+
+    private func decide(_ authority: Authority, for purpose: Purpose) -> Decision {
+        record.authority = authority
+        if !hasMemory(for: purpose) { return .refuse(.noMemory) }
+        if server.request.hasVia, hasPassed(authority) { return .refuse(.loop(authority.description)) }
+        let via = server.readRequest { $0.head.via(in: $0.bytes) }
+        let decision = worker.decide(authority, for: purpose, client: Route.Client(place: place, asker: .client(peer), via: via))
+        if case .refuse = decision {
+            let own = worker.shared.testHosts.entry(for: authority.host)
+            let entry = own ?? worker.snapshot.entry(for: authority.host, port: authority.port)
+            record.entry = entry?.pattern
+            record.entrySlot = worker.shared.slots.place(of: entry)
+        }
+        return decision
+    }
+
+    private func hasMemory(for purpose: Purpose) -> Bool {
+        let pressure = worker.shared.pressure
+        return switch purpose {
+        case .secure: pressure.admitsConnection
+        case .plain: pressure.admitsRequest()
+        }
+    }
+
+    /// Whether the request in hand, which has passed a proxy, has come round to this one again.
+    private func hasPassed(_ authority: Authority) -> Bool {
+        server.readRequest { $0.head.hasPassed(worker.shared.loops.pseudonym(for: authority), in: $0.bytes) }
+    }
+
+    // MARK: Requests inside CONNECT
+
+    /// The authority is settled.
+    func requestInside(_ route: Route) {
+        record.authority = route.authority
+        record.entrySlot = route.slot
+        if route.snapshot === worker.snapshot { return performInside(route) }
+        // There was a reload.
+        if let withdrawal { return fail(withdrawal) }
+        if awaitsPeer(for: route.authority) { return identify { $0.requestInside(route) } }
+        guard case .relay(let fresh) = worker.decide(route.authority, for: .secure, client: client(as: route.client)) else {
+            return fail("after a reload this host may no longer be intercepted")
+        }
+        state = .inside(fresh)
+        performInside(fresh)
+    }
+
+    private func performInside(_ route: Route) {
+        run?.requestedInside()
+        let connected = asked ?? route.authority
+        if let misdirection = misdirection(from: connected, for: .secure) {
+            return server.refuseRequest(.misdirected(misdirection, connected: connected))
+        }
+        if !worker.shared.pressure.admitsRequest() { return server.refuseRequest(.noMemory) }
+        if let refusalInside { return server.refuseForGood(refusalInside) }
+        if server.request.hasVia, hasPassed(route.authority) { return server.refuseRequest(.loop(route.authority.description)) }
+        beginExchange(route)
+    }
+
+    /// What was named, by the client's SNI or by its request, in the place of the authority of CONNECT; nil: nothing.
+    func misdirection(from connected: Authority, for purpose: Purpose) -> Misdirection? {
+        if misdirectedName != nil { return misdirectedName.map(Misdirection.init(serverName:)) }
+        return server.readRequest { view in
+            guard
+                let source = RequestDestination.disagreement(
+                    of: view.head, view.bytes, with: connected, for: purpose)
+            else { return nil }
+            return Misdirection(source, view.bytes, for: purpose)
+        }
+    }
+
+    private func beginExchange(_ route: Route) {
+        record.entry = route.destination.source?.pattern
+        record.entrySlot = route.slot
+        if server.request.method.countsForwards {
+            switch server.readRequest({ $0.head.maxForwards(in: $0.bytes) }) {
+            case .malformed: return server.refuseRequest(.badMaxForwards)
+            case .hops(0): return answerAsFinalRecipient()
+            case .hops, .unlimited: break
+            }
+        }
+        if exchangeRoute !== route { exchangeRoute = route }
+        exchangeTimeout = nil
+        guard let layers = route.rules else { return server.begin(to: route.destination, over: takeKept(for: route)) }
+        beginShaped(route, by: layers)
+    }
+
+    private func answerAsFinalRecipient() {
+        let keeps = server.head.bodyLength == .none && server.head.keepsAlive && !worker.isDraining
+        let answer = server.readRequest { FinalRecipient.answer(to: $0.head, $0.bytes, keepsConnection: keeps) }
+        record.status = 200
+        worker.session.complete(&record)
+        if keeps { server.dropHead() }
+        server.answer(answer, then: keeps ? .nextRequest : .linger)
+    }
+}

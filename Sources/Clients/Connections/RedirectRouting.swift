@@ -1,0 +1,43 @@
+import Configuration
+package import HTTPWire
+import Serialization
+package import Session
+
+/// Where redirects of a client's exchanges may lead: what holds for a request of its own holds for them.
+extension ClientConnection {
+    package func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling {
+        let authority = url.authority.canonical
+        if request.head.hasPassed(worker.shared.loops.pseudonym(for: authority), in: request.bytes) {
+            return .fail(ProxyError.loop(authority.description).cause)
+        }
+        // The client asks for itself, and waits until it is known who it is.
+        if awaitsPeer(for: authority) { return .pass }
+        let client = Route.Client(place: place, asker: .client(peer), via: request.head.via(in: request.bytes))
+        let route: Route
+        switch worker.decide(authority, for: url.isSecure ? .secure : .plain, client: client) {
+        case .refuse(let error): return .refuse(error.report.title)
+        // What is tunnelled isn't the proxy's to read: the client goes there itself.
+        case .tunnel: return .pass
+        case .relay(let allowed): route = allowed
+        }
+        // A client certificate would vouch for the client, but another origin chose this target.
+        if isAbroad, route.target.hasIdentity { return .pass }
+        guard let layers = route.rules else { return follow(route, by: nil) }
+        guard case .success(let rules) = worker.rules(of: layers, for: request) else {
+            return .fail(ProxyError.ambiguousPath(host: authority.host, entry: route.entry?.location).cause)
+        }
+        // What rules write into targets and bodies is for a request that the client sends there itself.
+        if rules.writesRequests || rules.request.upgradeInsecure && !url.isSecure { return .pass }
+        if !isAbroad, !url.isSecure, rules.sendsSecret {
+            return .refuse(ProxyError.secretInTheClear(host: authority.host, entry: route.entry?.location).cause)
+        }
+        if worker.session.connector.network.outlook.refusal(by: rules, to: route.target) != nil { return .pass }
+        rules.counts.countExchange()
+        return follow(route, by: rules)
+    }
+
+    private func follow(_ route: Route, by rules: ExchangeRules?) -> RedirectRuling {
+        exchangeRoute = route
+        return .follow(route.destination, rules)
+    }
+}

@@ -1,0 +1,89 @@
+import Configuration
+import EventLoop
+import Security
+import Session
+import TLS
+import Transport
+
+/// A reload, and the connections that it finds open. What comes in requests is judged anew at the next one;
+/// what is carried unread (a tunnel, or a protocol that a connection was upgraded to) has none, so it is
+/// ended if the configuration in force would not have let it begin.
+extension ClientConnection {
+    /// Why the configuration in force doesn't let this client, or its user, in; nil if it does.
+    var withdrawal: String? {
+        guard isStillAllowed else { return "after a reload this client is no longer allowed (proxy.allow_clients)" }
+        guard let users = worker.users, !identity.isLetIn(by: users) else { return nil }
+        if identity.run != nil { return "after a reload proxy.users asks for a name and a password, and this run has none that hold" }
+        return identity.user == nil
+            ? "after a reload proxy.users asks for a name and a password, and this connection gave none"
+            : "after a reload the user who opened this connection is no longer in proxy.users, or has another password"
+    }
+
+    /// To be called when it begins, since a reload may have come in the meantime, and after each reload.
+    package func reviewRelay() {
+        guard case .relaying(let relay, let relayed) = state else { return }
+        // It is reviewed once that is known.
+        if awaitsPeer(for: relayed.route.authority) { return askForDecision() }
+        if let withdrawal { return relay.cancel(because: withdrawal) }
+        guard relayed.route.snapshot !== worker.snapshot else { return }
+        switch review(relayed) {
+        case .success(let route): relayed.route = route
+        case .failure(let objection): relay.cancel(because: objection.cause)
+        }
+    }
+
+    private struct Objection: Error {
+        let cause: String
+    }
+
+    /// The route that leads there now, if the connection is what it would be.
+    private func review(_ relayed: Relayed) -> Result<Route, Objection> {
+        let host = relayed.route.authority
+        let old = relayed.route.target.layer
+        let purpose: Purpose = if case .plain = old { .plain } else { .secure }
+        let fresh: Route
+        switch worker.decide(host, for: purpose, client: client(as: relayed.route.client)) {
+        case .refuse(let error): return .failure(Objection(cause: "after a reload: \(error.cause)"))
+        case .relay(let route), .tunnel(let route): fresh = route
+        }
+        // The address of a parent is not the destination's.
+        if fresh.target.key.parent == nil, fresh.target.key.addresses.objection(to: relayed.address.ip) != nil {
+            let cause = "after a reload \(relayed.address.ip) may no longer be connected to (upstream.block_addresses)"
+            return .failure(Objection(cause: cause))
+        }
+        switch (old, fresh.target.layer) {
+        case (.plain, .plain), (.tunnel, .tunnel), (.verifiedTunnel, .tunnel): return .success(fresh)
+        case (.tls(let before, let anchorsBefore, _), .tls(let policy, let anchors, _)),
+            (.verifiedTunnel(let before, let anchorsBefore, _), .verifiedTunnel(let policy, let anchors, _)):
+            if policy.digest == before.digest, anchors.digest == anchorsBefore.digest { return .success(fresh) }
+            guard policy.requirements.minimumTLS <= before.requirements.minimumTLS else {
+                return .failure(Objection(cause: "after a reload a newer TLS is asked of \(host) (min_tls)"))
+            }
+            return judge(relayed.verdict, by: fresh)
+        default: return .failure(Objection(cause: "after a reload \(host) has another action"))
+        }
+    }
+
+    /// Judges by the policy in force what the origin has shown.
+    private func judge(_ verdict: Verdict?, by fresh: Route) -> Result<Route, Objection> {
+        guard let verdict, let now = fresh.judge(verdict, at: worker.unixTime()) else {
+            return .failure(Objection(cause: "after a reload \(fresh.authority) is to be verified, which this connection was not"))
+        }
+        guard let refusal = now.refusal else { return .success(fresh) }
+        worker.report(now, of: fresh)
+        return .failure(Objection(cause: "after a reload: \(refusal.title)"))
+    }
+}
+
+extension Route {
+    /// What its policy says of a chain and of what came with it; nil if it has none.
+    fileprivate func judge(_ verdict: Verdict, at time: Int64) -> Verdict? {
+        switch target.layer {
+        case .plain, .tunnel: return nil
+        case .tls(let policy, let anchors, let name), .verifiedTunnel(let policy, let anchors, let name):
+            let fresh = policy.evaluate(verdict.presented, host: name, anchors: anchors, at: time)
+            guard fresh.isAccepted, let evidence = verdict.evidence else { return fresh }
+            return policy.confirm(fresh, with: evidence, at: time)
+        }
+    }
+}

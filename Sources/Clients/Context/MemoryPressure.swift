@@ -1,0 +1,124 @@
+import Synchronization
+
+/// What the process's control group takes, and may take.
+package struct MemoryUse: Sendable, Equatable {
+    /// Without what the kernel takes back first: files that were read a while ago.
+    package var used: Int
+    package var limit: Int
+
+    package init(used: Int, limit: Int) {
+        self.used = used
+        self.limit = limit
+    }
+
+    /// Thousandths of the limit.
+    package var share: Int { limit > 0 ? min(used / max(limit / 1000, 1), 10_000) : 10_000 }
+}
+
+/// How short the memory is, as every thread may ask.
+///
+/// A measurement is late: thousands of connections that begin at one time have taken nothing yet. So each claims what it is
+/// about to take. The claim counts until the first measurement after its end.
+package final class MemoryPressure: Sendable {
+    /// What a CONNECT takes until its client's TLS handshake is done: two TLS connections with their buffers. A request
+    /// takes as much for what it passes on.
+    private static let claimed = 64 << 10
+    /// From this share on (in thousandths) requests claim memory too. With more left, none pays for that.
+    private static let tight = 700
+
+    package enum Level: Int, Comparable, CaseIterable {
+        case none
+        /// New clients wait, and idle connections are closed.
+        case short
+        /// New requests are refused besides.
+        case spent
+
+        package static func < (left: Level, right: Level) -> Bool { left.rawValue < right.rawValue }
+
+        /// In thousandths of the limit, where it begins.
+        fileprivate var begins: Int {
+            switch self {
+            case .none: 0
+            case .short: 850
+            case .spent: 930
+            }
+        }
+
+        /// How far below that it ends, so that it doesn't come and go.
+        private static let margin = 30
+
+        /// The level that follows this one.
+        func next(at share: Int) -> Level {
+            Level.allCases.last { share >= $0.begins - ($0 <= self ? Self.margin : 0) } ?? .none
+        }
+    }
+
+    private let value = Atomic(0)
+    private let isTight = Atomic(false)
+    private let bytesUsed = Atomic(0)
+    private let bytesLimit = Atomic(0)
+    /// Claimed, and not seen by a measurement yet.
+    private let expected = Atomic(0)
+    /// The part of it that the next measurement sees.
+    private let settled = Atomic(0)
+
+    package init() {}
+
+    package var level: Level { Level(rawValue: value.load(ordering: .relaxed)) ?? .none }
+
+    /// As last measured; nil: nothing is limited.
+    package var use: MemoryUse? {
+        let limit = bytesLimit.load(ordering: .relaxed)
+        return limit > 0 ? MemoryUse(used: bytesUsed.load(ordering: .relaxed), limit: limit) : nil
+    }
+
+    /// - Parameter use: called once, and says what is used now.
+    /// - Returns: the level, and whether it is another one.
+    package func measure(_ use: () -> MemoryUse?) -> (level: Level, isAnother: Bool) {
+        let seen = settled.exchange(0, ordering: .acquiring)
+        let use = use()
+        let expected = expected.subtract(seen, ordering: .relaxed).newValue
+        bytesUsed.store(use?.used ?? 0, ordering: .relaxed)
+        bytesLimit.store(use?.limit ?? 0, ordering: .relaxed)
+        let share = use.map { MemoryUse(used: $0.used + expected, limit: $0.limit).share } ?? 0
+        isTight.store(share >= Self.tight, ordering: .relaxed)
+        let before = level
+        let level = before.next(at: share)
+        value.store(level.rawValue, ordering: .relaxed)
+        return (level, level != before)
+    }
+
+    // MARK: Claims
+
+    /// Whether there is memory for one more request.
+    func admitsRequest() -> Bool {
+        guard isTight.load(ordering: .relaxed) else { return true }
+        guard admitsConnection else { return false }
+        expect()
+        settle()
+        return true
+    }
+
+    /// Whether there is memory for one more connection to an origin, with its client's.
+    var admitsConnection: Bool {
+        guard let use else { return true }
+        let total = use.used + expected.load(ordering: .relaxed) + Self.claimed
+        return level < .spent && MemoryUse(used: total, limit: use.limit).share < Level.spent.begins
+    }
+
+    fileprivate func expect() { expected.add(Self.claimed, ordering: .relaxed) }
+    fileprivate func settle() { settled.add(Self.claimed, ordering: .releasing) }
+}
+
+/// The memory that a connection in the making is about to take.
+struct MemoryClaim: ~Copyable {
+    private let pressure: MemoryPressure
+
+    init(on pressure: MemoryPressure) {
+        self.pressure = pressure
+        pressure.expect()
+    }
+
+    /// It has taken it, or never will.
+    deinit { pressure.settle() }
+}

@@ -1,0 +1,186 @@
+package import Configuration
+package import EventLoop
+import HTTPWire
+package import Logging
+package import Records
+package import Session
+import Transport
+
+/// What the clients of one worker share: the configuration in force, the session manager, and where is told what
+/// happens to them. Belongs to the worker's thread.
+package final class WorkerContext {
+    /// How long a connection that was used a moment ago gets for one more request when the proxy stops:
+    /// the request may be on its way already.
+    package static let lastChanceNanoseconds: UInt64 = 1_000_000_000
+
+    package let loop: EventLoop
+    /// What it shares with other workers.
+    package let shared: ProxyContext
+    package private(set) var configuration: ActiveConfiguration
+    /// Where its exchanges get their connections.
+    package let session: LoopSession
+    /// What its servers of HTTP may take.
+    package let serverSettings = HTTP1ServerSettings()
+    private let resolver: Resolver
+    private let accessLog: AccessLog
+    private let events: TaskEvents
+    package private(set) var isDraining = false
+    /// While it drains.
+    private(set) var quietTunnelNanoseconds: UInt64 = 0
+    private let tally: Tally
+    package var counters: WorkerCounters {
+        _read { yield tally.counters }
+        _modify { yield &tally.counters }
+    }
+    package var recent: RecentEvents {
+        _read { yield tally.recent }
+        _modify { yield &tally.recent }
+    }
+    package var lookups: Resolver.Counts { resolver.counts }
+
+    /// What is counted, and what went wrong lately.
+    private final class Tally {
+        // Both are changed by code of their own, which calls nobody.
+        @exclusivity(unchecked) var counters = WorkerCounters()
+        @exclusivity(unchecked) var recent: RecentEvents
+
+        init(worker: Int) { recent = RecentEvents(worker: worker) }
+    }
+
+    /// Used again for each request to a host with rules for some paths.
+    private var readings = PathReadings()
+
+    /// - Parameter number: of the worker, from 0.
+    package init(loop: EventLoop, number: Int, shared: ProxyContext, configuration: ActiveConfiguration) throws {
+        self.loop = loop
+        self.shared = shared
+        self.configuration = configuration
+        resolver = try Resolver(loop: loop, cache: shared.names)
+        let slabs = SlabPool(budget: shared.budget)
+        let pool = UpstreamPool(capacity: shared.idleUpstreams)
+        let connector = UpstreamConnector(
+            loop: loop, resolver: resolver, slabs: slabs, pool: pool, sessions: shared.sessions,
+            probes: shared.probes, listeners: shared.listeners,
+            ownOrigin: TestOrigin(
+                loop: loop, slabs: slabs, hosts: shared.testHosts, tls: shared.serverTLS, unixTime: shared.unixTime),
+            tls: shared.clientTLS, unixTime: shared.unixTime)
+        let accessLog = AccessLog(output: shared.logOutput, loop: loop)
+        self.accessLog = accessLog
+        events = TaskEvents(accessLog: accessLog, logger: shared.logger, loop: loop)
+        let tally = Tally(worker: number)
+        self.tally = tally
+        var hooks = events.hooks
+        hooks.metricsCollected = { [accessLog, tally] record in
+            let now = loop.now
+            accessLog.write(record, now: now)
+            tally.counters.count(record, now: now)
+            if record.failure != nil { tally.recent.note(record, at: WallClock.milliseconds()) }
+        }
+        let findings = ResponseEvents(accessLog: accessLog, logger: shared.logger)
+        hooks.judged = { [shared] finding, error in
+            findings.tell(finding, error)
+            shared.rules.count(finding, error, at: shared.unixTime())
+        }
+        session = LoopSession(
+            loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: hooks, bodies: shared.bodies,
+            challenges: shared.challenges, fetches: shared.fetches, admissions: shared.admissions, index: number,
+            of: shared.sessionCount)
+        settle(configuration)
+    }
+
+    package var snapshot: Snapshot { configuration.snapshot }
+    var users: UserVerifier? { configuration.users }
+
+    func unixTime() -> Int64 { shared.unixTime() }
+
+    /// - Parameter authority: canonical.
+    func decide(_ authority: Authority, for purpose: Purpose, client: Route.Client) -> Decision {
+        Router(
+            configuration: configuration, pool: session.pool, loops: shared.loops, slots: shared.slots, testHosts: shared.testHosts
+        ).decide(authority, for: purpose, client: client)
+    }
+
+    /// The rules that hold for a request.
+    func rules(of layers: RuleLayers, for request: borrowing RequestView) -> Result<ExchangeRules, AmbiguousPath> {
+        switch request.head.targetForm {
+        case .absolute(let target): readings.take(request.bytes.extracting(target.pathAndQuery.offsets))
+        default: readings.take(request.bytes.extracting(request.head.target.offsets))
+        }
+        switch layers.choose(&readings, method: request.bytes.extracting(request.head.methodRange.offsets)) {
+        case .decided(let choice): return .success(layers.rules(choice))
+        case .ambiguous: return .failure(AmbiguousPath())
+        }
+    }
+
+    /// Readings of a path lead to different rules.
+    struct AmbiguousPath: Error {}
+
+    // MARK: The configuration
+
+    /// Decides by `fresh` from the next exchange on; connections that wait for one in the pool, and TLS sessions, that
+    /// it would not have made are given up.
+    package func replace(with fresh: ActiveConfiguration) {
+        settle(fresh)
+        reloadResolver()
+        let connections = session.pool.retire { [self] key in isRetired(key) }
+        let sessions = shared.sessions.retire { [self] key in isRetired(key) }
+        events.invalidated(connections: connections, sessions: sessions, cause: "the configuration has changed")
+    }
+
+    package func reloadResolver() {
+        do {
+            try resolver.reload()
+        } catch {
+            log(.error, "resolver.reload", ["cause": "\(error)"])
+        }
+    }
+
+    private func settle(_ fresh: ActiveConfiguration) {
+        configuration = fresh
+        let timeouts = fresh.snapshot.timeouts
+        serverSettings.idle = timeouts.idleClient
+        serverSettings.idleNanoseconds = timeouts.idleClient.nanoseconds
+        serverSettings.requestNanoseconds = isDraining ? Self.lastChanceNanoseconds : timeouts.idleClient.nanoseconds
+        serverSettings.requestHead = fresh.snapshot.limits.requestHead
+        accessLog.configure(fresh.snapshot.log)
+    }
+
+    /// Whether the snapshot would reach this origin in another way than the connections to it were made.
+    private func isRetired(_ key: OriginKey) -> Bool {
+        let host = key.host.contains(":") ? "[\(key.host)]" : key.host
+        guard case .success(let authority) = Authority.parse(host, defaultPort: key.port) else { return true }
+        let purpose: Purpose = key.layer == .plain ? .plain : .secure
+        switch decide(authority, for: purpose, client: Route.Client(place: key.addresses.client, asker: .anybody)) {
+        case .relay(let route), .tunnel(let route): return route.target.key != key
+        case .refuse: return true
+        }
+    }
+
+    // MARK: Upstream connections
+
+    /// Takes back a connection that no exchange uses: the pool keeps it, or closes it if it is of no use to another client.
+    func giveBack(_ upstream: UpstreamConnection) {
+        session.pool.giveBack(upstream, idleNanoseconds: snapshot.timeouts.idleUpstream.nanoseconds)
+    }
+
+    // MARK: The log
+
+    /// An event beside the exchanges, in its place among them.
+    package func log(_ level: Logger.Level, _ event: Logger.Message, _ fields: @autoclosure () -> Logger.Metadata) {
+        events.log(level, event, fields())
+    }
+
+    package func flushLog() { accessLog.flush() }
+
+    // MARK: The end
+
+    /// The proxy stops: nothing is kept for another exchange.
+    /// - Parameter quietTunnels: how long nothing may move in a tunnel.
+    package func drain(quietTunnels: Duration) {
+        isDraining = true
+        quietTunnelNanoseconds = quietTunnels.nanoseconds
+        session.isDraining = true
+        serverSettings.requestNanoseconds = Self.lastChanceNanoseconds
+        events.invalidated(connections: session.pool.close(), sessions: 0, cause: "the proxy is stopping")
+    }
+}

@@ -1,0 +1,90 @@
+import Configuration
+package import EventLoop
+package import LocalPeers
+package import Session
+
+/// Who is at the other end of a client's connection, by the kernel's word and not the client's. It is the connection's, and is
+/// settled once: what a process does with a connection that it holds is done by that process.
+package struct ClientPeer: Sendable {
+    enum Processes: Sendable {
+        /// Nobody has looked for them yet.
+        case notAsked
+        /// - Parameter isComplete: all who hold the connection, and not only those who were easily found.
+        case found([LocalProcess], isComplete: Bool)
+        /// - Parameter why: for people.
+        case unknown(why: String)
+    }
+
+    /// Nil: unknown.
+    let socket: LocalSocket?
+    /// Of the user, as the user database has it.
+    var userName: String?
+    var processes: Processes
+
+    /// - Parameters:
+    ///   - socket: the client's; nil: unknown.
+    ///   - why: why it is unknown.
+    package init(_ socket: LocalSocket?, why: String = "") {
+        self.socket = socket
+        processes = socket == nil ? .unknown(why: why) : .notAsked
+    }
+
+    /// Whoever decides by processes has to have them looked for first.
+    var needsProcesses: Bool {
+        switch processes {
+        case .notAsked, .found(_, isComplete: false): true
+        case .found(_, isComplete: true), .unknown: false
+        }
+    }
+
+    /// What is known to be all of it.
+    private var completeProcesses: [LocalProcess] {
+        if case .found(let processes, isComplete: true) = processes { processes } else { [] }
+    }
+
+    func isAdmitted(by clients: EntryClients) -> Bool {
+        clients.admits(
+            user: socket?.user,
+            processes: completeProcesses.map { EntryClients.Process(unit: $0.unit, executable: $0.executable) })
+    }
+
+    /// For the log and the status page; nil: nothing is known.
+    package var traits: ClientTraits? {
+        guard let socket else { return nil }
+        guard case .found(let processes, _) = processes, let first = processes.first else {
+            return ClientTraits(user: socket.user, userName: userName)
+        }
+        return ClientTraits(
+            user: socket.user, userName: userName, process: first.id, executable: first.executable, unit: first.unit,
+            holders: processes.count)
+    }
+
+    /// For a refusal: what was to be known of it.
+    func description(for clients: EntryClients) -> String {
+        if socket == nil, case .unknown(let why) = processes { return "an unknown client (\(why))" }
+        let number = socket.map { "user \($0.user)" } ?? "an unknown user"
+        let user = userName.map { "\($0) (\(number))" } ?? number
+        guard clients.asksForProcesses else { return user }
+        switch processes {
+        case .notAsked, .found([], _): return "\(user), of an unknown process"
+        case .unknown(let why): return "\(user), of an unknown process (\(why))"
+        case .found(let processes, _):
+            let shown = processes.prefix(4).map { process in
+                (process.id > 0 ? "process \(process.id): " : "") + "\(process.executable ?? "an unknown program"), \(process.unit ?? "in no known unit")"
+            }
+            let more = processes.count > 4 ? "; and \(processes.count - 4) more" : ""
+            return "\(user), " + shown.joined(separator: "; ") + more
+        }
+    }
+}
+
+/// For whom something is decided.
+package enum Asker: Sendable {
+    case client(ClientPeer)
+    /// For nobody in particular: what a connection that rests is good for, whoever may use it.
+    case anybody
+}
+
+extension Claimant {
+    package init(_ peer: ClientPeer, source: Endpoint) { self.init(user: peer.socket?.user, source: source) }
+}

@@ -1,0 +1,15 @@
+import Glibc
+
+/// The user database (getpwuid(3)). A directory service may take its time to answer: never to be asked by a worker.
+package enum UserName {
+    /// Nil: the user has none.
+    package static func of(_ user: UInt32) -> String? {
+        withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { room in
+            var entry = passwd()
+            var found: UnsafeMutablePointer<passwd>?
+            guard let base = room.baseAddress, getpwuid_r(user, &entry, base, room.count, &found) == 0 else { return nil }
+            guard let name = found?.pointee.pw_name else { return nil }
+            return String(cString: name)
+        }
+    }
+}

@@ -1,0 +1,355 @@
+import EventLoop
+package import HTTPWire
+import Security
+package import Serialization
+package import Session
+package import TLS
+
+/// Everything that keeps an exchange from happening, by who is at fault. ``ProxyError/response(to:acceptsHTML:keepsConnection:)``
+/// is the one place that makes a response of it.
+package enum ProxyError {
+    // The client's.
+    case badRequest(WireError)
+    case badAuthority(HTTPWire.AuthorityError)
+    case badConnectTarget(ConnectTargetDefect)
+    case badMaxForwards
+    case tlsToPlainPort
+    case requestHeadTooLarge(Int)
+    case tooManyRequestFields
+    case requestStalled(after: Duration)
+    case requestDripped(MinimumRate)
+    /// - Parameter url: the proxy's own, as this client reaches it.
+    case askedForProxyItself(url: String)
+    case unsupportedScheme(ShownText)
+    case cannotTunnelURL(String)
+    /// The request has passed this proxy before.
+    case loop(String)
+    case misdirected(Misdirection, connected: Authority)
+    case clientNotAllowed(String)
+    /// The proxy is `pinproxy exec --start`'s, and serves its owner's programs and runs alone.
+    case clientOfAnotherUser
+    case credentialsMissing
+    case credentialsWrong
+    /// The credentials are a run's that isn't under way.
+    case runUnknown
+    /// The run was begun without a name and a password of proxy.users.
+    case runWithoutUser
+    /// Too many passwords are being compared already: `16 passwords of user 1000`.
+    case credentialsNotCompared(String)
+    /// The proxy stops before there is a connection to the host.
+    case stopping(host: String)
+    /// The configuration changed twice before there was a connection to the host.
+    case overtaken(host: String)
+    /// The local authority has expired, and nobody accepts what it signs.
+    case authorityExpired(UnixTime, host: String)
+    // The policy's.
+    case denied(host: String, entry: String?)
+    /// The entry is for other clients.
+    indirect case clientNotAdmitted(ClientObjection)
+    case plainToPinnedHost(String, entry: String)
+    // The origin's, or the way's to it.
+    /// - Parameter by: where it is written what holds for the host.
+    case upstream(UpstreamFailure, HTTPWire.Authority, PolicySource?)
+    case upstreamClosed(String, host: String)
+    case badResponse(WireError, host: String)
+    case responseHeadTooLarge(Int, host: String)
+    case tooManyResponseFields(host: String)
+    case unaskedUpgrade(host: String)
+    /// The origin takes the request's body too slowly.
+    case requestTakenSlowly(MinimumRate, host: String)
+    case noResponse(after: Duration, host: String)
+    case bodyBroke(String, host: String)
+    /// - Parameter by: where it is written what holds for the host.
+    indirect case redirect(RedirectDefect, host: String, PolicySource?)
+    // The rules'.
+    /// - Parameter source: the rule, and where it is written.
+    indirect case unacceptable(ResponseSerializationError, source: String?, host: String, PolicySource?)
+    /// Whether the response is right couldn't be found out.
+    case notJudged(BodyWorkFailure, host: String)
+    /// The control group's memory is nearly spent.
+    case noMemory
+    case notAdmitted(String, host: String)
+    /// The rules can't write the request as they should.
+    indirect case unserializable(RequestSerializationError, host: String, entry: String?)
+    /// The client's body can't be written in the format that the rules want.
+    indirect case unconvertible(RequestSerializationError, host: String, entry: String?)
+    /// The client's body couldn't be converted, whatever it is.
+    case notConverted(BodyWorkFailure, host: String)
+    case codedBody(host: String)
+    case bodyTooLong(limit: Int, host: String)
+    /// Readings of the path lead to different rules.
+    case ambiguousPath(host: String, entry: String?)
+    /// Some servers would read the path as one that isn't below `session.base_url`.
+    case pathAboveBase(host: String)
+    /// The rules would send a password or token in the clear.
+    case secretInTheClear(host: String, entry: String?)
+    /// - Parameter by: whoever ended the task, and by what means.
+    case cancelled(by: String, host: String)
+
+    /// Whether the client may go on with another request on the same connection.
+    var keepsConnection: Bool {
+        switch self {
+        case .clientOfAnotherUser, .credentialsMissing, .credentialsWrong, .runUnknown, .runWithoutUser, .credentialsNotCompared, .denied, .clientNotAdmitted,
+            .plainToPinnedHost, .upstream, .overtaken, .authorityExpired: true
+        default: false
+        }
+    }
+
+    /// What an exchange with `destination` ended with.
+    package static func exchange(_ failure: ExchangeFailure, _ destination: Destination) -> ProxyError {
+        let host = destination.authority.host
+        return switch failure {
+        case .badRequest(let error): .badRequest(error)
+        case .requestStalled(let time): .requestStalled(after: time)
+        case .requestDripped(let rate): .requestDripped(rate)
+        case .requestTakenSlowly(let rate): .requestTakenSlowly(rate, host: host)
+        case .requestBroke(let error): .unserializable(error, host: host, entry: destination.source?.location)
+        case .unreachable(let failure): .upstream(failure, destination.authority, destination.source)
+        case .upstreamClosed(let cause): .upstreamClosed(cause, host: host)
+        case .badResponse(let error): .badResponse(error, host: host)
+        case .responseHeadTooLarge(let limit): .responseHeadTooLarge(limit, host: host)
+        case .tooManyResponseFields: .tooManyResponseFields(host: host)
+        case .unaskedUpgrade: .unaskedUpgrade(host: host)
+        case .noResponse(let time): .noResponse(after: time, host: host)
+        case .bodyBroke(let cause), .uploadFailed(let cause), .downstreamGone(let cause): .bodyBroke(cause, host: host)
+        case .redirect(let defect): .redirect(defect, host: host, destination.source)
+        case .unacceptable(let error, let source): .unacceptable(error, source: source, host: host, destination.source)
+        case .notJudged(let failure): .notJudged(failure, host: host)
+        case .notAdmitted(let cause): .notAdmitted(cause, host: host)
+        case .cancelled(let by): .cancelled(by: by, host: host)
+        }
+    }
+
+    /// What the log tells of it.
+    package var refusal: TaskRecord.Refusal {
+        let report = report
+        return TaskRecord.Refusal(
+            status: report.status, cause: report.details, errorType: report.proxyStatusError, story: report.text,
+            isPinFailure: report.isPinFailure)
+    }
+    /// One line for the log.
+    var cause: String { report.details }
+    /// The error type of RFC 9209 section 2.3.
+    var proxyStatusError: String { report.proxyStatusError }
+
+    /// The whole answer, head and body.
+    func response(to method: Method, acceptsHTML: Bool, keepsConnection: Bool) -> [UInt8] {
+        if case .askedForProxyItself(let url) = self {
+            return UsagePage.response(for: url, toHead: method == .head, prefersHTML: acceptsHTML)
+        }
+        var report = report
+        report.keepAlive = keepsConnection
+        return RefusalResponse.bytes(for: report, toHead: method == .head, prefersHTML: acceptsHTML)
+    }
+
+    // MARK: What each says
+
+    var report: RefusalReport {
+        switch self {
+        case .badRequest(let error):
+            Self.clientError(400, "Bad request", "http_request_error", error.message)
+        case .badAuthority(let error):
+            Self.clientError(400, "Bad request target", "http_request_error", error.description)
+        case .badConnectTarget(let defect):
+            Self.clientError(400, "Bad CONNECT target", "http_request_error", defect.description)
+        case .badMaxForwards:
+            Self.clientError(
+                400, "Bad Max-Forwards", "http_request_error",
+                "Max-Forwards of OPTIONS and TRACE must be one decimal number (RFC 9110 section 7.6.2)")
+        case .tlsToPlainPort:
+            Self.clientError(
+                400, "TLS spoken to a plain port", "http_request_error",
+                "the client speaks TLS with this port, which speaks plain HTTP: write http:// and not https:// for the proxy "
+                    + "itself (HTTPS_PROXY=http://HOST:PORT), or let the port speak TLS (proxy.tls)")
+        case .requestHeadTooLarge(let limit):
+            Self.clientError(
+                431, "Request header fields too large", "http_request_error",
+                "the request's head is longer than \(limit) bytes (limits.request_head)")
+        case .tooManyRequestFields:
+            Self.clientError(
+                431, "Too many request header fields", "http_request_error",
+                "the request's head has more than \(HeadParser.fieldLimit) field lines, which is a fixed limit")
+        case .requestStalled(let time):
+            Self.clientError(408, "Request timeout", "http_request_error", "the request did not arrive within \(time)")
+        case .requestDripped(let rate):
+            Self.clientError(
+                408, "Request timeout", "http_request_error", "the client sent less of the request than \(rate)")
+        case .askedForProxyItself:
+            Self.clientError(400, "This is a proxy", "http_request_error", "a request to the proxy itself")
+        case .unsupportedScheme(let url):
+            Self.clientError(
+                400, "Unsupported URL scheme", "http_request_error",
+                "only http:// and https:// URLs and CONNECT are understood, not \(url)")
+        case .cannotTunnelURL(let host):
+            Self.clientError(
+                403, "\(host) may only be tunnelled", "http_request_denied",
+                "the policy tunnels \(host): ask for it with CONNECT, not with a https:// URL")
+        case .loop(let host):
+            Self.clientError(
+                508, "Loop detected for \(host)", "proxy_loop_detected",
+                "the request has passed this proxy before, as its Via field says: a proxy or server on the way to \(host) "
+                    + "(upstream.parent?) sends it back here")
+        case .misdirected(let misdirection, let connected):
+            Self.clientError(
+                421, misdirection.asked.map { "Misdirected request for \($0)" } ?? "Misdirected request",
+                "http_request_error", misdirection.cause(connected: connected))
+        case .clientNotAllowed(let address):
+            Self.clientError(
+                403, "Client \(address) not allowed", "http_request_denied",
+                "\(address) is not in proxy.allow_clients")
+        case .clientOfAnotherUser:
+            Self.credentials(
+                "Proxy of another user",
+                "this proxy was started by pinproxy exec --start: it serves programs of the user who started it, and programs of a run "
+                    + "that show its token")
+        case .credentialsMissing:
+            Self.credentials("Proxy authentication required", "this proxy wants a user name and a password")
+        case .credentialsWrong:
+            Self.credentials("Proxy authentication failed", "the user name or the password is wrong")
+        case .runUnknown:
+            Self.credentials(
+                "Run of pinproxy exec is over",
+                "this proxy wants credentials, and the run of pinproxy exec that these were made for is over")
+        case .runWithoutUser:
+            Self.credentials(
+                "Proxy authentication required",
+                "this proxy wants a user name and a password (proxy.users), and pinproxy exec had none: put them into HTTPS_PROXY "
+                    + "before it, as in HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT pinproxy exec -- COMMAND")
+        case .credentialsNotCompared(let what): Self.notCompared(what)
+        case .stopping(let host):
+            Self.later(
+                .origin(
+                    503, "The proxy is stopping", Self.noRoom,
+                    "the proxy is stopping, and had no connection to \(host) yet; ask again in a moment", host))
+        case .overtaken(let host):
+            Self.later(
+                .origin(
+                    503, "The policy for \(host) is changing", Self.noRoom,
+                    "the configuration changed twice while the proxy connected to \(host); ask again in a moment", host))
+        case .authorityExpired(let end, let host):
+            RefusalReport(
+                status: 503, reasonPhrase: "The proxy's own authority has expired", proxyStatusError: "proxy_configuration_error",
+                details: "the local authority expired \(CalendarDate(end)), so no certificate can be issued for \(host)",
+                title: "The proxy's own authority has expired",
+                body: [
+                    "The proxy intercepts TLS to \(host), and its local authority expired \(CalendarDate(end)): no program would "
+                        + "accept a certificate from it.",
+                    "On the proxy's machine: \(AuthorityError.renewal)",
+                ], host: host)
+        case .denied(let host, let entry):
+            Self.policy(
+                "\(host) denied by policy", "action: deny",
+                host: host, advice: "It is denied by \(entry ?? "the defaults of the pin file").")
+        case .clientNotAdmitted(let objection): objection.report
+        case .plainToPinnedHost(let host, let entry):
+            Self.policy(
+                "Plain HTTP to pinned host \(host) refused",
+                "http:// can't be pinned", host: host,
+                advice: "\(entry) pins this host; ask for it with https://.")
+        case .upstream(let failure, let authority, let source): failure.report(for: authority, by: source)
+        case .upstreamClosed(let cause, let host):
+            .origin(502, "\(host) closed the connection", "connection_terminated", "the origin \(cause) before it answered", host)
+        case .badResponse(let error, let host):
+            .origin(502, "Malformed response from \(host)", "http_protocol_error", error.message, host)
+        case .responseHeadTooLarge(let limit, let host):
+            .origin(
+                502, "Response header of \(host) too large", "http_response_header_section_size",
+                "the response's head is longer than \(limit) bytes (limits.response_head)", host)
+        case .tooManyResponseFields(let host):
+            .origin(
+                502, "Too many response header fields of \(host)", "http_response_header_section_size",
+                "the response's head has more than \(HeadParser.fieldLimit) field lines, which is a fixed limit", host)
+        case .unaskedUpgrade(let host):
+            .origin(502, "Malformed response from \(host)", "http_protocol_error", "101 Switching Protocols that no one asked for", host)
+        case .bodyBroke(let cause, let host):
+            .origin(
+                502, "Incomplete response from \(host)", "http_response_incomplete",
+                "\(cause), before the response could be judged", host)
+        case .redirect(let defect, let host, let source): defect.report(of: host, source)
+        case .unacceptable(let error, let source, let host, let policy):
+            error.report(of: host, by: source, policy)
+        case .notJudged(let failure, let host): failure.report(ofResponseFrom: host)
+        case .noMemory:
+            Self.later(
+                Self.clientError(
+                    503, "The proxy is out of memory", Self.noRoom,
+                    "nearly all memory that the proxy may use is taken; ask again in a moment"))
+        case .notAdmitted(let cause, let host): Self.notAdmitted(cause, host)
+        case .unserializable(let error, let host, let entry): error.report(of: host, entry: entry, isClients: false)
+        case .unconvertible(let error, let host, let entry): error.report(of: host, entry: entry, isClients: true)
+        case .notConverted(let failure, let host): failure.report(ofRequestFor: host)
+        case .codedBody(let host):
+            Self.clientError(
+                415, "Request body for \(host) can't be converted", "http_request_error",
+                "the rules convert the body (request.convert_body), which has a Content-Encoding: send it without one")
+        case .bodyTooLong(let limit, let host):
+            Self.clientError(
+                413, "Request body for \(host) too long to convert", "http_request_error",
+                "the rules convert the body (request.convert_body), which is longer than \(limit) bytes (limits.inspected_body)")
+        case .ambiguousPath(let host, let entry):
+            Self.clientError(
+                400, "Ambiguous path for \(host)", "http_request_error",
+                "servers read this path in different ways, which lead to different rules of \(entry ?? "the defaults"): "
+                    + "ask for it without //, ., .., ;, a backslash, %2f or %5c")
+        case .pathAboveBase(let host):
+            Self.clientError(
+                400, "Path above the base URL at \(host)", "http_request_error",
+                "the path leads above session.base_url, as some servers read it: "
+                    + "ask for it without more .. than segments before them")
+        case .secretInTheClear(let host, let entry):
+            Self.policy(
+                "Secret for \(host) not sent in the clear", "the rules would send a password or token over http://", host: host,
+                advice: "The request rules of \(entry ?? "the defaults") add a secret: ask for the host with https://, or "
+                    + "write upgrade_insecure: true there.")
+        case .requestTakenSlowly(let rate, let host):
+            .origin(
+                504, "\(host) took the request too slowly", "connection_write_timeout",
+                "the origin took less of the request than \(rate)", host)
+        case .noResponse(let time, let host):
+            .origin(504, "\(host) did not answer", "http_response_timeout", "no response within \(time) (timeouts.first_byte)", host)
+        case .cancelled(let by, let host):
+            // No Retry-After, and no 502, after which clients ask again: this end was wanted.
+            Self.clientError(403, "Request to \(host) cancelled", "http_request_denied", by)
+        }
+    }
+
+    static func clientError(_ status: Int, _ title: String, _ error: String, _ details: String) -> RefusalReport {
+        RefusalReport(status: status, reasonPhrase: title, proxyStatusError: error, details: details, title: title, body: [details])
+    }
+
+    private static func credentials(_ title: String, _ details: String) -> RefusalReport {
+        var report = clientError(407, title, "http_request_denied", details)
+        report.extraFields = [("Proxy-Authenticate", "Basic realm=\"pinproxy\", charset=\"UTF-8\"")]
+        return report
+    }
+
+    /// The credentials may be right: it is no 407, after which clients ask for others or give up.
+    private static func notCompared(_ what: String) -> RefusalReport {
+        later(
+            clientError(
+                503, "Too many passwords are being checked", noRoom,
+                "\(what) are waiting to be compared, and no more can wait; ask again in a moment"))
+    }
+
+    private static func notAdmitted(_ cause: String, _ host: String) -> RefusalReport {
+        later(.origin(503, "Too many requests to \(host)", noRoom, cause, host))
+    }
+
+    static let noRoom = "proxy_internal_response"
+
+    /// Of one who found no room: it may ask again.
+    static func later(_ report: RefusalReport) -> RefusalReport {
+        var report = report
+        report.extraFields = [("Retry-After", "\(retrySeconds)")]
+        return report
+    }
+
+    /// What a client should wait that found no room.
+    private static let retrySeconds = 5
+
+    private static func policy(_ title: String, _ details: String, host: String, advice: String) -> RefusalReport {
+        RefusalReport(
+            status: 403, reasonPhrase: title, proxyStatusError: "http_request_denied", details: details,
+            title: title, body: [advice], host: host)
+    }
+}

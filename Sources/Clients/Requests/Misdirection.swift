@@ -1,0 +1,56 @@
+import HTTPWire
+
+/// How a client disagrees, inside a CONNECT, with the authority that it named there (architecture rule 4).
+package struct Misdirection {
+    /// What disagrees. Of a request as ranges over its head, so that agreement costs no allocation.
+    enum Source {
+        case host(ByteRange)
+        case url(ByteRange)
+        /// The request's URL has another scheme than what is spoken inside.
+        case scheme
+        /// The request is another CONNECT.
+        case connect
+    }
+
+    /// The other authority; never more of what was sent than a host and a port. nil: that is not what disagrees.
+    let asked: String?
+    /// What is the matter, as the end of a sentence.
+    private let clause: String
+
+    /// The request names another authority.
+    /// - Parameter purpose: what is spoken inside.
+    init(_ source: Source, _ bytes: borrowing Span<UInt8>, for purpose: Purpose) {
+        switch source {
+        case .host(let range): self.init("Host", Self.authority(bytes.extracting(range.offsets), purpose))
+        case .url(let range): self.init("URL", Self.authority(bytes.extracting(range.offsets), purpose))
+        case .scheme: self.init(asked: nil, clause: "its URL is not \(purpose == .plain ? "http" : "https")")
+        case .connect: self.init(asked: nil, clause: "it is another CONNECT")
+        }
+    }
+
+    /// The client's SNI is another name.
+    init(serverName: String) {
+        self.init("SNI", ShownText(serverName).description)
+    }
+
+    private init(_ place: String, _ asked: String) {
+        self.init(asked: asked, clause: "its \(place) names \(asked)")
+    }
+
+    private init(asked: String?, clause: String) {
+        self.asked = asked
+        self.clause = clause
+    }
+
+    /// One line with both sides of it.
+    func cause(connected: Authority) -> String {
+        "this connection was made for \(connected) by CONNECT, but \(clause)"
+    }
+
+    private static func authority(_ bytes: borrowing Span<UInt8>, _ purpose: Purpose) -> String {
+        switch Authority.parse(bytes, defaultPort: purpose.defaultPort) {
+        case .success(let authority): authority.description
+        case .failure(let error): "what is not a host (\(error))"
+        }
+    }
+}

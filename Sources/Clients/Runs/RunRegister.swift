@@ -1,0 +1,68 @@
+import Logging
+import Synchronization
+import TLS
+
+/// The runs of `pinproxy exec` that are under way, by their tokens. A run is here as long as the connection over which it
+/// was begun: a command that is killed leaves nothing.
+package final class RunRegister: Sendable {
+    package enum Failure: Error {
+        /// So many are under way: of all users, or of this one.
+        case tooMany(Int)
+        /// Another run has the token.
+        case taken
+    }
+
+    static let limit = 256
+    /// Of one user other than the proxy's own and root.
+    static let limitOfOne = 64
+
+    private let digests = KeyedDigest()
+    private let runs = Mutex<[SHA256Digest: Run]>([:])
+    private let begun = Atomic<UInt64>(0)
+    private let count = Atomic(0)
+
+    /// Whether no run is under way: then no request has to be asked for its token.
+    var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
+
+    /// - Parameter owner: of the process that begins it.
+    package func begin(
+        _ token: RunToken, owner: UInt32, isOwn: Bool, grant: Run.Grant, changed: @escaping @Sendable () -> Void
+    ) throws(Failure) -> Run {
+        let digest = digest(of: token)
+        let result: Result<Run, Failure> = runs.withLock { runs in
+            if runs[digest] != nil { return .failure(.taken) }
+            if runs.count >= Self.limit { return .failure(.tooMany(Self.limit)) }
+            if !isOwn, runs.values.count(where: { $0.owner == owner }) >= Self.limitOfOne {
+                return .failure(.tooMany(Self.limitOfOne))
+            }
+            let number = begun.add(1, ordering: .relaxed).newValue
+            let run = Run(grant: grant, owner: owner, number: number, changed: changed)
+            runs[digest] = run
+            count.store(runs.count, ordering: .relaxed)
+            return .success(run)
+        }
+        return try result.get()
+    }
+
+    package func end(_ token: RunToken) {
+        let digest = digest(of: token)
+        let run = runs.withLock { runs in
+            defer { count.store(runs.count, ordering: .relaxed) }
+            return runs.removeValue(forKey: digest)
+        }
+        run?.end()
+    }
+
+    /// Found by a keyed digest: the time that it takes says nothing about the tokens that there are.
+    package func run(with token: RunToken) -> Run? {
+        let digest = digest(of: token)
+        return runs.withLock { $0[digest] }
+    }
+
+    /// Those that this user has under way, the one that began first as the first.
+    func runs(of user: UInt32) -> [Run] {
+        runs.withLock { runs in runs.values.filter { $0.owner == user } }.sorted { $0.number < $1.number }
+    }
+
+    private func digest(of token: RunToken) -> SHA256Digest { digests.of(Array(token.text.utf8)) }
+}

@@ -1,0 +1,37 @@
+import Glibc
+
+/// What the requests of one run of `pinproxy exec` are known by: a secret of 256 random bits, sent as the password of
+/// ``user`` in Proxy-Authorization. Printed or mirrored it shows nothing: it must not come into a log.
+package struct RunToken: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The user name beside it in the proxy's URL. No user of `proxy.users` can have it.
+    package static let user = "pinproxy-run"
+    private static let length = 64
+
+    /// 64 hexadecimal digits, fit for a URL as they are.
+    package let text: String
+
+    /// A new one.
+    package init() {
+        var random = SystemRandomNumberGenerator()
+        text = (0..<4).map { _ in
+            let digits = String(UInt64.random(in: .min ... .max, using: &random), radix: 16)
+            return String(repeating: "0", count: 16 - digits.count) + digits
+        }.joined()
+    }
+
+    /// Nil if it isn't one.
+    package init?(_ text: some StringProtocol) {
+        guard text.utf8.count == Self.length, text.utf8.allSatisfy({ isxdigit(CInt($0)) != 0 }) else { return nil }
+        self.text = String(text)
+    }
+
+    /// That of a client's credentials; nil if these are somebody's name and password.
+    package init?(_ credentials: Credentials) {
+        guard credentials.user.elementsEqual(Self.user.utf8) else { return nil }
+        self.init(String(decoding: credentials.password, as: UTF8.self))
+    }
+
+    package var description: String { "a run's token" }
+    package var debugDescription: String { description }
+    package var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -1,0 +1,51 @@
+import Configuration
+import Records
+import Security
+import Session
+import Synchronization
+import TLS
+
+/// What is in force for ``Configuration/TestHost``: a certificate authority that lives in this process and is trusted
+/// for nothing else, and an entry for each name, as the pin file would have it. One pins the key that the origin has
+/// (``TestOrigin``), the other one that nobody has, so that a refusal comes about as any other does.
+package final class TestHosts: Sendable {
+    /// How they are reached: no parent proxy, and no roots of the machine.
+    let upstream: UpstreamSettings
+    private let leaves: LeafCache
+    private let right: HostEntry
+    private let wrong: HostEntry
+
+    /// - Parameter unixTime: now.
+    init(at unixTime: UnixTime) throws {
+        let authority = try LocalAuthority.temporary(at: unixTime)
+        upstream = UpstreamSettings(anchors: TrustAnchors([authority.certificate]))
+        leaves = LeafCache(authority: authority, lifetime: LocalAuthority.maximumLeafLifetime)
+        // All leaves of an authority have the same key.
+        let key = try leaves.identity(for: .dns(TestHost.right.rawValue), now: unixTime).leaf.spkiSHA256
+        right = Self.entry(for: .right, pin: key)
+        wrong = Self.entry(for: .wrong, pin: SHA256Digest.of(Array("no key".utf8)))
+    }
+
+    private static func entry(for host: TestHost, pin: SHA256Digest) -> HostEntry {
+        let policy = SecurityPolicy(mode: .publicKey, pins: PinSet([Pin(.spki(pin), origin: "built in")]))
+        let entry = HostEntry(
+            for: HostPattern(.exact, canonical: host.rawValue, port: nil), action: .intercept, policy: policy, file: "built in",
+            line: 0, column: 0)
+        entry.slot.store(EntrySlots.uncounted, ordering: .relaxed)
+        return entry
+    }
+
+    /// - Parameter host: canonical.
+    func entry(for host: String) -> HostEntry? {
+        switch TestHost(host) {
+        case .right: right
+        case .wrong: wrong
+        case nil: nil
+        }
+    }
+
+    /// What the origin shows.
+    func identity(for host: TestHost, now: UnixTime) throws(AuthorityError) -> Identity {
+        try leaves.identity(for: .dns(host.rawValue), now: now)
+    }
+}

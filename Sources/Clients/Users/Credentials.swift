@@ -1,0 +1,29 @@
+import FoundationEssentials
+package import HTTPWire
+
+/// A name and a password that a client sent. Printed or mirrored, it shows neither: it must not come into a log.
+package struct Credentials: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    package let user: [UInt8]
+    let password: [UInt8]
+
+    /// Those of the only `Proxy-Authorization` field, if that is `Basic` and whole (RFC 7617); else nil.
+    package init?(in request: RequestHead, _ bytes: Span<UInt8>) {
+        var value: ByteRange?
+        for field in request.fields where field.id == .proxyAuthorization {
+            guard value == nil else { return nil }
+            value = field.value
+        }
+        guard let value else { return nil }
+        let parts = value.text(in: bytes).split(separator: " ", maxSplits: 1)
+        guard parts.count == 2, parts[0].lowercased() == "basic",
+            let decoded = Data(base64Encoded: String(parts[1].drop { $0 == " " })),
+            let colon = decoded.firstIndex(of: UInt8(ascii: ":"))
+        else { return nil }
+        user = Array(decoded[..<colon])
+        password = Array(decoded[decoded.index(after: colon)...])
+    }
+
+    package var description: String { "credentials" }
+    package var debugDescription: String { description }
+    package var customMirror: Mirror { Mirror(self, children: []) }
+}

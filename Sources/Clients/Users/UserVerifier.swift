@@ -1,0 +1,175 @@
+import Configuration
+package import EventLoop
+import HTTPWire
+import Logging
+import Synchronization
+import TLS
+
+/// Who may use the proxy: the users of one htpasswd file.
+///
+/// bcrypt is slow on purpose, so it runs on a queue of its own, one comparison after another, and not on a
+/// worker: clients that try passwords hold up no one else's traffic. They take turns (``FairQueue``), so that one who tries many holds
+/// up itself. Credentials that were right are remembered, as a digest under a random key and only as long as this verifier, which a
+/// reload replaces: a client pays for bcrypt once, and not with every connection.
+package final class UserVerifier: Sendable {
+    package enum Ruling: Equatable {
+        case right
+        case wrong
+        /// Too many wait for theirs, as it says: it isn't known.
+        case notCompared(String)
+    }
+
+    /// Comparisons in the queue, in all and of one user or address. Beyond that the client must retry.
+    static let longestQueue = 64
+    static let longestOfOne = 16
+    /// Credentials remembered at most.
+    private static let mostRemembered = 1024
+
+    private typealias Answer = @Sendable (Bool) -> Void
+
+    private struct Comparison {
+        let credentials: Credentials
+        let digest: SHA256Digest
+    }
+
+    private struct State {
+        var queue = FairQueue<Claimant, Comparison>(places: longestQueue, share: longestOfOne)
+        /// Who waits for each comparison: a client that opens many connections at once asks the same many times.
+        var waiting: [SHA256Digest: [Answer]] = [:]
+        /// Who wasn't compared since the queue was full.
+        var notCompared = 0
+        var remembered: Set<SHA256Digest> = []
+    }
+
+    private let users: [[UInt8]: BcryptHash]
+    /// What the password of an unknown user is compared with, so that the time doesn't tell names.
+    private let decoy: BcryptHash?
+    private let digests = KeyedDigest()
+    private let state = Mutex(State())
+    private let run: Background
+    private let logger: Logger
+
+    /// - Parameters:
+    ///   - file: its lines were checked, and its problems reported by line, when it was read.
+    ///   - run: runs work elsewhere and later, one after the other.
+    init(file: UserFile, logger: Logger, run: @escaping Background) throws(UserFileError) {
+        self.logger = logger
+        self.run = run
+        var users: [[UInt8]: BcryptHash] = [:]
+        for line in file.lines {
+            guard let colon = line.firstIndex(of: ":"), let hash = BcryptHash(line[line.index(after: colon)...]) else {
+                throw UserFileError(path: file.path, user: String(line.prefix { $0 != ":" }))
+            }
+            users[Array(line[..<colon].utf8)] = hash
+        }
+        self.users = users
+        decoy = users.values.max { $0.cost < $1.cost }
+    }
+
+    /// Compares on a background thread.
+    convenience init(file: UserFile, logger: Logger) throws {
+        let queue = try WorkQueue("users")
+        try self.init(file: file, logger: logger) { queue.async($0) }
+    }
+
+    /// Does work on another thread.
+    typealias Background = @Sendable (@escaping @Sendable () -> Void) -> Void
+
+    /// What a client that has proved to be this user is remembered as.
+    package func user(named name: [UInt8]) -> KnownUser? {
+        users[name].map { KnownUser(name: name, hash: $0) }
+    }
+
+    /// Whether the file has this user, with this password. False for nobody.
+    func knows(_ user: KnownUser?) -> Bool {
+        user.map { users[$0.name] == $0.hash } ?? false
+    }
+
+    /// Calls `answer` once, on the loop's thread: before this returns if the credentials are remembered or
+    /// there are too many to compare, else later; never if the loop ends before. It should hold its
+    /// objects weakly, since it may be released on another thread.
+    /// - Parameter claimant: who has sent them.
+    package func verify(_ credentials: Credentials, for claimant: Claimant, on loop: EventLoop, _ answer: @escaping (Ruling) -> Void) {
+        let digest = digest(of: credentials)
+        let (bound, handle) = (LoopBound(answer, on: loop), loop.handle)
+        let later: Answer = { isGood in handle.post { bound.value(on: $0)(isGood ? .right : .wrong) } }
+        enum Step { case answer(Ruling), compare, join, turnAway(String, isFirst: Bool) }
+        let step: Step = state.withLock { state in
+            if state.remembered.contains(digest) { return .answer(.right) }
+            if state.waiting[digest] != nil {
+                state.waiting[digest]?.append(later)
+                return .join
+            }
+            if let lack = state.queue.add(Comparison(credentials: credentials, digest: digest), of: claimant) {
+                state.notCompared += 1
+                return .turnAway(lack.text("passwords", of: claimant), isFirst: state.notCompared == 1)
+            }
+            state.waiting[digest] = [later]
+            return .compare
+        }
+        switch step {
+        case .answer(let ruling): answer(ruling)
+        case .join: break
+        case .compare: run { [self] in compareNext() }
+        case .turnAway(let what, let isFirst):
+            if isFirst {
+                logger.warning(
+                    "users.limit",
+                    metadata: ["cause": "\(what) are waiting to be compared", "effect": "passwords beyond are not compared: 503"])
+            }
+            answer(.notCompared(what))
+        }
+    }
+
+    private func compareNext() {
+        guard let (claimant, comparison) = state.withLock({ $0.queue.next() }) else { return }
+        let isGood = isRight(comparison.credentials)
+        let (answers, turnedAway): ([Answer], Int) = state.withLock { state in
+            state.queue.served(claimant)
+            if isGood {
+                if state.remembered.count >= Self.mostRemembered { state.remembered.removeAll() }
+                state.remembered.insert(comparison.digest)
+            }
+            let answers = state.waiting.removeValue(forKey: comparison.digest) ?? []
+            // Not at the first place that is free: the line would come again and again.
+            guard state.queue.count <= Self.longestOfOne / 2 else { return (answers, 0) }
+            defer { state.notCompared = 0 }
+            return (answers, state.notCompared)
+        }
+        if turnedAway > 0 {
+            logger.notice(
+                "users.limit", metadata: ["effect": "passwords are compared again", "not_compared": "\(turnedAway)"])
+        }
+        for answer in answers { answer(isGood) }
+    }
+
+    private func isRight(_ credentials: Credentials) -> Bool {
+        if let hash = users[credentials.user] { return hash.isOf(credentials.password) }
+        _ = decoy?.isOf(credentials.password)
+        return false
+    }
+
+    private func digest(of credentials: Credentials) -> SHA256Digest {
+        digests.of(credentials.user + [UInt8(ascii: ":")] + credentials.password)
+    }
+}
+
+/// A user as the file had him when a client proved to be him. Tells, without the password, whether a later
+/// file still has the same.
+package struct KnownUser: Sendable {
+    let name: [UInt8]
+    fileprivate let hash: BcryptHash
+
+    fileprivate init(name: [UInt8], hash: BcryptHash) {
+        self.name = name
+        self.hash = hash
+    }
+}
+
+/// A line of a user file that holds no user with a bcrypt hash.
+struct UserFileError: Error, CustomStringConvertible {
+    let path: String
+    let user: String
+
+    var description: String { "\(path): the password of \"\(user)\" is not a bcrypt hash" }
+}

@@ -1,0 +1,104 @@
+import EventLoop
+import FoundationEssentials
+import Glibc
+import HTTPWire
+
+/// A request to a running proxy over one of its sockets, and the answer as it is read. Its methods block.
+struct ControlCall: ~Copyable {
+    /// Of a head or a line, and of an answer that says no.
+    static let longestPart = 64 << 10
+
+    private let socket: Descriptor
+    private var bytes: [UInt8] = []
+
+    var descriptor: CInt { socket.raw }
+
+    /// Connects and asks.
+    /// - Parameters:
+    ///   - process: the process that has to be listening there.
+    ///   - seconds: how long it has at each read and write.
+    ///   - fields: of the request's head besides Host, each with its line's end.
+    init(
+        _ place: StateSocket, process: Int32, seconds: Int, _ method: HTTPWire.Method, _ target: String, fields: String
+    ) throws(ControlFailure) {
+        let socket = try place.connect(seconds: seconds)
+        if let peer = UnixSocket.peer(of: socket.raw), peer.process > 0, peer.process != process {
+            throw .stranger(process: peer.process)
+        }
+        let request = Array("\(method.text) \(target) HTTP/1.1\r\nHost: localhost\r\n\(fields)\r\n".utf8)
+        // One that says no and closes has perhaps said so before this: its word is read all the same.
+        guard send(socket.raw, request, request.count, CInt(MSG_NOSIGNAL)) == request.count || errno == EPIPE else {
+            throw .broken(String(cString: strerror(errno)))
+        }
+        self.socket = socket
+    }
+
+    /// The head of the answer.
+    mutating func head(to method: HTTPWire.Method) throws(ControlFailure) -> ResponseHead {
+        var parser = HeadParser(limit: Self.longestPart)
+        var head = ResponseHead()
+        while true {
+            switch parser.parseResponse(bytes.span, to: method, into: &head) {
+            case .complete:
+                bytes.removeFirst(Int(head.length))
+                return head
+            case .incomplete:
+                guard try receive() else { throw bytes.isEmpty ? .ended : .broken("it has no head") }
+            case .malformed, .tooLarge, .tooManyFields: throw .broken("it has no head")
+            }
+        }
+    }
+
+    /// Nil at the end; `silent` if there is no whole line yet and the socket has no more.
+    mutating func line() throws(ControlFailure) -> [UInt8]? {
+        while true {
+            if let end = bytes.firstIndex(of: UInt8(ascii: "\n")) {
+                defer { bytes.removeSubrange(...end) }
+                return Array(bytes[..<end])
+            }
+            guard bytes.count < Self.longestPart else { throw .broken("it has a line that is too long") }
+            guard try receive() else { return nil }
+        }
+    }
+
+    /// What is left until the end.
+    mutating func rest(limit: Int = ControlCall.longestPart) throws(ControlFailure) -> [UInt8] {
+        while try receive() {
+            if bytes.count > limit { throw .broken("it is longer than \(limit) bytes") }
+        }
+        return bytes
+    }
+
+    /// - Returns: false at the end.
+    private mutating func receive() throws(ControlFailure) -> Bool {
+        var chunk = [UInt8](repeating: 0, count: 16 << 10)
+        while true {
+            let count = recv(socket.raw, &chunk, chunk.count, 0)
+            if count > 0 {
+                bytes += chunk[..<count]
+                return true
+            }
+            // The latter: closed with the request unread.
+            if count == 0 || errno == ECONNRESET { return false }
+            if errno == EAGAIN { throw .silent }
+            guard errno == EINTR else { throw .broken(String(cString: strerror(errno))) }
+        }
+    }
+}
+
+extension ControlFailure {
+    /// The refusal that an answer with an unwanted status gives.
+    init(status: Int, body: [UInt8]) {
+        let cause = (try? JSONDecoder().decode([String: String].self, from: Data(body)))?["cause"]
+        self = .refused(status: status, cause: cause ?? "the proxy answered \(status)")
+    }
+}
+
+extension JSONDecoder {
+    /// For what ``ControlResponse`` writes.
+    static func forControl() -> JSONDecoder {
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        return decoder
+    }
+}

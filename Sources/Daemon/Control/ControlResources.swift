@@ -1,0 +1,203 @@
+import HTTPWire
+import Records
+import Session
+import TLS
+
+/// What the control socket and the admin port answer: the resources, and who looks after each. On the main loop.
+final class ControlResources {
+    typealias Reply = (ControlResponse) -> Void
+
+    /// What is asked of the daemon itself.
+    struct Daemon {
+        /// Why it isn't ready; nil if it is.
+        var unreadiness: () -> String?
+        /// Why the configuration in force isn't what the files say; nil if it is.
+        var fallback: () -> String?
+        var status: (@escaping (StatusReport) -> Void) -> Void
+        /// In that format.
+        var metrics: (MetricsText.Format, @escaping ([UInt8]) -> Void) -> Void
+        var configuration: () -> ConfigurationReport
+        /// The local authority's certificate.
+        var authority: () -> String
+        /// The script by which browsers find the proxy, for who asked for the machine by that name.
+        var script: (_ host: String?) -> String
+        var reload: () -> ReloadReport
+        /// Nil: the answer; else why what was recorded can't be written.
+        var learn: (LearnOrder) -> Result<LearnReport, StateFileProblem>
+        /// What those may ask for who come by the admin port.
+        var gate: () -> AdminGate
+    }
+
+    private let daemon: Daemon
+    private let tasks: TaskBoard
+
+    init(daemon: Daemon, tasks: TaskBoard) {
+        self.daemon = daemon
+        self.tasks = tasks
+    }
+
+    /// - Parameter reply: called once, at once or later.
+    func answer(_ request: ControlRequest, _ reply: @escaping Reply) {
+        let resource = Resource(request.path)
+        if let objection = daemon.gate().objection(to: request, needing: resource?.right ?? .fetch) { return reply(objection) }
+        guard let resource else { return reply(Self.unknown) }
+        guard request.method == resource.method || (request.method == .head && resource.method == .get) else {
+            var response = ControlResponse.problem(405, "this resource takes \(resource.method.text) only")
+            response.allow = resource.method
+            return reply(response)
+        }
+        answer(resource, request, reply)
+    }
+
+    private enum Resource {
+        case health, readiness, authority, script
+        case page(StatusPage)
+        case status, metrics, configuration, tasks, events
+        case task(String)
+        case order(TaskOrder, String)
+        case reload, learn
+
+        /// Nil: there is no such one.
+        init?(_ path: [String]) {
+            switch (path.first, path.count) {
+            case ("healthz"?, 1): self = .health
+            case ("readyz"?, 1): self = .readiness
+            case ("ca.pem"?, 1): self = .authority
+            case ("proxy.pac"?, 1): self = .script
+            case (nil, _): self = .page(.index)
+            case ("page.css"?, 1): self = .page(.style)
+            case ("page.js"?, 1): self = .page(.script)
+            case ("pins.js"?, 1): self = .page(.pinsScript)
+            case ("refusals.js"?, 1): self = .page(.refusalsScript)
+            case ("icon.svg"?, 1): self = .page(.icon)
+            case ("status"?, 1): self = .status
+            case ("metrics"?, 1): self = .metrics
+            case ("events"?, 1): self = .events
+            case ("config"?, 1): self = .configuration
+            case ("reload"?, 1): self = .reload
+            case ("learn"?, 1): self = .learn
+            case ("tasks"?, 1): self = .tasks
+            case ("tasks"?, 2): self = .task(path[1])
+            case ("tasks"?, 3):
+                guard let order = TaskOrder(rawValue: path[2]) else { return nil }
+                self = .order(order, path[1])
+            default: return nil
+            }
+        }
+
+        var method: Method {
+            switch self {
+            case .order, .reload, .learn: .post
+            default: .get
+            }
+        }
+
+        /// What a client of the admin port must be allowed.
+        var right: AdminGate.Right {
+            switch self {
+            case .health, .readiness, .authority, .script, .page: .fetch
+            case .status, .metrics, .configuration, .tasks, .task, .events: .read
+            case .order, .reload: .change
+            case .learn: .own
+            }
+        }
+    }
+
+    /// Clients are served, whatever the files say.
+    private var readiness: ControlResponse {
+        ControlResponse(["status": "ready"].merging(daemon.fallback().map { ["fallback": $0] } ?? [:]) { $1 })
+    }
+
+    private func answer(_ resource: Resource, _ request: ControlRequest, _ reply: @escaping Reply) {
+        switch resource {
+        case .health: reply(ControlResponse(["status": "alive"]))
+        case .readiness:
+            reply(daemon.unreadiness().map { .problem(503, $0) } ?? readiness)
+        case .authority: reply(ControlResponse(Array(daemon.authority().utf8), type: "application/x-pem-file"))
+        case .script:
+            let host = request.host.flatMap { try? Authority.parse($0, defaultPort: 80).get() }?.host
+            reply(ControlResponse(Array(daemon.script(host).utf8), type: ProxyScript.type))
+        case .page(let file): reply(file.response)
+        case .status: daemon.status { reply(ControlResponse($0)) }
+        case .metrics:
+            let format = MetricsText.Format(accept: request.accept)
+            daemon.metrics(format) { reply(ControlResponse($0, type: format.type)) }
+        case .events:
+            var response = ControlResponse([], type: "text/event-stream")
+            response.opensEvents = true
+            response.showsPaths = daemon.gate().mayControl(request)
+            reply(response)
+        case .configuration: reply(ControlResponse(daemon.configuration()))
+        case .reload:
+            let report = daemon.reload()
+            reply(ControlResponse(report, status: report.cause == nil ? 200 : 422))
+        case .learn: reply(learn(request))
+        case .tasks:
+            let showsPaths = daemon.gate().mayControl(request)
+            tasks.list { list in reply(ControlResponse(showsPaths ? list : list.withoutPaths)) }
+        case .task(let number): answerTask(number, nil, request, reply)
+        case .order(let order, let number): answerTask(number, order, request, reply)
+        }
+    }
+
+    private func learn(_ request: ControlRequest) -> ControlResponse {
+        guard let order = LearnOrder(request.query) else {
+            return .problem(400, "the parameters of /learn are until=UNIX-SECONDS or stop, and forget")
+        }
+        switch daemon.learn(order) {
+        case .success(let report): return ControlResponse(report)
+        case .failure(let problem): return .problem(503, "\(problem)")
+        }
+    }
+
+    // MARK: Tasks
+
+    /// - Parameter order: what is ordered of the task; nil: it is only shown.
+    private func answerTask(_ text: String, _ order: TaskOrder?, _ request: ControlRequest, _ reply: @escaping Reply) {
+        guard let number = UInt64(text) else {
+            return reply(.problem(400, "\"\(ShownText(String(text.prefix(64))))\" is not the number of a task"))
+        }
+        let showsPaths = daemon.gate().mayControl(request)
+        let answer = { (finding: TaskBoard.Finding) in reply(Self.response(finding, number, showsPath: showsPaths)) }
+        guard let order else { return tasks.find(number, completion: answer) }
+        tasks.order(order, number, because: "\(order.past) by \(request.door)", completion: answer)
+    }
+
+    private static func response(_ finding: TaskBoard.Finding, _ number: UInt64, showsPath: Bool) -> ControlResponse {
+        switch finding {
+        case .found(let task): ControlResponse(showsPath ? task : task.withoutPath)
+        case .none: .problem(404, "no task \(number) is under way")
+        case .silent(let worker):
+            .problem(503, "\(worker), which has the task, has not answered within \(TaskBoard.patience); it will obey when it goes on")
+        }
+    }
+
+    private static let unknown = ControlResponse.problem(
+        404, "there is no such resource; there are /, /healthz, /readyz, /metrics, /status, /config, /events, /tasks, /tasks/ID, /tasks/ID/suspend, "
+            + "/tasks/ID/resume, /tasks/ID/cancel, /reload, /learn, /ca.pem and /proxy.pac")
+}
+
+extension TaskSummary {
+    /// For who may not control tasks: a path may hold what its client wouldn't show to others.
+    fileprivate var withoutPath: TaskSummary {
+        var summary = self
+        summary.path = ""
+        return summary
+    }
+}
+
+extension TaskList {
+    fileprivate var withoutPaths: TaskList {
+        TaskList(tasks: tasks.map(\.withoutPath), silentWorkers: silentWorkers)
+    }
+}
+
+extension TaskOrder {
+    fileprivate var past: String {
+        switch self {
+        case .suspend: "suspended"
+        case .resume: "resumed"
+        case .cancel: "cancelled"
+        }
+    }
+}

@@ -1,0 +1,182 @@
+import Clients
+import EventLoop
+import Records
+import Session
+
+/// Whoever is told of events.
+protocol LiveFeedReader: AnyObject {
+    /// Sends a whole event.
+    /// - Returns: false if one before it is still on its way: it is left out.
+    func send(_ event: [UInt8]) -> Bool
+}
+
+/// `GET /events`: what the proxy does, once a second, for those who watch (server-sent events). On the main loop. While
+/// nobody watches nothing is asked of anybody.
+///
+/// Whoever doesn't read in time misses what comes meanwhile, and is told how much that was.
+final class LiveFeed {
+    /// Watchers at one time; a quarter of them may be one user's or address's.
+    static let limit = 32
+    private static let intervalNanoseconds: UInt64 = 1_000_000_000
+    /// Tasks that are shown, the oldest of all.
+    private static let taskLimit = 100
+    private static let eventLimit = 100
+
+    struct Tick: Encodable {
+        struct WorkerState: Encodable {
+            let worker: Int
+            let up: Bool
+            let lag: Double
+        }
+
+        struct EntryCount: Encodable {
+            let entry: String
+            let requests: UInt64
+            let matched: UInt64
+            let missed: UInt64
+            let reported: UInt64
+        }
+
+        /// Milliseconds since 1970.
+        var time: Int64 = 0
+        var clients = 0
+        var taskCount = 0
+        var tasks: [TaskSummary] = []
+        var workers: [WorkerState] = []
+        var requests: UInt64 = 0
+        var refused: UInt64 = 0
+        var lastHour = LastHour()
+        var broken: UInt64 = 0
+        var bytesUp: UInt64 = 0
+        var bytesDown: UInt64 = 0
+        var reachability: [TargetStatus] = []
+        var generation = 0
+        var lastReload: String?
+        var counts: [EntryCount] = []
+        /// New ones, the latest first.
+        var events: [RecentEvent] = []
+        /// Ticks that this watcher has missed.
+        var dropped = 0
+    }
+
+    private let loop: EventLoop
+    private let collector: MetricsCollector
+    private let board: TaskBoard
+    /// Fills in what the daemon itself knows.
+    private let fill: (inout Tick, WorkerCounters) -> Void
+    private let names: () -> [String]
+    private var watchers: [Watcher] = []
+    private var share = FairShare<Claimant>(places: limit)
+    private var timer: RepeatingTimer?
+    private var isAsking = false
+    /// What was told already: of each worker its last event, and of each entry its counts.
+    private var told: [Int: UInt64] = [:]
+    private var counted: [[UInt64]] = []
+
+    private final class Watcher {
+        let reader: any LiveFeedReader
+        let claimant: Claimant
+        let showsPaths: Bool
+        var isNew = true
+        var dropped = 0
+
+        init(_ reader: any LiveFeedReader, of claimant: Claimant, showsPaths: Bool) {
+            self.reader = reader
+            self.claimant = claimant
+            self.showsPaths = showsPaths
+        }
+    }
+
+    init(
+        loop: EventLoop, collector: MetricsCollector, board: TaskBoard, names: @escaping () -> [String],
+        fill: @escaping (inout Tick, WorkerCounters) -> Void
+    ) {
+        self.loop = loop
+        self.collector = collector
+        self.board = board
+        self.names = names
+        self.fill = fill
+    }
+
+    /// Why one more of the claimant's can't watch; nil: it can.
+    func lack(for claimant: Claimant) -> FairShare<Claimant>.Lack? { share.lack(for: claimant) }
+
+    /// - Returns: false: others have taken the last place by now.
+    func add(_ reader: any LiveFeedReader, of claimant: Claimant, showsPaths: Bool) -> Bool {
+        guard share.enter(claimant) == nil else { return false }
+        watchers.append(Watcher(reader, of: claimant, showsPaths: showsPaths))
+        if timer == nil {
+            timer = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: Self.intervalNanoseconds) { $0.ask() }
+        }
+        ask()
+        return true
+    }
+
+    func remove(_ reader: any LiveFeedReader) {
+        guard let place = watchers.firstIndex(where: { $0.reader === reader }) else { return }
+        share.leave(watchers.remove(at: place).claimant)
+        if watchers.isEmpty { timer = nil }
+    }
+
+    private func ask() {
+        guard !isAsking, !watchers.isEmpty else { return }
+        isAsking = true
+        collector.collect { [weak self] measurement in
+            self?.board.list { tasks in self?.tell(measurement, tasks) }
+        }
+    }
+
+    private func tell(_ measurement: ProxyMeasurement, _ list: TaskList) {
+        isAsking = false
+        let counters = measurement.counters
+        var tick = Tick()
+        tick.time = WallClock.milliseconds()
+        tick.taskCount = list.tasks.count
+        tick.tasks = Array(list.tasks.prefix(Self.taskLimit))
+        tick.workers = measurement.workers.indices.map { number in
+            let isUp = !measurement.silent.contains(number)
+            return Tick.WorkerState(worker: number + 1, up: isUp, lag: Double(measurement.workers[number]?.lag ?? 0) / 1e9)
+        }
+        (tick.requests, tick.refused, tick.broken) = (counters.requests, counters.refused, counters.broken)
+        (tick.bytesUp, tick.bytesDown) = (counters.bytesUp, counters.bytesDown)
+        fill(&tick, counters)
+        let all = counts(counters.entries)
+        let recent = measurement.events
+        let news = recent.filter { $0.number > told[$0.worker] ?? 0 }
+        for event in recent { told[event.worker] = max(told[event.worker] ?? 0, event.number) }
+        send(tick, all, recent, news)
+        counted = all.map(\.values)
+    }
+
+    private func counts(_ entries: [WorkerCounters.Entry]) -> [(count: Tick.EntryCount, values: [UInt64])] {
+        let names = names()
+        return entries.enumerated().map { slot, entry in
+            let values = [entry.requests, entry.pinsMatched, entry.pinsMissed, entry.pinsReported]
+            return (
+                Tick.EntryCount(
+                    entry: slot < names.count ? names[slot] : "(others)", requests: values[0], matched: values[1], missed: values[2],
+                    reported: values[3]), values
+            )
+        }
+    }
+
+    private func send(
+        _ tick: Tick, _ all: [(count: Tick.EntryCount, values: [UInt64])], _ recent: [RecentEvent], _ news: [RecentEvent]
+    ) {
+        let changed = all.enumerated().filter { $0.offset >= counted.count || counted[$0.offset] != $0.element.values }
+        for watcher in watchers {
+            var tick = tick
+            tick.dropped = watcher.dropped
+            tick.events = (watcher.isNew || watcher.dropped > 0 ? recent : news).latest(Self.eventLimit)
+            tick.counts = watcher.isNew || watcher.dropped > 0 ? all.map(\.count) : changed.map(\.element.count)
+            if !watcher.showsPaths { for index in tick.tasks.indices { tick.tasks[index].path = "" } }
+            let data = ControlResponse(tick).body
+            if watcher.reader.send(Array("event: tick\ndata: ".utf8) + data + Array("\n\n".utf8)) {
+                watcher.isNew = false
+                watcher.dropped = 0
+            } else {
+                watcher.dropped += 1
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+package import Records
+package import Security
+package import TLS
+
+/// What `GET /status` answers and `pinproxy status` prints; of a proxy that isn't running, what it has left.
+package struct StatusReport: Codable, Sendable, Equatable {
+    package struct Pin: Codable, Sendable, Equatable {
+        package let pin: String
+        package let matches: Int
+        package let first: UnixTime?
+        package let last: UnixTime?
+        package let configured: Bool
+    }
+
+    package struct Entry: Codable, Sendable, Equatable {
+        package let entry: String
+        package let accepted: Int
+        package let misses: Int
+        package let lastMiss: UnixTime?
+        package let configured: Bool
+        package let pins: [Pin]
+    }
+
+    /// What ends soon, or has ended.
+    package struct Ending: Codable, Sendable, Equatable {
+        /// `pin`, `entry`, `client certificate`, `revocation list`; of the proxy's own: `authority`, `next authority`,
+        /// `admin certificate`, `proxy certificate`.
+        package let what: String
+        package let entry: String?
+        package let name: String?
+        /// `FILE:LINE`
+        package let location: String
+        package let date: UnixTime
+        /// Negative once it is past.
+        package let daysLeft: Int64
+    }
+
+    /// What of each list is told at most.
+    static let expiringLimit = 100
+    static let recentLimit = 100
+
+    package let running: Bool
+    package let process: Int32?
+    package let stateDirectory: String
+    package var version: String?
+    /// Files of libraries, or the program's own, that were replaced since the start. What runs is still the old one.
+    package var replacedLibraries: [String]?
+    /// When it started.
+    package var since: UnixTime?
+    /// When the configuration in force was read, and how many have been in force since the start.
+    package var readAt: UnixTime?
+    package var generation: Int?
+    /// The file that it reads, as an absolute path.
+    package var configuration: String?
+    /// Why the configuration in force isn't what the files say, after a start that refused them.
+    package var fallback: String?
+    /// Where clients are accepted.
+    package var listen: [String]?
+    /// Where the admin port is.
+    package var admin: [String]?
+    package var clients: Int?
+    package var clientLimit: Int?
+    /// Exchanges in flight.
+    package var tasks: Int?
+    /// Exchanges since the start, and those that the proxy answered itself.
+    package var requests: UInt64?
+    package var refused: UInt64?
+    package var lastHour: LastHour?
+    /// Bytes of bodies that are kept, how many there may be, and how many bodies were not kept since the start.
+    package var keptBodies: Int?
+    package var keptBodiesLimit: Int?
+    package var bodiesNotKept: Int?
+    /// What went wrong lately, the latest first. Failures of pins are kept longer than others.
+    package var recent: [RecentEvent]?
+    /// What ends within 30 days or has ended, the most urgent first.
+    package var expiring: [Ending]?
+    /// The settings in force that take protection away.
+    package var insecure: [String]?
+    package var warnings: [String]?
+    /// Workers that did not answer in time: what they counted is as they last told.
+    package var silentWorkers: [String]?
+    /// Exchanges in each of the last 60 minutes, the oldest first: by entry, and in all.
+    package var hits: [String: [UInt64]]?
+    package var requestsByMinute: [UInt64]?
+    package var refusalsByMinute: [UInt64]?
+    /// Of the network, the latest first.
+    package var networkChanges: [NetworkChange]?
+    /// Of the machine and of each target of `reachability`.
+    package var reachability: [TargetStatus]?
+    /// `accepted` or `refused`.
+    package var lastReload: String?
+    /// Until when every host's chains are recorded, if they are.
+    package var learningUntil: UnixTime?
+    package let entries: [Entry]
+
+    /// - Parameter process: nil: none is running.
+    package init(process: Int32?, directory: String, history: PinHistory) {
+        running = process != nil
+        self.process = process
+        stateDirectory = directory
+        entries = history.entries.sorted { $0.key < $1.key }.map { name, record in
+            Entry(
+                entry: name, accepted: record.accepted, misses: record.misses, lastMiss: record.lastMiss,
+                configured: record.removed == nil,
+                pins: record.pins.sorted { $0.key < $1.key }.map { pin, record in
+                    Pin(
+                        pin: pin, matches: record.matches, first: record.first, last: record.last,
+                        configured: record.removed == nil)
+                })
+        }
+    }
+}

@@ -1,0 +1,158 @@
+import Clients
+import EventLoop
+import Glibc
+import Logging
+import Session
+
+/// The listeners, and whom they hand their clients to. It has a thread of its own: neither a worker that is
+/// busy nor a reload keeps a client waiting.
+final class Acceptor {
+    private let loop: EventLoop
+    private let logger: Logger
+    private let workers: [WorkerThread]
+    private let vacancy: Vacancy
+    private var listeners: [Listener] = []
+    private var maximum: Int
+    private var isFull = false
+    private var choice = WorkerChoice()
+    private let desk = ArrivalDesk()
+    /// Where PROXY headers come first, and from whom they are taken.
+    private var senders: [Endpoint: [AddressRange]]
+    private lazy var limit = Shortage("clients.limit", loop: loop, logger: logger) { [weak self] in
+        self?.isFull == true
+    }
+    private lazy var descriptors = Shortage("accept.failed", loop: loop, logger: logger)
+    private let pressure: MemoryPressure
+    /// Nil where nothing limits the memory.
+    private var memory: MemoryWatch?
+    /// Clients that are served even while memory is short: the proxy's own memory may be what fills the limit.
+    private static let clientsInNeed = 16
+
+    /// - Parameter vacancy: where workers tell that a client has gone; it has to know this acceptor before ``start()``.
+    init(
+        loop: EventLoop, sockets: [ListeningSocket], workers: [WorkerThread], vacancy: Vacancy, maximumClients: Int,
+        senders: [Endpoint: [AddressRange]] = [:], pressure: MemoryPressure = MemoryPressure(),
+        memory group: MemoryGroup? = nil, freeMemory: FreeMemory? = nil, logger: Logger
+    ) {
+        self.pressure = pressure
+        self.senders = senders
+        self.loop = loop
+        self.logger = logger
+        self.workers = workers
+        self.vacancy = vacancy
+        maximum = maximumClients
+        add(sockets)
+        memory = group.map { group in
+            MemoryWatch(loop: loop, group: group, pressure: pressure, logger: logger) { closed in
+                for worker in workers { worker.perform { closed($0.shed()) } }
+                freeMemory?.giveBack()
+            } ended: { [weak self] in
+                self?.roomAgain()
+            }
+        }
+    }
+
+    /// To be resumed once it is started.
+    private func add(_ sockets: [ListeningSocket]) {
+        for socket in sockets {
+            let isKnown = desk.knowsConnections(to: socket.raw)
+            let listener = Listener(loop: loop, socket: socket) { [weak self] in
+                self?.hasRoom == true
+            } mustWait: { [weak self] in
+                self?.waitForRoom()
+            } accepted: { [weak self] descriptor, source, hasWaited in
+                guard let self else { return }
+                if hasWaited {
+                    limit.met()
+                    descriptors.met()
+                }
+                handOut(descriptor, from: source, at: socket, isKnown: isKnown)
+            } failed: { [weak self] error in
+                self?.failed(error)
+            }
+            listeners.append(listener)
+        }
+    }
+
+    private func failed(_ error: SystemError) {
+        descriptors.strike(.error, Self.fields(of: error))
+        guard error.isLackOfDescriptors else { return }
+        for worker in workers { worker.perform { _ = $0.makeRoom() } }
+    }
+
+    func start() {
+        memory?.measure()
+        for listener in listeners { listener.resume() }
+    }
+
+    /// A reload has changed where clients are awaited.
+    /// - Parameter senders: where PROXY headers come first, and from whom they are taken.
+    func replace(_ removed: [ListeningSocket], with added: [ListeningSocket], senders: [Endpoint: [AddressRange]]) {
+        self.senders = senders
+        for listener in listeners where removed.contains(where: { $0.wanted == listener.wanted }) { listener.stop() }
+        listeners.removeAll { listener in removed.contains { $0.wanted == listener.wanted } }
+        add(added)
+        start()
+    }
+
+    func limit(clients: Int) {
+        maximum = clients
+        roomAgain()
+    }
+
+    /// A client has gone.
+    func roomAgain() {
+        guard isFull else { return }
+        limit.lasted()
+        isFull = false
+        // Whoever still finds no room says so again.
+        for listener in listeners { listener.resume() }
+    }
+
+    func stop() {
+        for listener in listeners { listener.stop() }
+        listeners = []
+    }
+
+    private var hasRoom: Bool { clientCount < (lacksMemory ? min(maximum, Self.clientsInNeed) : maximum) }
+    private var lacksMemory: Bool { pressure.level > .none }
+
+    private func waitForRoom() {
+        isFull = true
+        vacancy.await()
+        // One may have gone before it could know that somebody waits.
+        if hasRoom { return roomAgain() }
+        // The watch has told of it.
+        if lacksMemory { return }
+        limit.strike(.warning, ["limit": .stringConvertible(maximum)])
+    }
+
+    private var clientCount: Int { workers.reduce(0) { $0 + $1.load.count } }
+
+    private func arrival(of socket: CInt, from source: Endpoint, at place: Endpoint, isKnown: Bool) -> Arrival {
+        guard let senders = senders[place] else { return desk.arrival(of: socket, from: source, isKnown: isKnown) }
+        // The process that connects is the load balancer, whoever it speaks for.
+        let isTrusted = source.address.map { sender in senders.contains { $0.contains(sender.ip.bytes) } } ?? false
+        let peer = ClientPeer(nil, why: "it comes by way of a load balancer")
+        return Arrival(from: source, peer: peer, header: isTrusted ? .awaited : .untrusted)
+    }
+
+    private func handOut(_ socket: consuming Descriptor, from source: Endpoint, at listener: ListeningSocket, isKnown: Bool) {
+        let number = choice.pick(of: workers.count) { number in
+            let load = workers[number].load
+            return (load.waitingCount, load.count)
+        }
+        var arrival = arrival(of: socket.raw, from: source, at: listener.wanted, isKnown: isKnown)
+        arrival.isByDoor = listener.isDoor
+        workers[number].handOver(socket, arrival)
+        memory?.clientAccepted()
+    }
+
+    private static func fields(of error: SystemError) -> Logger.Metadata {
+        guard error.code == EMFILE else { return ["cause": "\(error)"] }
+        let cause =
+            "\(error): this process may have \(Descriptor.limit) of them; raise LimitNOFILE (ulimit -n), "
+            + "or lower limits.clients"
+        return ["cause": "\(cause)"]
+    }
+}

@@ -1,0 +1,264 @@
+import Clients
+import Configuration
+import Decoding
+import EventLoop
+import Records
+import Security
+import Session
+import TLS
+import Transport
+
+/// What `GET /metrics` answers, of the daemon and of what its workers told (docs/metrics.md).
+struct MetricsReport {
+    /// What the daemon itself knows.
+    struct Daemon {
+        var version = ""
+        var replacedLibraries = 0
+        var clients = 0
+        var clientLimit = 0
+        var entryCount = 0
+        var generation = 0
+        var readAt: UnixTime = 0
+        var reloadsAccepted = 0
+        var reloadsRefused = 0
+        var lastReloadFailed = false
+        var isFallback = false
+        var insecureSwitches = 0
+        var warnings = 0
+        var leavesIssued = 0
+        var leavesEvicted = 0
+        var leavesHeld = 0
+        var decoders: DecoderCounts?
+        var budget: BodyBudget?
+        var pressure: MemoryPressure?
+        var reachability: [TargetStatus] = []
+        var ownCertificates: [OwnCertificate] = []
+        /// What else ends within 30 days, the most urgent first.
+        var expiring: [ExpiryWatch.Finding] = []
+        var entryNames: [String] = []
+        /// Places of entries with pins (``EntrySlots``).
+        var pinnedSlots: Set<Int> = []
+    }
+
+    /// What ends soon is named one by one up to here.
+    private static let expiringLimit = 100
+
+    let daemon: Daemon
+    let measurement: ProxyMeasurement
+
+    func text(_ format: MetricsText.Format, figures: ProcessFigures? = ProcessFigures()) -> [UInt8] {
+        let counters = measurement.counters
+        var text = MetricsText(format)
+        text.family("pinproxy_build_info", .gauge, "The versions that run, as labels: of the program, and of libraries that it has loaded.")
+        let libraries = LibraryVersions.all.map { ($0.name.lowercased().replacing("-", with: "_"), $0.version) }
+        text.sample([("version", daemon.version)] + libraries, 1)
+        text.family("pinproxy_replaced_libraries", .gauge, "Libraries that were replaced on disk since the start.")
+        text.sample([], daemon.replacedLibraries)
+        exchanges(counters, &text)
+        pins(counters, &text)
+        latencies(counters, &text)
+        connections(counters, &text)
+        if let budget = daemon.budget { Self.bodies(budget, &text) }
+        if let pressure = daemon.pressure, let use = pressure.use { Self.memory(use, pressure.level, &text) }
+        if let decoders = daemon.decoders { Self.decoders(decoders, &text) }
+        workers(&text)
+        configuration(&text)
+        if let figures { Self.process(figures, &text) }
+        return text.finished()
+    }
+
+    private func name(_ slot: Int) -> String { daemon.entryNames.indices.contains(slot) ? daemon.entryNames[slot] : "(others)" }
+
+    private func exchanges(_ counters: WorkerCounters, _ text: inout MetricsText) {
+        text.family(
+            "pinproxy_exchanges", .counter,
+            "Exchanges that are over, by the entry that decided, what they were, and how they ended. connect: a CONNECT whose "
+                + "requests are exchanges of their own.")
+        for slot in 0..<max(counters.entries.count, EntrySlots.others + 1) {
+            let entry = counters.entry(at: slot)
+            for kind in WorkerCounters.kinds {
+                let counts = WorkerCounters.Outcome.allCases.map { ($0, entry.exchanges(kind, $0)) }
+                // An entry has the outcomes of a protocol once one of them was met. What belongs to no entry has them all.
+                guard slot <= EntrySlots.others || counts.contains(where: { $0.1 > 0 }) else { continue }
+                for (outcome, count) in counts {
+                    text.sample([("entry", name(slot)), ("protocol", kind.label), ("outcome", "\(outcome)")], count)
+                }
+            }
+        }
+        text.family("pinproxy_responses", .counter, "Responses of origins, by the class of their status.")
+        for digit in 1...5 { text.sample([("code", "\(digit)xx")], counters.statuses[digit]) }
+        text.family("pinproxy_refusals", .counter, "Exchanges that the proxy answered itself, by error type (RFC 9209).")
+        let refusals = counters.refusals.merging(RefusalErrors.all.map { ($0, 0) }) { count, _ in count }
+        for (error, count) in refusals.sorted(by: { $0.key < $1.key }) { text.sample([("error", error)], count) }
+        text.family("pinproxy_transferred_bytes", .counter, "Bytes passed on, heads included; up is from clients to origins.")
+        text.sample([("direction", "up")], counters.bytesUp)
+        text.sample([("direction", "down")], counters.bytesDown)
+        text.family("pinproxy_tasks", .gauge, "Exchanges in flight.")
+        text.sample([], measurement.sum(\.tasks))
+        text.family("pinproxy_clients", .gauge, "Connections of clients.")
+        text.sample([], daemon.clients)
+        text.family("pinproxy_clients_limit", .gauge, "How many there may be (limits.clients).")
+        text.sample([], daemon.clientLimit)
+    }
+
+    private func pins(_ counters: WorkerCounters, _ text: inout MetricsText) {
+        text.family(
+            "pinproxy_pin_checks", .counter,
+            "New connections to hosts of entries with pins: met a pin, met none and were refused, or were reported.")
+        let used = counters.entries.indices.filter { $0 > EntrySlots.none && counters.entries[$0].hasPinChecks }
+        for slot in daemon.pinnedSlots.union(used).sorted() {
+            let entry = counters.entry(at: slot)
+            let results = [("matched", entry.pinsMatched), ("missed", entry.pinsMissed), ("reported", entry.pinsReported)]
+            for (result, count) in results { text.sample([("entry", name(slot)), ("result", result)], count) }
+        }
+        text.family(
+            "pinproxy_expiry_timestamp_seconds", .gauge,
+            "When something of the configuration ends that does so within 30 days, or has ended; at most \(Self.expiringLimit). The "
+                + "proxy's own certificates are always there, without an entry.")
+        for own in daemon.ownCertificates {
+            text.sample([("what", own.subject.rawValue), ("name", own.certificate.subject)], own.certificate.notAfter)
+        }
+        var seen: Set<[String]> = []
+        for finding in daemon.expiring.prefix(Self.expiringLimit) {
+            let values = [finding.subject.rawValue, finding.entry ?? "(defaults)", finding.name ?? ""]
+            guard seen.insert(values).inserted else { continue }
+            text.sample([("what", values[0]), ("entry", values[1]), ("name", values[2])], finding.date)
+        }
+    }
+
+    private func latencies(_ counters: WorkerCounters, _ text: inout MetricsText) {
+        text.family("pinproxy_exchange_duration_seconds", .histogram, "From a request to the end of its response; tunnels included.")
+        text.sample([], counters.duration)
+        text.family("pinproxy_first_byte_seconds", .histogram, "From a request to the first byte of the origin's response.")
+        text.sample([], counters.firstByte)
+        text.family("pinproxy_upstream_lookup_seconds", .histogram, "Name lookup of new connections to origins.")
+        text.sample([], counters.nameLookup)
+        text.family("pinproxy_upstream_connect_seconds", .histogram, "TCP, and the parent proxy, of new connections to origins.")
+        text.sample([], counters.connect)
+        text.family("pinproxy_upstream_handshake_seconds", .histogram, "TLS of new connections to origins.")
+        text.sample([], counters.handshake)
+    }
+
+    private func connections(_ counters: WorkerCounters, _ text: inout MetricsText) {
+        text.family("pinproxy_client_handshakes", .counter, "TLS handshakes with clients, inside CONNECT.")
+        text.sample([("result", "full")], counters.clientHandshakes)
+        text.sample([("result", "resumed")], counters.clientResumptions)
+        text.sample([("result", "failed")], counters.clientHandshakeFailures)
+        text.family("pinproxy_upstream_handshakes", .counter, "TLS handshakes with origins that succeeded.")
+        text.sample([("result", "full")], counters.upstreamHandshakes)
+        text.sample([("result", "resumed")], counters.upstreamResumptions)
+        text.family("pinproxy_upstream_connections", .counter, "Attempts to connect to an origin.")
+        text.sample([("result", "opened")], counters.connectionsOpened)
+        text.sample([("result", "failed")], counters.connectionsFailed)
+        text.family("pinproxy_upstream_connections_open", .gauge, "Connections to origins: in use, or kept for the next request.")
+        text.sample([("state", "busy")], measurement.sum(\.busyUpstreams))
+        text.sample([("state", "idle")], measurement.sum(\.idleUpstreams))
+        text.family("pinproxy_upstream_requests", .counter, "Requests by whether their connection had served before.")
+        text.sample([("connection", "fresh")], counters.fresh)
+        text.sample([("connection", "reused")], counters.reused)
+        text.family("pinproxy_upstream_retries", .counter, "Requests sent once more.")
+        text.sample([], counters.retried)
+        text.family("pinproxy_name_lookups", .counter, "Names looked up, by where the answer came from.")
+        text.sample([("result", "cached")], measurement.sum(\.lookups.cached))
+        text.sample([("result", "found")], measurement.sum(\.lookups.found))
+        text.sample([("result", "failed")], measurement.sum(\.lookups.failed))
+        text.family("pinproxy_leaves_issued", .counter, "Certificates issued for clients.")
+        text.sample([], daemon.leavesIssued)
+        text.family("pinproxy_leaves_evicted", .counter, "Certificates that made room for others.")
+        text.sample([], daemon.leavesEvicted)
+        text.family("pinproxy_leaves", .gauge, "Hosts whose certificates are kept.")
+        text.sample([], daemon.leavesHeld)
+    }
+
+    private static func bodies(_ budget: BodyBudget, _ text: inout MetricsText) {
+        text.family("pinproxy_kept_bodies_bytes", .gauge, "Bytes of bodies that are kept.")
+        text.sample([], budget.inUse)
+        text.family("pinproxy_kept_bodies_limit_bytes", .gauge, "How many there may be (limits.bodies).")
+        text.sample([], budget.limit)
+        text.family(
+            "pinproxy_kept_bodies_refused", .counter,
+            "Bodies that were not kept for lack of room. request and response: the client got 503, unless a rule only reports; "
+                + "shared: readers go on alone; replay: can't be sent again.")
+        let refused = budget.refused
+        for purpose in BodyBudget.Purpose.allCases { text.sample([("what", purpose.rawValue)], refused[purpose] ?? 0) }
+    }
+
+    private static func memory(_ use: MemoryUse, _ level: MemoryPressure.Level, _ text: inout MetricsText) {
+        text.family("pinproxy_memory_used_bytes", .gauge, "Memory that the control group takes, without what the kernel takes back first.")
+        text.sample([], use.used)
+        text.family("pinproxy_memory_limit_bytes", .gauge, "How much it may take.")
+        text.sample([], use.limit)
+        text.family("pinproxy_memory_pressure", .gauge, "1: new clients wait, and idle connections are closed; 2: requests get 503 besides.")
+        text.sample([], level.rawValue)
+    }
+
+    private static func decoders(_ counts: DecoderCounts, _ text: inout MetricsText) {
+        text.family(
+            "pinproxy_decoded_bodies", .counter,
+            "Bodies given to processes that decode. failed: the process ended; refused: there was no room, or no process.")
+        let results = [
+            ("done", counts.done), ("timeout", counts.timedOut), ("failed", counts.failed), ("refused", counts.refused),
+        ]
+        for (result, count) in results { text.sample([("result", result)], count) }
+        text.family("pinproxy_decoder_starts", .counter, "Processes that decode, by whether they got ready.")
+        text.sample([("result", "failed")], counts.failedStarts)
+        text.sample([("result", "ready")], counts.starts - counts.failedStarts)
+        text.family("pinproxy_decoders", .gauge, "Processes that decode.")
+        text.sample([], counts.processes.count)
+        text.family("pinproxy_decoder_queue", .gauge, "Bodies that wait to be decoded.")
+        text.sample([], counts.waiting)
+    }
+
+    private func workers(_ text: inout MetricsText) {
+        text.family("pinproxy_worker_up", .gauge, "1 while the worker answers.")
+        for number in measurement.workers.indices { text.sample([("worker", "\(number + 1)")], measurement.silent.contains(number) ? 0 : 1) }
+        text.family("pinproxy_worker_lag_seconds", .gauge, "How long this question waited for the worker's loop.")
+        for case (let number, let worker?) in measurement.workers.enumerated() {
+            // A worker that doesn't answer lags by at least as long as it was waited for.
+            let lag = measurement.silent.contains(number) ? WorkerInquiry.patience.nanoseconds : worker.lag
+            text.sample([("worker", "\(number + 1)")], Double(lag) / 1e9)
+        }
+    }
+
+    private func configuration(_ text: inout MetricsText) {
+        text.family("pinproxy_network_reachable", .gauge, "1 if the target of reachability can be reached, 0 if not; absent if unknown.")
+        for target in daemon.reachability where target.status != "unknown" {
+            text.sample([("target", target.target)], target.status == "not-reachable" ? 0 : 1)
+        }
+        text.family("pinproxy_config_reloads", .counter, "Reloads of the configuration.")
+        text.sample([("result", "accepted")], daemon.reloadsAccepted)
+        text.sample([("result", "refused")], daemon.reloadsRefused)
+        text.family("pinproxy_config_last_reload_successful", .gauge, "0 if the last reload was refused, and the one before is in force.")
+        text.sample([], daemon.lastReloadFailed ? 0 : 1)
+        text.family(
+            "pinproxy_config_fallback", .gauge, "1 if the configuration was refused at the start, and the one last in force is used.")
+        text.sample([], daemon.isFallback ? 1 : 0)
+        text.family("pinproxy_config_generation", .gauge, "Configurations that have been in force since the start.")
+        text.sample([], daemon.generation)
+        text.family("pinproxy_config_read_timestamp_seconds", .gauge, "When the configuration in force was read.")
+        text.sample([], daemon.readAt)
+        text.family("pinproxy_config_entries", .gauge, "Entries of the pin file.")
+        text.sample([], daemon.entryCount)
+        text.family("pinproxy_config_warnings", .gauge, "Warnings of the configuration in force (pinproxy check).")
+        text.sample([], daemon.warnings)
+        text.family("pinproxy_config_insecure_switches", .gauge, "Settings in force that take protection away.")
+        text.sample([], daemon.insecureSwitches)
+    }
+
+    private static func process(_ figures: ProcessFigures, _ text: inout MetricsText) {
+        text.family("process_cpu_seconds", .counter, "User and system time of the process.")
+        text.sample([], figures.processorSeconds)
+        text.family("process_resident_memory_bytes", .gauge, "Memory that the process has resident.")
+        text.sample([], figures.residentBytes)
+        text.family("process_virtual_memory_bytes", .gauge, "Memory that the process has mapped.")
+        text.sample([], figures.virtualBytes)
+        text.family("process_start_time_seconds", .gauge, "When the process started.")
+        text.sample([], figures.started)
+        text.family("process_open_fds", .gauge, "File descriptors that are open.")
+        text.sample([], figures.openDescriptors)
+        text.family("process_max_fds", .gauge, "File descriptors that there may be.")
+        text.sample([], figures.descriptorLimit)
+        text.family("process_threads", .gauge, "Threads of the process.")
+        text.sample([], figures.threads)
+    }
+}

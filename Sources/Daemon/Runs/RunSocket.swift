@@ -1,0 +1,204 @@
+import Clients
+import Configuration
+import EventLoop
+import Glibc
+import Logging
+import Session
+import Transport
+
+/// `runs.sock` in the state directory: where `pinproxy exec` begins its run, and asks for the addresses of names in it. Every user
+/// may: whoever can send requests through the proxy may also ask why they were refused, and where they would go. A run gives nobody
+/// more than that (``Run/Grant``). Served by the main loop.
+package final class RunSocket {
+    /// For a request's arrival.
+    private static let patience: Duration = .seconds(10)
+    /// Connections that have not begun a run yet; for one more of a user's that has a quarter, that user's oldest goes.
+    static let waitingLimit = 64
+    /// Connections that wait for the addresses of a name; a quarter of them may be of one user's runs.
+    static let lookUpLimit = 512
+    /// For the name servers' answer.
+    private static let lookUpNanoseconds: UInt64 = 30_000_000_000
+
+    /// What is asked of the daemon.
+    struct Daemon {
+        /// The configuration in force.
+        var snapshot: () -> Snapshot?
+        /// Its users.
+        var users: () -> UserVerifier?
+        /// Where clients are accepted.
+        var addresses: () -> [String]
+        /// Nobody but the proxy's own user, and root, may begin a run.
+        var isOwnersAlone: Bool
+    }
+
+    private let loop: EventLoop
+    private let session: LoopSession
+    private let settings = HTTP1ServerSettings()
+    private let register: RunRegister
+    private let daemon: Daemon
+    private let logger: Logger
+    private var listener: UnixListener?
+    /// Connections with a run, and those still without one.
+    private var runs: [ObjectIdentifier: RunConnection] = [:]
+    private var waiting = FairRoster<Claimant, RunConnection>(places: waitingLimit)
+    /// Connections that wait for the addresses of a name, with the user of their run.
+    private var asking: [ObjectIdentifier: (connection: RunConnection, user: UInt32)] = [:]
+    private var lookUps = FairShare<Claimant>(places: lookUpLimit)
+    private var isFull = false
+    /// Called when the last run has ended; nil: nobody waits for it.
+    var unused: (() -> Void)?
+
+    package static func place(in stateDirectory: String) -> StateSocket { StateSocket("runs.sock", in: stateDirectory) }
+
+    init(
+        path: String, loop: EventLoop, session: LoopSession, register: RunRegister, logger: Logger, daemon: Daemon
+    ) throws(SystemError) {
+        self.loop = loop
+        self.session = session
+        self.register = register
+        self.logger = logger
+        self.daemon = daemon
+        settings.idle = Self.patience
+        settings.idleNanoseconds = Self.patience.nanoseconds
+        settings.requestNanoseconds = Self.patience.nanoseconds
+        settings.requestHead = 16 << 10
+        let access = SocketAccess(mode: daemon.isOwnersAlone ? 0o600 : 0o666)
+        listener = try UnixListener(path: path, access: access, loop: loop) { [weak self] socket in
+            let peer = UnixSocket.peer(of: socket.raw)
+            self?.accepted(socket, peer)
+        } failed: { error in
+            logger.warning("control.failed", metadata: ["cause": "\(error)", "effect": "a command has to wait"])
+        }
+    }
+
+    deinit { stop() }
+
+    /// Takes the name away and ends all runs; each gets its last line.
+    func stop() {
+        guard let listener else { return }
+        listener.stop()
+        self.listener = nil
+        for connection in waiting.members + Array(runs.values) + asking.values.map(\.connection) { connection.stop() }
+    }
+
+    var isUnused: Bool { runs.isEmpty && waiting.isEmpty }
+
+    /// Another network has other names.
+    func forgetNames() { session.forgetNames() }
+
+    private func accepted(_ socket: consuming Descriptor, _ peer: UnixSocket.Peer?) {
+        guard let peer else { return }
+        let connection = RunConnection(
+            stream: ByteStream(loop: loop, descriptor: socket), session: session, settings: settings, peer: peer
+        ) { [weak self] asked, connection in
+            guard let self else { return }
+            switch asked {
+            case .run(let order): begin(order, connection)
+            case .addresses(let name, let token): lookUp(name, for: token, connection)
+            }
+        } ended: { [weak self] in
+            self?.ended($0)
+        }
+        waiting.add(connection, of: .user(peer.user))?.stop()
+        connection.start()
+    }
+
+    // MARK: A run
+
+    private func begin(_ order: RunConnection.Order, _ connection: RunConnection) {
+        let isOwn = connection.peer.user == 0 || connection.peer.user == geteuid()
+        guard isOwn || !daemon.isOwnersAlone else {
+            return connection.refuse(403, "this proxy was started by pinproxy exec --start, and serves its own user alone")
+        }
+        guard let users = daemon.users(), !isOwn, let credentials = order.credentials else {
+            return begin(order.token, isOwn ? .owner : .nothing, isOwn, connection)
+        }
+        // Within another run: what that one may do, this one may.
+        if let outer = RunToken(credentials) {
+            return begin(order.token, register.run(with: outer)?.grant ?? .nothing, isOwn, connection)
+        }
+        users.verify(credentials, for: .user(connection.peer.user), on: loop) { [weak self, weak connection] ruling in
+            guard let self, let connection else { return }
+            let user = ruling == .right ? users.user(named: credentials.user) : nil
+            begin(order.token, user.map { .user($0) } ?? .nothing, isOwn, connection)
+        }
+    }
+
+    private func begin(_ token: RunToken, _ grant: Run.Grant, _ isOwn: Bool, _ connection: RunConnection) {
+        guard waiting.contains(connection) else { return }
+        let (place, handle) = (LoopBound(Weak(connection), on: loop), loop.handle)
+        do throws(RunRegister.Failure) {
+            let run = try register.begin(token, owner: connection.peer.user, isOwn: isOwn, grant: grant) {
+                handle.post { loop in place.value(on: loop).connection?.tell() }
+            }
+            waiting.remove(connection)
+            runs[ObjectIdentifier(connection)] = connection
+            isFull = false
+            let isLetIn = daemon.users().map(run.isLetIn) ?? true
+            logger.info("run.begin", metadata: ["cause": "\(ControlPeer(connection.peer))"])
+            connection.accept(run, token: token, begun: RunBegun(listen: daemon.addresses(), isLetIn: isLetIn, resolvesNames: true))
+        } catch {
+            guard case .tooMany(let limit) = error else { return connection.refuse(409, "another run has this token") }
+            connection.refuse(503, "\(limit) runs of pinproxy exec are under way already, and no more can be told apart")
+            guard !isFull else { return }
+            isFull = true
+            let who = ControlPeer(connection.peer)
+            logger.warning(
+                "runs.limit",
+                metadata: ["limit": "\(limit)", "cause": "\(who)", "effect": "runs of pinproxy exec beyond aren't told what is refused"])
+        }
+    }
+
+    // MARK: Names
+
+    private func lookUp(_ name: String, for token: RunToken, _ connection: RunConnection) {
+        guard let run = register.run(with: token) else { return connection.refuse(404, "no run that is under way has this token") }
+        guard let snapshot = daemon.snapshot() else { return connection.refuse(503, "the proxy is stopping") }
+        let isLetIn = daemon.users().map(run.isLetIn) ?? true
+        switch RunNameRuling(name, ofUser: run.owner, isLetIn: isLetIn, in: snapshot) {
+        case .lookUp: break
+        case .own: return connection.answer(ResolvedName(exists: true, addresses: ["127.0.0.1"]))
+        case .refused: return connection.answer(ResolvedName(exists: true, addresses: [], refused: true))
+        case .unfit: return connection.answer(ResolvedName(exists: false, addresses: []))
+        }
+        guard run.lookUpBegan() else { return connection.refuse(503, "\(Run.lookUpLimit) names of this run are being looked up") }
+        if let lack = lookUps.enter(.user(run.owner)) {
+            run.lookUpEnded()
+            return connection.refuse(503, "\(lack.text("names", of: .user(run.owner))) are being looked up")
+        }
+        waiting.remove(connection)
+        asking[ObjectIdentifier(connection)] = (connection, run.owner)
+        connection.allow(Self.lookUpNanoseconds)
+        session.resolve(name) { [weak connection] result in
+            run.lookUpEnded()
+            switch result {
+            case .success(let addresses): connection?.answer(ResolvedName(exists: true, addresses: addresses.map(\.description)))
+            case .failure(.noAddresses): connection?.answer(ResolvedName(exists: true, addresses: []))
+            case .failure(.notFound), .failure(.invalidName): connection?.answer(ResolvedName(exists: false, addresses: []))
+            case .failure(let error): connection?.refuse(502, "\(error)")
+            }
+        }
+    }
+
+    private struct Weak {
+        weak var connection: RunConnection?
+        init(_ connection: RunConnection) { self.connection = connection }
+    }
+
+    private func ended(_ connection: RunConnection) {
+        waiting.remove(connection)
+        runs[ObjectIdentifier(connection)] = nil
+        if let asked = asking.removeValue(forKey: ObjectIdentifier(connection)) { lookUps.leave(.user(asked.user)) }
+        defer { if isUnused { unused?() } }
+        guard let token = connection.token else { return }
+        if let summary = register.run(with: token)?.summary {
+            logger.info(
+                "run.end",
+                metadata: [
+                    "cause": "\(ControlPeer(connection.peer))", "requests": .stringConvertible(summary.requests),
+                    "refusals": .stringConvertible(summary.counts.reduce(summary.unlisted, +)),
+                ])
+        }
+        register.end(token)
+    }
+}

@@ -1,0 +1,126 @@
+import Clients
+import Configuration
+import EventLoop
+import Glibc
+import Logging
+import Records
+import Security
+import Session
+import TLS
+
+/// What the control socket asks of the daemon.
+extension ProxyDaemon {
+    /// What the control socket and the admin port answer by.
+    func controlResources(_ context: ProxyContext, _ upkeep: PinUpkeep) -> ControlResources {
+        // unowned: only the loop calls it; the loop runs within run(), and run()'s caller keeps the daemon.
+        let daemon = { [unowned self] in self }
+        let questions = ControlResources.Daemon(
+            unreadiness: { daemon().unreadiness },
+            fallback: { daemon().fallback?.text },
+            status: { daemon().status(upkeep, $0) },
+            metrics: { daemon().metrics(context, $0, $1) },
+            configuration: { daemon().configurationReport },
+            authority: { daemon().leaves?.authorities.certificates.map(\.pem).joined() ?? "" },
+            script: { daemon().proxyScript(askedAs: $0) },
+            reload: { daemon().reload() },
+            learn: { upkeep.obey($0) },
+            gate: { daemon().adminGate })
+        let board = TaskBoard(loop: loop, workers: workers, sessionCount: context.sessionCount)
+        let collector = MetricsCollector(WorkerInquiry(loop: loop, workers: workers))
+        self.collector = collector
+        slots = context.slots
+        feed = LiveFeed(loop: loop, collector: collector, board: board, names: { context.slots.names }) { [weak self] in
+            self?.fill(&$0, $1)
+        }
+        countingHits = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: 60_000_000_000) { daemon in
+            daemon.collector?.collect { [weak daemon] in daemon?.hits.note($0.counters) }
+        }
+        return ControlResources(daemon: questions, tasks: board)
+    }
+
+    /// Opens the control socket. A proxy that can't have it serves all the same, and says so.
+    func openControl(_ resources: ControlResources, _ session: LoopSession) -> ControlSocket? {
+        let path = ControlSocket.place(in: snapshot.stateDirectory).path
+        do throws(SystemError) {
+            return try ControlSocket(path: path, loop: loop, session: session, logger: logger) {
+                resources.answer($0, $1)
+            } feed: { [weak self] in self?.feed }
+        } catch {
+            logger.warning(
+                "control.failed",
+                metadata: [
+                    "cause": "\(error.text(ofSocketAt: path))",
+                    "effect": "pinproxy reload, tasks and learn can't ask this proxy; SIGHUP makes it read its files",
+                ])
+            return nil
+        }
+    }
+
+    /// Opens the socket of runs. Without it `pinproxy exec` works, and can't tell what is refused.
+    func openRuns(_ context: ProxyContext, _ session: LoopSession) -> RunSocket? {
+        let path = RunSocket.place(in: snapshot.stateDirectory).path
+        let daemon = RunSocket.Daemon(
+            snapshot: { [weak self] in self?.snapshot }, users: { [weak self] in self?.users },
+            addresses: { [weak self] in self?.directAddresses.map(\.description) ?? [] },
+            isOwnersAlone: snapshot.proxy.owner != nil)
+        do throws(SystemError) {
+            return try RunSocket(
+                path: path, loop: loop, session: session, register: context.runs, logger: logger, daemon: daemon)
+        } catch {
+            logger.warning(
+                "control.failed", metadata: ["cause": "\(error.text(ofSocketAt: path))", "effect": "pinproxy exec can't tell what is refused"])
+            return nil
+        }
+    }
+
+    private var configurationReport: ConfigurationReport {
+        ConfigurationReport(snapshot, generation: generation, readAt: readAt)
+    }
+
+    private func proxyScript(askedAs host: String?) -> String {
+        ProxyScript.text(directAddresses, askedAs: host, isSecure: snapshot.proxy.tls != nil)
+    }
+
+    private var adminGate: AdminGate { admin?.gate ?? AdminGate(snapshot.admin) }
+
+    /// Why it can't serve at the moment; nil if it can.
+    private var unreadiness: String? {
+        if isStopping { return "the proxy is stopping" }
+        if !isAccepting { return "the proxy is starting" }
+        if let isolation = network?.isolation { return "this machine has no network: \(isolation)" }
+        return leaves.flatMap { OwnCertificate.unreadiness(snapshot, $0.authorities, at: WallClock.milliseconds() / 1000) }
+    }
+
+    /// What has become of a reload.
+    func report(refused cause: String?) -> ReloadReport {
+        lastReload = cause == nil ? "accepted" : "refused"
+        if cause == nil { reloads.accepted += 1 } else { reloads.refused += 1 }
+        return ReloadReport(process: getpid(), configuration: configuration, cause: cause)
+    }
+}
+
+extension SystemError {
+    /// Why a socket of the state directory can't be opened.
+    func text(ofSocketAt path: String) -> String {
+        code == EEXIST ? "\(path) is there and is no socket: remove it" : "\(path): \(self)"
+    }
+}
+
+extension ProxyDaemon {
+    /// Opens it. Without it the proxy serves all other clients, and says so.
+    func openDoor() -> ListeningSocket? {
+        let path = DoorSocket.place(in: snapshot.stateDirectory).path
+        do throws(SystemError) {
+            // Local users may use it as they may use the port: allow_clients and clients hold here too.
+            return try .door(at: path, SocketAccess(mode: snapshot.proxy.owner == nil ? 0o666 : 0o600))
+        } catch {
+            logger.warning(
+                "control.failed",
+                metadata: [
+                    "cause": "\(error.text(ofSocketAt: path))",
+                    "effect": "commands of pinproxy exec --isolated and --transparent can't reach this proxy",
+                ])
+            return nil
+        }
+    }
+}

@@ -1,0 +1,133 @@
+import Clients
+import Configuration
+import EventLoop
+import Logging
+import Records
+import Security
+import Session
+import TLS
+import Transport
+
+/// Puts a configuration that was read again into force, whole or not at all.
+extension ProxyDaemon {
+    /// How long after a reload what the old configuration took is given back: most of its users have gone by then.
+    private static let afterReloadNanoseconds: UInt64 = 10_000_000_000
+
+    /// - Returns: what has become of it.
+    func reload() -> ReloadReport {
+        guard !isStopping, let present = leaves else {
+            return report(refused: "the proxy is stopping, and reads no configuration")
+        }
+        notices.reloading()
+        defer { notices.ready() }
+        // Whoever asks for a reload may want to read what was counted until then.
+        upkeep?.save()
+        do throws(ConfigurationProblems) {
+            let fresh = try load()
+            let configuration: ActiveConfiguration
+            do {
+                configuration = try ActiveConfiguration(fresh, leaves: try reloaded(present), logger: logger)
+            } catch {
+                let place = Place(file: fresh.files.first ?? "")
+                throw ConfigurationProblems([Problem(.error, at: place, "can't be put into force: \(error)")])
+            }
+            let addedToAdmin = try admin?.open(fresh.admin, namedIn: fresh.files.first ?? "")
+            let added: [ListeningSocket]
+            do throws(ConfigurationProblems) {
+                added = try listening.openAdded(by: fresh)
+            } catch {
+                addedToAdmin?.close()
+                throw error
+            }
+            warnOfRestart(fresh)
+            output.apply(fresh.log)
+            putIntoForce(configuration)
+            if let addedToAdmin { admin?.replace(with: fresh.admin, addedToAdmin) }
+            follow(fresh, adding: added)
+            generation += 1
+            readAt = WallClock.milliseconds() / 1000
+            endFallback()
+            keepConfiguration()
+            let clients = fresh.limits.clients
+            acceptor?.perform { $0.limit(clients: clients) }
+            logger.notice(
+                "config.reload",
+                metadata: [
+                    "files": "\(fresh.files.joined(separator: ", "))",
+                    "listen": "\(listening.description)",
+                ].merging(adminField) { $1 })
+            warn(of: fresh)
+            afterReload = Timer(loop: loop, owner: self, afterNanoseconds: Self.afterReloadNanoseconds) {
+                $0.freeMemory.giveBack()
+            }
+            return report(refused: nil)
+        } catch {
+            for problem in error.problems { logger.error("config.error", metadata: ["cause": "\(problem)"]) }
+            return report(refused: error.description)
+        }
+    }
+
+    private func putIntoForce(_ configuration: ActiveConfiguration) {
+        snapshot = configuration.snapshot
+        takeOver(configuration.leaves)
+        users = configuration.users
+        budget.limit = snapshot.limits.bodies
+        upkeep?.replace(with: configuration)
+        network?.follow(snapshot.reachability)
+        slots?.reserve(for: snapshot.hosts.values)
+        for worker in workers { worker.perform { $0.replace(with: configuration) } }
+    }
+
+    /// Puts lists into force that somebody has fetched anew, and nothing else of the configuration. One that is broken
+    /// changes nothing: the lists read before stay in force until they are stale.
+    func reloadRevocationLists() {
+        guard !isStopping, let leaves else { return }
+        do {
+            guard let fresh = try snapshot.withFreshRevocationLists() else { return }
+            putIntoForce(try ActiveConfiguration(fresh, leaves: leaves, logger: logger))
+            let files = Set(fresh.revocationLists.flatMap(\.lists.paths)).sorted()
+            logger.notice("crl.reload", metadata: ["files": "\(files.joined(separator: ", "))"])
+        } catch {
+            logger.warning("crl.failed", metadata: ["cause": "\(error)", "effect": "the lists read before stay in force"])
+        }
+    }
+
+    /// What is allowed, and should be known.
+    func warn(of snapshot: Snapshot) {
+        for warning in snapshot.warnings { logger.warning("config.warning", metadata: ["cause": "\(warning)"]) }
+        for warning in PeerSight.current.warnings(about: snapshot) { logger.warning("config.warning", metadata: ["cause": "\(warning)"]) }
+        // A client with its upstream connection; behind TLS of the proxy's own also a socket pair. Some are the
+        // process's own, each worker's, and for connections to origins that wait for their next use.
+        let each = snapshot.proxy.tls == nil ? 2 : 4
+        let own = 64 + 16 * (snapshot.proxy.workers ?? Processors.available)
+        let (needed, have) = (snapshot.limits.clients * each + own, Descriptor.limit)
+        guard needed > have else { return }
+        let cause =
+            "limits.clients is \(snapshot.limits.clients), which takes about \(needed) descriptors, and this process may "
+            + "have \(have): raise LimitNOFILE in its unit (ulimit -n), or set limits.clients to at most "
+            + "\(max(1, (have - own) / each))"
+        logger.warning("config.warning", metadata: ["cause": "\(cause)"])
+    }
+
+    /// What can't be changed in a running proxy is said, not ignored.
+    private func warnOfRestart(_ fresh: Snapshot) {
+        var changed: [String] = []
+        if fresh.proxy.workers != snapshot.proxy.workers { changed.append("proxy.workers") }
+        if fresh.authority != snapshot.authority { changed.append("authority") }
+        if listening.needsRestart(fresh.proxy.listen) { changed.append("proxy.listen (systemd)") }
+        for key in changed {
+            logger.warning("config.warning", metadata: ["cause": "\(key) has changed: it takes effect at the next start"])
+        }
+    }
+
+    private func follow(_ snapshot: Snapshot, adding added: [ListeningSocket]) {
+        defer { listenersChanged() }
+        guard !listening.needsRestart(snapshot.proxy.listen) else { return }
+        let removed = listening.follow(snapshot, adding: added)
+        let senders = snapshot.proxy.listen.senders
+        acceptor?.perform { $0.replace(removed, with: added, senders: senders) }
+    }
+
+    /// What clients must not be led to.
+    func listenersChanged() { listeners.replace(with: listening.addresses + (admin?.addresses ?? [])) }
+}

@@ -1,0 +1,124 @@
+import Clients
+import Configuration
+import Decoding
+import EventLoop
+import FoundationEssentials
+import Glibc
+import LocalPeers
+import Records
+import Security
+import Session
+import TLS
+import Transport
+
+/// What the daemon tells of itself: `/status`, `/metrics` and `/events`.
+extension ProxyDaemon {
+    /// - Parameter completion: called once on the loop, when the workers have told what they know.
+    func status(_ upkeep: PinUpkeep, _ completion: @escaping (StatusReport) -> Void) {
+        guard let collector else { return completion(status(upkeep, nil)) }
+        collector.collect { [weak self] measurement in
+            guard let self else { return }
+            completion(status(upkeep, measurement))
+        }
+    }
+
+    private func status(_ upkeep: PinUpkeep, _ measurement: ProxyMeasurement?) -> StatusReport {
+        var report = StatusReport(process: getpid(), directory: snapshot.stateDirectory, history: upkeep.pinHistory)
+        report.version = Self.version
+        report.replacedLibraries = MappedFiles.replaced()
+        report.since = startedAt
+        report.readAt = readAt
+        report.generation = generation
+        report.configuration = configuration
+        report.listen = addresses
+        report.admin = admin.map(\.places) ?? []
+        report.clients = clientCount
+        report.clientLimit = snapshot.limits.clients
+        report.keptBodies = budget.inUse
+        report.keptBodiesLimit = budget.limit
+        report.bodiesNotKept = budget.refused.values.reduce(0, +)
+        report.reachability = network?.targets
+        report.networkChanges = network?.changes
+        report.lastReload = lastReload
+        report.learningUntil = upkeep.learnsUntil
+        report.fallback = fallback?.text
+        report.warnings = (fallback.map { [$0.text] } ?? []) + snapshot.warnings.map(\.description)
+        report.insecure = insecure
+        report.expiring = expiring.prefix(StatusReport.expiringLimit).map { finding in
+            StatusReport.Ending(
+                what: finding.subject.rawValue, entry: finding.entry, name: finding.name, location: finding.location,
+                date: finding.date, daysLeft: finding.daysLeft)
+        }
+        guard let measurement else { return report }
+        let counters = measurement.counters
+        report.tasks = measurement.sum(\.tasks)
+        report.requests = counters.requests
+        report.refused = counters.refused
+        report.lastHour = hits.lastHour(counters, slots?.names ?? [])
+        report.recent = measurement.events.latest(StatusReport.recentLimit)
+        report.silentWorkers = measurement.silent.sorted().map { "worker \($0 + 1)" }
+        report.hits = hits.hits(slots?.names ?? [])
+        report.requestsByMinute = hits.exchangesByMinute
+        report.refusalsByMinute = hits.refusalsByMinute
+        return report
+    }
+
+    /// - Parameter completion: called once on the loop.
+    func metrics(_ context: ProxyContext, _ format: MetricsText.Format, _ completion: @escaping ([UInt8]) -> Void) {
+        guard let collector else { return completion([]) }
+        collector.collect { [weak self] measurement in
+            guard let self else { return }
+            var daemon = MetricsReport.Daemon()
+            daemon.version = Self.version
+            daemon.replacedLibraries = MappedFiles.replaced().count
+            daemon.clients = clientCount
+            daemon.clientLimit = snapshot.limits.clients
+            daemon.entryCount = snapshot.hosts.values.count
+            daemon.generation = generation
+            daemon.readAt = readAt
+            daemon.reloadsAccepted = reloads.accepted
+            daemon.reloadsRefused = reloads.refused
+            daemon.lastReloadFailed = lastReload == "refused"
+            daemon.isFallback = fallback != nil
+            daemon.insecureSwitches = insecure.count
+            daemon.warnings = snapshot.warnings.count
+            let issued = leaves?.statistics ?? LeafCache.Statistics()
+            daemon.leavesIssued = issued.issued
+            daemon.leavesEvicted = issued.evicted
+            daemon.leavesHeld = issued.entries
+            daemon.decoders = decoders?.counts
+            daemon.budget = budget
+            daemon.pressure = pressure
+            daemon.reachability = network?.targets ?? []
+            daemon.expiring = expiring.filter { !$0.subject.isOwn }
+            daemon.ownCertificates = OwnCertificate.all(of: snapshot, authorities: leaves?.authorities)
+            daemon.entryNames = context.slots.names
+            daemon.pinnedSlots = context.slots.pinned
+            completion(MetricsReport(daemon: daemon, measurement: measurement).text(format))
+        }
+    }
+
+    /// Fills in what the daemon knows of a tick.
+    func fill(_ tick: inout LiveFeed.Tick, _ counters: WorkerCounters) {
+        tick.lastHour = hits.lastHour(counters, slots?.names ?? [])
+        tick.clients = clientCount
+        tick.reachability = network?.targets ?? []
+        tick.generation = generation
+        tick.lastReload = lastReload
+    }
+
+    private var clientCount: Int { workers.reduce(0) { $0 + $1.load.count } }
+
+    /// The settings in force that take protection away.
+    private var insecure: [String] {
+        snapshot.warnings.filter { $0.message.hasPrefix("insecure:") }.map { "\($0.place): \($0.message.dropFirst(10))" }
+    }
+
+    private var expiring: [ExpiryWatch.Finding] {
+        ExpiryWatch.findings(
+            in: snapshot, authorities: leaves?.authorities, at: WallClock.milliseconds() / 1000)
+    }
+
+    /// The file that it reads, as an absolute path.
+    var configuration: String { URL(fileURLWithPath: snapshot.files.first ?? "").path }
+}

@@ -1,0 +1,193 @@
+import Clients
+import Configuration
+import EventLoop
+import LocalPeers
+import Logging
+import Records
+import Security
+import Session
+import TLS
+
+/// What the daemon does about pins and rules by itself, on its main loop: reports are sent, counts are written,
+/// what no longer counts is forgotten, and what ends soon is said.
+final class PinUpkeep {
+    private static let minute: UInt64 = 60_000_000_000
+    private static let day: UInt64 = 24 * 60 * minute
+
+    /// What the workers are given.
+    let watch: PinWatch
+    let rules: RuleLedger
+    private let loop: EventLoop
+    private let logger: Logger
+    private let unixTime: @Sendable () -> UnixTime
+    private let delivery: ReportDelivery
+    private var snapshot: Snapshot
+    private var authorities: AuthoritySet
+    /// The lists and own certificates that were warned of in the last day.
+    private var warned: Set<String> = []
+    private let lists: FileWatch
+    private var saving: RepeatingTimer?
+    private var daily: RepeatingTimer?
+
+    /// - Parameter listsChanged: called on the loop when a file of `crl_files` has been replaced.
+    init(
+        loop: EventLoop, configuration: ActiveConfiguration, listeners: OwnListeners, logger: Logger,
+        unixTime: @escaping @Sendable () -> UnixTime, listsChanged: @escaping () -> Void
+    ) throws {
+        self.loop = loop
+        self.logger = logger
+        self.unixTime = unixTime
+        snapshot = configuration.snapshot
+        authorities = configuration.leaves.authorities
+        lists = FileWatch(loop: loop, changed: listsChanged)
+        delivery = try ReportDelivery(
+            loop: loop, upstream: configuration.upstream, timeouts: snapshot.timeouts, listeners: listeners,
+            logger: logger, unixTime: unixTime, refusal: { ProxyError.exchange($0, $1).refusal })
+        rules = RuleLedger(directory: snapshot.stateDirectory, logger: logger)
+        watch = PinWatch(
+            ledger: PinLedger(directory: snapshot.stateDirectory, logger: logger),
+            chains: ChainRecorder(directory: snapshot.stateDirectory, logger: logger),
+            reporter: PinReporter(delivery, on: loop, logger: logger))
+    }
+
+    func start() {
+        // Days of the monotonic clock: a wall clock that is set neither skips one nor repeats it.
+        saving = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: Self.minute) { $0.minutePassed() }
+        lists.watch(snapshot.revocationListFiles)
+        daily = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: Self.day) { $0.review() }
+        review()
+        watch.chains.start(at: unixTime())
+    }
+
+    private func minutePassed() {
+        watch.chains.review(at: unixTime())
+        save()
+        lists.look()
+        // A list may live for hours only, and the end of an own certificate is said when it comes.
+        warnOfLists(at: unixTime())
+        warnOfOwn(at: unixTime())
+    }
+
+    /// Does what `pinproxy learn` asks for.
+    func obey(_ order: LearnOrder) -> Result<LearnReport, StateFileProblem> { watch.chains.obey(order, at: unixTime()) }
+
+    var learnsUntil: UnixTime? { watch.chains.learnsUntil(at: unixTime()) }
+    /// How the collectors of reports are reached.
+    var connector: UpstreamConnector { delivery.connector }
+    var pinHistory: PinHistory { watch.ledger.history.value }
+
+    /// Goes on under a fresh configuration.
+    func replace(with fresh: ActiveConfiguration) {
+        snapshot = fresh.snapshot
+        authorities = fresh.leaves.authorities
+        delivery.replace(with: fresh.upstream, fresh.snapshot.timeouts)
+        lists.watch(snapshot.revocationListFiles)
+        review()
+    }
+
+    /// Asks the system's present name servers about the collectors of reports.
+    func reloadResolver() { delivery.reloadResolver() }
+
+    /// Writes what has changed.
+    func save() {
+        watch.ledger.save()
+        watch.chains.save()
+        rules.save(at: unixTime())
+    }
+
+    func stop() {
+        saving = nil
+        daily = nil
+        lists.stop()
+        delivery.stop()
+        save()
+    }
+
+    private func review() {
+        let now = unixTime()
+        watch.ledger.settle(snapshot, at: now)
+        rules.settle(snapshot, at: now)
+        warnOfExpiry(at: now)
+        warnOfLibraries()
+    }
+
+    private func warnOfLibraries() {
+        let replaced = MappedFiles.replaced()
+        guard !replaced.isEmpty else { return }
+        logger.warning(
+            "library.replaced",
+            metadata: [
+                "libraries": "\(replaced.joined(separator: ", "))",
+                "effect": "the old code runs until the proxy is restarted (systemctl restart pinproxy, which interrupts nothing)",
+            ])
+    }
+
+    /// Findings logged one by one; those beyond are counted.
+    private static let warnedOf = 50
+
+    private func warnOfExpiry(at now: UnixTime) {
+        warned = []
+        warnOfLists(at: now)
+        warnOfOwn(at: now)
+        let findings = ExpiryWatch.findings(in: snapshot, at: now).filter { $0.subject != .revocationList && !$0.subject.isOwn }
+        for finding in findings.prefix(Self.warnedOf) {
+            var fields: Logger.Metadata = [
+                "entry": "\(finding.entry ?? "")", "location": "\(finding.location)", "what": "\(finding.subject.rawValue)",
+                "date": "\(CalendarDate(finding.date))", "days_left": .stringConvertible(finding.daysLeft),
+            ]
+            if let name = finding.name { fields[finding.subject == .pin ? "pin" : "subject"] = "\(name)" }
+            logger.warning("pin.expiring", metadata: fields)
+        }
+        if findings.count > Self.warnedOf {
+            logger.warning("pin.expiring", metadata: ["cause": "and \(findings.count - Self.warnedOf) more"])
+        }
+    }
+
+    /// Says of each own certificate once a day that it ends, and once that it has ended.
+    private func warnOfOwn(at now: UnixTime) {
+        for finding in ExpiryWatch.own(in: snapshot, authorities: authorities, at: now) {
+            let isPast = finding.date < now
+            guard warned.insert("\(finding.subject)\n\(isPast)").inserted else { continue }
+            let fields: Logger.Metadata = [
+                "what": "\(finding.subject.rawValue)", "subject": "\(finding.name ?? "")", "location": "\(finding.location)",
+                "date": "\(CalendarDate(finding.date))", "days_left": .stringConvertible(finding.daysLeft),
+                "cause": "\(finding.message(at: now))",
+            ]
+            if isPast {
+                logger.error("certificate.expired", metadata: fields.merging(["effect": "\(effect(of: finding.subject))"]) { $1 })
+            } else {
+                logger.warning("certificate.expiring", metadata: fields)
+            }
+        }
+    }
+
+    private func effect(of subject: ExpirySubject) -> String {
+        switch subject {
+        case .authority where authorities.signer(at: unixTime()) !== authorities.current:
+            "the next authority signs in its place; make it the present one: pinproxy ca rotate --activate"
+        case .authority: "hosts that are intercepted get 503; tunnels and plain HTTP are served"
+        case .nextAuthority: "it can't replace the present one"
+        case .adminCertificate: "clients of the admin port refuse it"
+        default: "clients of the proxy port refuse it"
+        }
+    }
+
+    /// Says of each list once a day that it ends, and once that it has ended.
+    private func warnOfLists(at now: UnixTime) {
+        for finding in ExpiryWatch.revocationLists(in: snapshot, at: now).prefix(Self.warnedOf) {
+            let (file, issuer) = (finding.name ?? "", finding.issuer ?? "")
+            guard warned.insert("\(file)\n\(issuer)\n\(finding.date <= now)").inserted else { continue }
+            logger.warning(
+                "crl.expiring",
+                metadata: [
+                    "file": "\(file)", "issuer": "\(issuer)", "location": "\(finding.location)",
+                    "date": "\(CalendarDate(finding.date))", "days_left": .stringConvertible(finding.daysLeft),
+                    "cause": "\(finding.message(at: now))",
+                ])
+        }
+    }
+}
+
+extension Snapshot {
+    fileprivate var revocationListFiles: Set<String> { Set(revocationLists.flatMap(\.lists.paths)) }
+}

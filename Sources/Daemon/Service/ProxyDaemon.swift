@@ -1,0 +1,252 @@
+// Proxy: the rooms put together into the daemon that every program on the machine talks to.
+
+import Clients
+package import Configuration
+import Decoding
+import EventLoop
+import Glibc
+package import Logging
+package import Records
+import Security
+import Session
+import Transport
+
+/// The running proxy: authority, workers, listeners, and what signals ask of it.
+///
+/// SIGHUP reads the configuration again. SIGTERM and SIGINT let what is under way finish, and a second one of these
+/// ends at once. All else is asked for over the control socket.
+package final class ProxyDaemon {
+    let load: () throws(ConfigurationProblems) -> Snapshot
+    let logger: Logger
+    let output: LogOutput
+    var notices: DaemonNotices
+    private let inherited: [InheritedSocket]
+    let listening: ProxyListening
+    /// Where the configuration in force is kept; nil: nowhere.
+    let kept: KeptConfiguration?
+    /// Until a reload is accepted.
+    var fallback: ConfigurationFallback?
+
+    let loop: EventLoop
+    var snapshot: Snapshot
+    /// By the authorities in force.
+    var leaves: LeafCache?
+    /// Where they were at the start.
+    var authorityFiles: AuthorityFiles?
+    private(set) var workers: [WorkerThread] = []
+    var acceptor: LoopThread<Acceptor>?
+    let listeners = OwnListeners()
+    private var heartbeat: Heartbeat?
+    var upkeep: PinUpkeep?
+    var control: ControlSocket?
+    private(set) var admin: AdminPort?
+    private(set) var decoders: ProcessExecutor?
+    let budget: BodyBudget
+    let pressure = MemoryPressure()
+    private var budgetWatch: BudgetWatch?
+    private var resources: ControlResources?
+    var runs: RunSocket?
+    var starter: StarterWatch?
+    var supervisor: SupervisorWatch?
+    /// Who may use the proxy, as the configuration in force has it.
+    var users: UserVerifier?
+    var collector: MetricsCollector?
+    var slots: EntrySlots?
+    var feed: LiveFeed?
+    var hits = HitHistory()
+    var countingHits: RepeatingTimer?
+    var reloads = (accepted: 0, refused: 0)
+    let startedAt = WallClock.milliseconds() / 1000
+    package static let version = "0.1.0"
+    /// Where clients are accepted.
+    var addresses: [String] { listening.sockets.map(\.place.description) }
+    /// The same without those where a load balancer speaks for its clients.
+    var directAddresses: [SocketAddress] { listening.directAddresses(snapshot.proxy) }
+    /// How many configurations have been in force, and when the last was read.
+    var generation = 1
+    var readAt = WallClock.milliseconds() / 1000
+    /// `accepted` or `refused`; nil: there was none.
+    var lastReload: String?
+    private(set) var network: NetworkWatch?
+    var workersUnderWay = 0
+    var isStopping = false
+    var hasHandedOver = false
+    var isAccepting: Bool { acceptor != nil }
+    var drainTimer: Timer?
+    let freeMemory: FreeMemory
+    var afterReload: Timer?
+
+    /// - Parameters:
+    ///   - snapshot: the configuration to begin with.
+    ///   - inherited: listening sockets that a supervisor hands over. Those that no `proxy.listen` asks for are closed.
+    ///   - kept: stores each configuration that takes effect; nil: none is stored.
+    ///   - fallback: why it is not what the files say; nil: it is.
+    ///   - load: reads it again.
+    package init(
+        snapshot: Snapshot, logger: Logger, output: LogOutput, notices: DaemonNotices, inherited: [InheritedSocket] = [],
+        kept: KeptConfiguration? = nil, fallback: ConfigurationFallback? = nil,
+        load: @escaping () throws(ConfigurationProblems) -> Snapshot
+    ) throws {
+        self.snapshot = snapshot
+        budget = BodyBudget(limit: snapshot.limits.bodies)
+        self.logger = logger
+        self.output = output
+        self.notices = notices
+        self.inherited = inherited
+        self.kept = kept
+        self.fallback = fallback
+        self.load = load
+        listening = ProxyListening(inherited: inherited, notices: notices, logger: logger)
+        loop = try EventLoop()
+        freeMemory = try FreeMemory()
+    }
+
+    /// Serves until it is told to stop. To be called once, on the main thread.
+    package func run() throws {
+        // Its thread is there before the proxy says that it is ready. What is signalled meanwhile waits for the loop.
+        let signals = ControlSignals.block()
+        let (daemon, handle) = (LoopBound(self, on: loop), loop.handle)
+        try signals.watch { signal in
+            handle.post { loop in
+                if signal == SIGHUP { _ = daemon.value(on: loop).reload() } else { daemon.value(on: loop).stop() }
+            }
+        }
+        try start()
+        loop.run()
+        logger.notice("proxy.stop")
+    }
+
+    private func start() throws {
+        logger.notice("proxy.start", metadata: ["config": "\(snapshot.files.first ?? "")"])
+        tellFallback()
+        let unixTime: @Sendable () -> Int64 = { WallClock.milliseconds() / 1000 }
+        let leaves = LeafCache(
+            authorities: try loadAuthorities(at: unixTime()), lifetime: snapshot.authority.leafLifetime.components.seconds)
+        self.leaves = leaves
+        Descriptor.raiseLimit()
+        warn(of: snapshot)
+        let configuration = try ActiveConfiguration(snapshot, leaves: leaves, logger: logger)
+        let upkeep = try PinUpkeep(
+            loop: loop, configuration: configuration, listeners: listeners, logger: logger, unixTime: unixTime,
+            listsChanged: { [weak self] in self?.reloadRevocationLists() })
+        let workerCount = snapshot.proxy.workers ?? Processors.available
+        let decoders = try ProcessExecutor(events: .init(for: logger))
+        self.decoders = decoders
+        let context = try ProxyContext(
+            pins: upkeep.watch, rules: upkeep.rules, listeners: listeners, logger: logger, logOutput: output,
+            freeMemory: freeMemory,
+            idleUpstreams: UpstreamPool.capacity(descriptors: Descriptor.limit, pools: workerCount),
+            sessionCount: workerCount + 1, bodies: decoders, budget: budget, pressure: pressure,
+            unixTime: unixTime)
+        context.slots.reserve(for: snapshot.hosts.values)
+        budgetWatch = BudgetWatch(budget, loop: loop, logger: logger)
+        try listening.open(as: snapshot)
+        if snapshot.admin.takesInherited, ListeningSocket.named(for: .admin, among: inherited).isEmpty {
+            throw MissingSocket(port: .admin, file: snapshot.files.first ?? "")
+        }
+        let session = LoopSession(
+            loop: loop, slabs: SlabPool(budget: budget), pool: UpstreamPool(), connector: upkeep.connector,
+            index: context.sessionCount - 1, of: context.sessionCount)
+        let admin = AdminPort(loop: loop, session: session, logger: logger) { [weak self] in
+            self?.resources?.answer($0, $1)
+        } feed: { [weak self] in
+            self?.feed
+        }
+        admin.replace(with: snapshot.admin, try admin.open(snapshot.admin, namedIn: snapshot.files.first ?? "", inherited: inherited))
+        self.admin = admin
+        listening.settle(snapshot, isHeld: admin.holds)
+        let vacancy = Vacancy()
+        for number in 0..<workerCount {
+            workers.append(
+                try .start(number: number, context: context, configuration: configuration, vacancy: vacancy))
+        }
+        upkeep.start()
+        self.upkeep = upkeep
+        let resources = controlResources(context, upkeep)
+        self.resources = resources
+        control = openControl(resources, session)
+        users = configuration.users
+        runs = openRuns(context, session)
+        listenersChanged()
+        let network = try NetworkWatch(
+            loop: loop, names: context.names, targets: snapshot.reachability, logger: logger
+        ) { [weak self] outlook, isAnother in
+            guard let self else { return }
+            for worker in workers { worker.perform { $0.replaceOutlook(outlook, isAnother: isAnother) } }
+            if isAnother { runs?.forgetNames() }
+        } serversChanged: { [weak self] in
+            guard let self else { return }
+            for worker in workers { worker.perform { $0.reloadResolver() } }
+            self.upkeep?.reloadResolver()
+        }
+        network.start()
+        self.network = network
+        try accept(vacancy)
+        startHeartbeat()
+    }
+
+    private func startHeartbeat() {
+        var threads: [Heartbeat.Ask] = workers.map { worker in
+            { answer in
+                worker.perform { worker in
+                    worker.tellLoad()
+                    answer()
+                }
+            }
+        }
+        if let acceptor { threads.append { answer in acceptor.perform { _ in answer() } } }
+        if let decoders { threads.append { decoders.ask($0) } }
+        let heartbeat = Heartbeat(loop: loop, intervalNanoseconds: notices.aliveNanoseconds, threads: threads) {
+            [weak self] in
+            guard let self else { return }
+            notices.alive(summary)
+        }
+        self.heartbeat = heartbeat
+        heartbeat.start()
+    }
+
+    private var summary: String {
+        let clients = workers.reduce(0) { $0 + $1.load.count }
+        let requests = workers.reduce(0) { $0 + $1.load.requests }
+        let state = isStopping ? "Stopping" : "Listening on \(listening.description)"
+        let network = network?.targets.first.map { "; network: \($0.status)" } ?? ""
+        return "\(state); clients: \(clients); requests: \(requests)\(network)"
+    }
+
+    private func accept(_ vacancy: Vacancy) throws {
+        let maximum = snapshot.limits.clients
+        let sockets = listening.sockets + (openDoor().map { [$0] } ?? [])
+        let (workers, logger, senders) = (workers, logger, snapshot.proxy.listen.senders)
+        let (pressure, freeMemory, group) = (pressure, freeMemory, MemoryGroup())
+        let acceptor = try LoopThread.start("acceptor", stackSize: 128 << 10) { loop in
+            Acceptor(
+                loop: loop, sockets: sockets, workers: workers, vacancy: vacancy, maximumClients: maximum,
+                senders: senders, pressure: pressure, memory: group, freeMemory: freeMemory, logger: logger)
+        }
+        vacancy.notify { acceptor.perform { $0.roomAgain() } }
+        acceptor.perform { $0.start() }
+        self.acceptor = acceptor
+        keepConfiguration()
+        logger.notice(
+            "proxy.ready",
+            metadata: [
+                "listen": "\(listening.description)", "workers": "\(workers.count)", "pid": "\(getpid())",
+            ].merging(adminField) { $1 })
+        if let descriptor = notices.starter {
+            starter = StarterWatch(loop: loop, descriptor: descriptor, listen: addresses) { [weak self] in
+                self?.stopWhenUnused()
+            }
+        }
+        if let descriptor = notices.supervisor {
+            supervisor = SupervisorWatch(loop: loop, descriptor: descriptor) { [weak self] in self?.handOver() }
+        }
+        notices.ready()
+        freeMemory.giveBackAfterStart()
+    }
+
+    /// Where the admin port is, if there is one.
+    var adminField: Logger.Metadata {
+        guard let places = admin?.places, !places.isEmpty else { return [:] }
+        return ["admin": "\(places.joined(separator: ", "))"]
+    }
+}

@@ -1,0 +1,160 @@
+import Configuration
+import EventLoop
+import Logging
+import Reachability
+import Records
+import Session
+
+/// Follows the network on the daemon's main loop: what is configured is logged, and the workers are told.
+///
+/// The machine as a whole is always followed, since requests are refused while it has no network.
+final class NetworkWatch {
+    private typealias Target = Reachability.ReachabilityTarget
+
+    private let loop: EventLoop
+    private let logger: Logger
+    private let resolver: Resolver
+    private let tell: (NetworkOutlook, _ isAnotherNetwork: Bool) -> Void
+    private let serversChanged: () -> Void
+    private lazy var servers = FileWatch(loop: loop) { [weak self] in self?.readServers() }
+    private var looking: RepeatingTimer?
+    private var logged: Set<Target>
+    /// The latest first.
+    private(set) var changes: [NetworkChange] = []
+    private static let changeLimit = 50
+    private lazy var monitor = NetworkMonitor(
+        loop: loop, targets: [], listener: listener, lookUp: NetworkMonitor.lookUp(by: resolver))
+
+    /// - Parameters:
+    ///   - names: what the workers know of names; forgotten when the network changes.
+    ///   - tell: given what has changed. If it is another network, connections and names from before are of no use.
+    ///   - serversChanged: called when the system has other name servers.
+    init(
+        loop: EventLoop, names: ResolverCache, targets: [Configuration.ReachabilityTarget], logger: Logger,
+        tell: @escaping (NetworkOutlook, _ isAnotherNetwork: Bool) -> Void, serversChanged: @escaping () -> Void
+    ) throws {
+        self.loop = loop
+        self.logger = logger
+        self.tell = tell
+        self.serversChanged = serversChanged
+        resolver = try Resolver(loop: loop, cache: names)
+        logged = Set(targets.map(\.watched))
+        monitor.follow(Self.followed(targets))
+    }
+
+    /// Begins; the first statuses are told before this returns. Without rtnetlink nothing is known, and nothing refused.
+    func start() {
+        servers.watch([Self.serverFile])
+        // For a directory that inotify doesn't tell about, or that wasn't there.
+        looking = RepeatingTimer(loop: loop, owner: self, everyNanoseconds: 60_000_000_000) { $0.servers.look() }
+        do throws(SystemError) {
+            try monitor.start()
+        } catch {
+            failed(error)
+        }
+    }
+
+    func follow(_ targets: [Configuration.ReachabilityTarget]) {
+        logged = Set(targets.map(\.watched))
+        monitor.follow(Self.followed(targets))
+        updated()
+    }
+
+    func stop() {
+        monitor.stop()
+        servers.stop()
+        looking = nil
+    }
+
+    /// What is followed and how it is reached now; the machine as a whole first.
+    var targets: [TargetStatus] { monitor.statuses.map { TargetStatus($0.target, $0.status) } }
+
+    /// Why nothing outside of this machine can be reached; nil: something can, or that isn't known.
+    var isolation: String? {
+        guard case .notReachable(let reason)? = monitor.statuses.first(where: { $0.target == .any })?.status, reason.isIsolation
+        else { return nil }
+        return "\(reason)"
+    }
+
+    private static func followed(_ targets: [Configuration.ReachabilityTarget]) -> [Target] {
+        var followed = [Target.any]
+        for target in targets.map(\.watched) where !followed.contains(target) { followed.append(target) }
+        return followed
+    }
+
+    private var listener: NetworkMonitor.Listener {
+        var listener = NetworkMonitor.Listener()
+        listener.updated = { [weak self] in self?.updated() }
+        listener.changed = { [weak self] in self?.changed($0) }
+        listener.failed = { [weak self] in self?.failed($0) }
+        return listener
+    }
+
+    private func updated() { tell(NetworkOutlook(monitor.statuses), false) }
+
+    private func changed(_ change: ReachabilityChange) {
+        if logged.contains(change.target) { log(change) }
+        guard change.from != .unknown else { return }
+        // The new network may have brought other name servers.
+        reloadResolver()
+        tell(NetworkOutlook(monitor.statuses), true)
+        if change.target == .any { monitor.lookUpNames() }
+    }
+
+    /// What c-ares reads.
+    private static let serverFile = "/etc/resolv.conf"
+
+    /// A VPN, a DHCP client or systemd-resolved writes it without any change of links.
+    private func readServers() {
+        logger.notice("resolver.reload", metadata: ["file": "\(Self.serverFile)"])
+        reloadResolver()
+        serversChanged()
+    }
+
+    private func reloadResolver() {
+        do throws(ResolutionError) {
+            try resolver.reload()
+        } catch {
+            logger.error("resolver.reload", metadata: ["cause": "\(error)"])
+        }
+    }
+
+    private func log(_ change: ReachabilityChange) {
+        changes.insert(
+            NetworkChange(
+                time: WallClock.milliseconds(), target: "\(change.target)", from: "\(change.from)", to: "\(change.to)",
+                reason: change.to.reason), at: 0)
+        if changes.count > Self.changeLimit { changes.removeLast() }
+        var fields: Logger.Metadata = [
+            "target": "\(change.target)", "from": "\(change.from)", "to": "\(change.to)", "reason": "\(change.to.reason)",
+        ]
+        // Without a link now, those of the link that was lost.
+        if let link = (change.to.path ?? change.from.path)?.link {
+            fields["link"] = "\(link.name)"
+            fields["kind"] = "\(link.kind.rawValue)"
+        }
+        if change.to.isReachable {
+            logger.notice("reachability.change", metadata: fields)
+        } else {
+            logger.warning("reachability.change", metadata: fields)
+        }
+    }
+
+    private func failed(_ error: SystemError) {
+        logger.warning(
+            "reachability.failed",
+            metadata: [
+                "cause": "the kernel can't be asked about the network by rtnetlink: \(error)",
+                "effect": "what was known before holds; if nothing was, no request is refused for want of a network",
+            ])
+    }
+}
+
+extension Configuration.ReachabilityTarget {
+    fileprivate var watched: Reachability.ReachabilityTarget {
+        switch self {
+        case .any: .any
+        case .address(let text), .host(let text): .host(text)
+        }
+    }
+}

@@ -1,0 +1,240 @@
+import Clients
+import Configuration
+import EventLoop
+import Logging
+import HTTPWire
+import Session
+import Transport
+
+/// One thread with its loop, its clients and their upstream connections. Nothing of it is shared: a
+/// client and the origins that it talks to live on the same worker, so that no request takes a lock.
+final class Worker {
+    /// How long after a peak what it took is given back: the next one may follow at once.
+    private static let quietNanoseconds: UInt64 = 5_000_000_000
+
+    let context: WorkerContext
+    private let load: WorkerLoad
+
+    private var clients: [ObjectIdentifier: ClientConnection] = [:]
+    private var fronts: [ObjectIdentifier: TLSFront] = [:]
+    private var headers: [ObjectIdentifier: HeaderReader] = [:]
+    private var peak = PeakWatch()
+    private lazy var quiet = Deadline(loop: context.loop, owner: self) { $0.giveMemoryBack() }
+    private lazy var descriptors = Shortage(
+        "descriptors.lack", .idleConnectionsClosed, loop: context.loop, logger: context.shared.logger)
+    private var nextSearch = MonotonicTime(nanoseconds: 0)
+    private var stopped: (() -> Void)?
+    /// Shared by all clients, to save an allocation for each.
+    private lazy var clientEnded: (ClientConnection) -> Void = { [weak self] in self?.remove($0) }
+
+    /// - Parameter number: of this worker, from 0.
+    init(
+        loop: EventLoop, number: Int, shared: ProxyContext, configuration: ActiveConfiguration, load: WorkerLoad
+    ) throws {
+        context = try WorkerContext(loop: loop, number: number, shared: shared, configuration: configuration)
+        self.load = load
+        context.session.pool.relief = { [weak self] in self?.makeRoom() ?? 0 }
+    }
+
+    // MARK: Clients
+
+    /// Takes over an accepted socket that ``WorkerLoad/handedOver()`` was told of.
+    func adopt(_ socket: consuming Descriptor, _ arrival: Arrival) {
+        load.adopted()
+        guard !context.isDraining else { return load.ended() }
+        switch arrival.header {
+        case .none: begin(socket, arrival)
+        case .awaited: readHeader(socket, arrival)
+        case .untrusted:
+            log("\(arrival.source) is not among those whose PROXY headers are taken (proxy_protocol)", of: arrival)
+            load.ended()
+        }
+    }
+
+    /// A load balancer says first where its client is.
+    private func readHeader(_ socket: consuming Descriptor, _ arrival: Arrival) {
+        let reader = HeaderReader(loop: context.loop, socket: socket) { [weak self] reader, result in
+            guard let self else { return }
+            headers[ObjectIdentifier(reader)] = nil
+            switch result {
+            case .success(let header): begin(reader.take(), arrival.behind(header))
+            case .failure(let failure):
+                log(failure.cause, of: arrival)
+                load.ended()
+                finishDraining()
+            }
+        }
+        headers[ObjectIdentifier(reader)] = reader
+        reader.start()
+    }
+
+    private func begin(_ socket: consuming Descriptor, _ arrival: Arrival) {
+        if let frontTLS = context.configuration.frontTLS {
+            let front = TLSFront(
+                loop: context.loop, socket: socket, slabs: context.session.slabs,
+                idleNanoseconds: context.serverSettings.idleNanoseconds
+            ) { [weak self] front, inside in
+                self?.serve(inside, arrival, behind: front)
+            } ended: { [weak self] front, failure in
+                guard let self else { return }
+                if let failure { log(failure, of: arrival) }
+                fronts[ObjectIdentifier(front)] = nil
+                load.ended()
+                finishDraining()
+            }
+            fronts[ObjectIdentifier(front)] = front
+            front.start(frontTLS, within: context.snapshot.timeouts.tlsHandshake.nanoseconds)
+        } else {
+            serve(socket, arrival)
+        }
+    }
+
+    /// - Parameter front: what takes the client's TLS off, and stands for it where clients are counted.
+    private func serve(_ socket: consuming Descriptor, _ arrival: Arrival, behind front: TLSFront? = nil) {
+        let stream = ByteStream(loop: context.loop, descriptor: socket)
+        if let front { stream.aborted = { [weak front] in front?.stop() } }
+        let client = ClientConnection(
+            worker: context, stream: stream, arrival: arrival, isCounted: front == nil,
+            url: arrival.source.path.map { "unix:\($0)" } ?? front.flatMap { $0.localAddress.map { "https://\($0)" } },
+            ended: clientEnded)
+        clients[ObjectIdentifier(client)] = client
+        _ = peak.changed(to: connections)
+        client.start()
+    }
+
+    /// A connection is over before anything could be asked.
+    private func log(_ failure: String, of arrival: Arrival) {
+        var record = TaskRecord()
+        record.began(number: context.session.takeNumber(), at: context.loop.now)
+        record.client = arrival.source
+        record.traits = arrival.peer.traits
+        record.failed(failure)
+        context.session.complete(&record)
+    }
+
+    private func remove(_ client: ClientConnection) {
+        guard clients.removeValue(forKey: ObjectIdentifier(client)) != nil else { return }
+        if client.isCounted { load.ended() }
+        if peak.changed(to: connections), !quiet.isSet { quiet.set(afterNanoseconds: Self.quietNanoseconds) }
+        finishDraining()
+    }
+
+    /// For the others who ask, from time to time: a request pays nothing for it.
+    func tellLoad() { load.tell(requests: context.session.taskCount) }
+
+    var everyClient: some Collection<ClientConnection> { clients.values }
+
+    // MARK: Descriptors
+
+    /// Clients without a request that are given up at one time, and how long they must have rested: one that was used a
+    /// moment ago may be sending its next request.
+    private static let givenUp = 32
+    private static let restedNanoseconds: UInt64 = 1_000_000_000
+    /// How long after nothing was found to give up nothing is looked for.
+    private static let searchNanoseconds: UInt64 = 100_000_000
+
+    /// No descriptor is left: gives up upstream connections that rest, and where there are none, clients that do; those
+    /// first that have rested longest.
+    /// - Returns: how many were closed.
+    func makeRoom() -> Int {
+        descriptors.strike(.warning, ["limit": .stringConvertible(Descriptor.limit)])
+        var closed = context.session.pool.giveUp()
+        if closed == 0 { closed = giveUpClients() }
+        descriptors.met(closed)
+        return closed
+    }
+
+    /// The memory is short: gives up some of the connections that are idle, those first that have been so for longest.
+    /// - Returns: how many were closed.
+    func shed() -> Int { context.session.pool.giveUp() + giveUpClients() }
+
+    private func giveUpClients() -> Int {
+        let now = context.loop.now
+        guard now >= nextSearch else { return 0 }
+        let resting = clients.values.filter { $0.hasRested(nanoseconds: Self.restedNanoseconds, at: now) }
+        for client in resting.sorted(by: { $0.server.lastUsed < $1.server.lastUsed }).prefix(Self.givenUp) { client.server.close() }
+        if resting.isEmpty { nextSearch = now.advanced(byNanoseconds: Self.searchNanoseconds) }
+        return min(resting.count, Self.givenUp)
+    }
+
+    // MARK: Memory
+
+    private var connections: Int { clients.count + context.session.pool.idleCount }
+
+    private func giveMemoryBack() {
+        guard peak.changed(to: connections) else { return }
+        clients = Dictionary(uniqueKeysWithValues: clients.lazy.map { ($0.key, $0.value) })
+        context.session.slabs.releaseFree()
+        context.shared.freeMemory.giveBack()
+        peak.gaveBack(at: connections)
+        // The upstream connections of a peak go a while after its clients, without a word to the worker.
+        if context.session.pool.idleCount >= PeakWatch.smallest {
+            quiet.set(afterNanoseconds: context.snapshot.timeouts.idleUpstream.nanoseconds)
+        }
+    }
+
+    // MARK: The configuration
+
+    /// Decides by `fresh` from the next exchange on; connections and TLS sessions that it would not have made are given up.
+    func replace(with fresh: ActiveConfiguration) {
+        context.replace(with: fresh)
+        for client in clients.values {
+            client.dropRetired()
+            if fresh.snapshot.log.access { client.askPeer() }
+        }
+        reviewRelays(Array(clients.values)[...])
+    }
+
+    /// A few at a time, so that traffic goes on: each may take the verification of a chain.
+    private func reviewRelays(_ clients: ArraySlice<ClientConnection>) {
+        for client in clients.prefix(64) { client.reviewRelay() }
+        let rest = clients.dropFirst(64)
+        guard !rest.isEmpty else { return }
+        context.loop.afterThisTurn { [weak self] in self?.reviewRelays(rest) }
+    }
+
+    /// Takes note of what the system says of the network.
+    /// - Parameter isAnother: what was made over the one before is given up: connections that rest, and names.
+    func replaceOutlook(_ outlook: NetworkOutlook, isAnother: Bool) {
+        do throws(ResolutionError) {
+            try context.session.replaceOutlook(outlook, isAnother: isAnother)
+        } catch {
+            context.log(.error, "resolver.reload", ["cause": "\(error)"])
+        }
+        guard isAnother else { return }
+        for client in clients.values { client.dropRetired() }
+    }
+
+    /// Asks the system's present name servers, also for names that are being looked up.
+    func reloadResolver() { context.reloadResolver() }
+
+    // MARK: The end
+
+    /// Lets what is under way finish, and gives up what rests.
+    /// - Parameters:
+    ///   - quietTunnels: how long nothing may move in a tunnel.
+    ///   - stopped: called once the last client has gone.
+    func drain(quietTunnels: Duration, stopped: @escaping () -> Void) {
+        context.drain(quietTunnels: quietTunnels)
+        self.stopped = stopped
+        for client in Array(clients.values) { client.drain() }
+        // Connections before their PROXY header have a separate deadline.
+        for front in Array(fronts.values) { front.drain(within: WorkerContext.lastChanceNanoseconds) }
+        finishDraining()
+    }
+
+    /// Ends all that is still under way.
+    func stopClients() {
+        for client in Array(clients.values) { client.stop() }
+        for front in Array(fronts.values) { front.stop() }
+        for reader in Array(headers.values) { reader.stop() }
+        finishDraining()
+    }
+
+    private func finishDraining() {
+        guard context.isDraining, clients.isEmpty, fronts.isEmpty, headers.isEmpty, let stopped else { return }
+        self.stopped = nil
+        context.flushLog()
+        stopped()
+    }
+}

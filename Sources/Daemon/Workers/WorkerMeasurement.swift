@@ -1,0 +1,75 @@
+import Clients
+import EventLoop
+import Records
+import Session
+
+/// What a worker tells of itself when it is asked.
+struct WorkerMeasurement: Sendable {
+    var counters: WorkerCounters
+    /// How long the question waited for the worker's loop, in nanoseconds.
+    var lag: UInt64
+    var tasks = 0
+    /// Connections to origins: those that rest, and those that a client has.
+    var idleUpstreams = 0
+    var busyUpstreams = 0
+    var lookups = Resolver.Counts()
+    var events: [RecentEvent] = []
+}
+
+extension Worker {
+    /// - Parameter asked: when.
+    func measurement(asked: MonotonicTime) -> WorkerMeasurement {
+        var measurement = WorkerMeasurement(counters: context.counters, lag: MonotonicTime.now() - asked)
+        for client in everyClient where client.hasTask {
+            measurement.tasks += 1
+            if client.record.upstream != nil { measurement.busyUpstreams += 1 }
+        }
+        measurement.idleUpstreams = context.session.pool.idleCount
+        measurement.lookups = context.lookups
+        measurement.events = context.recent.all
+        return measurement
+    }
+}
+
+/// What all workers told: of one that doesn't answer in time, what it told last.
+struct ProxyMeasurement: Sendable {
+    /// By worker; nil: it has never answered.
+    var workers: [WorkerMeasurement?]
+    /// The numbers, from 0, of those that didn't answer.
+    var silent: Set<Int>
+
+    var counters: WorkerCounters {
+        var sum = WorkerCounters()
+        for case let worker? in workers { sum.add(worker.counters) }
+        return sum
+    }
+
+    func sum(_ value: (WorkerMeasurement) -> Int) -> Int { workers.reduce(0) { $0 + ($1.map(value) ?? 0) } }
+
+    /// The latest first.
+    var events: [RecentEvent] {
+        workers.flatMap { $0?.events ?? [] }.sorted { ($0.time, $0.number) > ($1.time, $1.number) }
+    }
+}
+
+/// Asks the workers what they have counted, each on its own thread and between two turns. On the main loop.
+final class MetricsCollector {
+    private let inquiry: WorkerInquiry
+    private var last: [WorkerMeasurement?]
+
+    init(_ inquiry: WorkerInquiry) {
+        self.inquiry = inquiry
+        last = Array(repeating: nil, count: inquiry.workers.count)
+    }
+
+    /// - Parameter completion: called once on the loop.
+    func collect(_ completion: @escaping (ProxyMeasurement) -> Void) {
+        let asked = MonotonicTime.now()
+        inquiry.ask { $0.measurement(asked: asked) } completion: { [self] answers in
+            // A count that went back would be taken for a restart.
+            for case (let number, let answer?) in answers.enumerated() { last[number] = answer }
+            completion(
+                ProxyMeasurement(workers: last, silent: Set(answers.indices.filter { answers[$0] == nil })))
+        }
+    }
+}

@@ -1,0 +1,69 @@
+package import EventLoop
+import HTTPWire
+package import Logging
+package import Session
+
+/// What the log of one worker tells of tasks: the access log, and what somebody did to them.
+package struct TaskEvents {
+    package let accessLog: AccessLog
+    let logger: Logger
+    let loop: EventLoop
+
+    package init(accessLog: AccessLog, logger: Logger, loop: EventLoop) {
+        self.accessLog = accessLog
+        self.logger = logger
+        self.loop = loop
+    }
+
+    /// An event beside the exchanges, in its place among them.
+    package func log(_ level: Logger.Level, _ event: Logger.Message, _ fields: @autoclosure () -> Logger.Metadata) {
+        guard level >= logger.logLevel else { return }
+        accessLog.flush()
+        logger.log(level: level, event, metadata: fields())
+    }
+
+    package var hooks: TaskHooks {
+        var hooks = TaskHooks()
+        hooks.suspended = { record, cause in log(.info, "task.suspend", Self.fields(record, cause)) }
+        hooks.resumed = { record, cause in log(.info, "task.resume", Self.fields(record, cause)) }
+        hooks.broke = { record, broken in
+            var fields = Self.fields(record, broken.cause)
+            fields["offset"] = .stringConvertible(broken.offset)
+            fields["length"] = .stringConvertible(broken.length)
+            fields["pause"] = .stringConvertible(broken.pauseNanoseconds / 1_000_000)
+            log(.notice, "download.resume", fields)
+        }
+        hooks.refusedCredentials = { record, refused in
+            let realm = ShownText(String(decoding: refused.realm, as: UTF8.self))
+            var fields = Self.fields(
+                record, "\(refused.origin) refused the password of \(refused.user) (session.credentials): it isn't sent to this "
+                    + "realm again until its file is written anew and the configuration reloaded")
+            fields["realm"] = "\(realm)"
+            fields["user"] = "\(refused.user)"
+            if let entry = record.entry { fields["entry"] = "\(entry)" }
+            log(.warning, "credentials.refused", fields)
+        }
+        if logger.logLevel <= .debug {
+            hooks.completed = { record in log(.debug, "task.complete", Self.fields(record, record.failure)) }
+        }
+        return hooks
+    }
+
+    /// Idle connections to origins, and TLS sessions with them, were given up.
+    package func invalidated(connections: Int, sessions: Int, cause: String) {
+        guard connections > 0 || sessions > 0 else { return }
+        log(
+            .info, "session.invalidate",
+            [
+                "connections": .stringConvertible(connections), "tls_sessions": .stringConvertible(sessions),
+                "cause": "\(cause)",
+            ])
+    }
+
+    private static func fields(_ record: borrowing TaskRecord, _ cause: String?) -> Logger.Metadata {
+        var fields: Logger.Metadata = ["task": .stringConvertible(record.number), "kind": "\(record.kind.rawValue)"]
+        if let authority = record.authority { fields["host"] = "\(authority.host)" }
+        if let cause { fields["cause"] = "\(cause)" }
+        return fields
+    }
+}

@@ -1,0 +1,171 @@
+import EventLoop
+import HTTPWire
+package import Security
+package import Session
+
+/// One thing that went wrong lately, as the status page and `pinproxy status` tell of it.
+package struct RecentEvent: Codable, Sendable, Equatable {
+    package enum Kind: String, Codable, Sendable {
+        /// The client got the proxy's own answer.
+        case refused
+        /// Let through, and reported (`enforcement: report`).
+        case reported
+        /// Cut off after it had begun.
+        case broken
+    }
+
+    /// Later ones have larger numbers, within one worker.
+    package let number: UInt64
+    package let worker: Int
+    /// Milliseconds since 1970.
+    package let time: Int64
+    package let kind: Kind
+    /// The client's address, and who it is where that is known.
+    package let client: String?
+    package let method: String
+    package let host: String
+    package let port: UInt16?
+    package let entry: String?
+    package let status: Int
+    /// RFC 9209's name of what went wrong.
+    package let error: String?
+    /// One line.
+    package let cause: String
+    /// What the client was told, as far as that is more; for people.
+    package let story: String?
+    /// The chain met none of the pins: true, or nil. (A proxy of an earlier version says nothing of it.)
+    package var pinFailure: Bool?
+    /// Equal for events that differ only in time and client. Only within the process: its seed is random.
+    package var group: String?
+
+    package var isPinFailure: Bool { pinFailure == true }
+    /// Failures of pins share their room by this.
+    fileprivate var subject: String { "\(kind.rawValue) \(host)" }
+
+    /// A client can't provoke a collision: the hash is seeded at random.
+    fileprivate var hash: String {
+        var hasher = Hasher()
+        hasher.combine([kind.rawValue, method, host, entry, error])
+        hasher.combine([Int(port ?? 0), status, isPinFailure ? 1 : 0])
+        // The number of a process in the cause differs each time.
+        var previous: Substring = ""
+        for word in cause.split(separator: " ") {
+            hasher.combine(previous == "process" ? word.drop { ("0"..."9").contains($0) } : word)
+            previous = word
+        }
+        return String(UInt(bitPattern: hasher.finalize()), radix: 36)
+    }
+}
+
+/// Events of one group.
+package struct RecentEventGroup: Sendable {
+    package let latest: RecentEvent
+    /// Milliseconds since 1970.
+    package fileprivate(set) var first: Int64
+    package fileprivate(set) var count = 1
+}
+
+extension [RecentEvent] {
+    /// One group for equal events, in the order of their latest. The list begins with the latest event.
+    package var grouped: [RecentEventGroup] {
+        var groups: [RecentEventGroup] = []
+        var places: [String: Int] = [:]
+        for event in self {
+            if let group = event.group, let place = places[group] {
+                groups[place].count += 1
+                groups[place].first = Swift.min(groups[place].first, event.time)
+            } else {
+                if let group = event.group { places[group] = groups.count }
+                groups.append(RecentEventGroup(latest: event, first: event.time))
+            }
+        }
+        return groups
+    }
+
+    /// Shortens a list that begins with the latest. Up to half of it is kept for failures of pins: one of each host, before
+    /// any host has a second.
+    package func latest(_ limit: Int) -> [RecentEvent] {
+        let failures = indices.filter { self[$0].isPinFailure }
+        let room = Swift.min(failures.count, Swift.max(limit / 2, limit - (count - failures.count)))
+        var subjects: Set<String> = []
+        var (first, further): ([Int], [Int]) = ([], [])
+        for place in failures {
+            if subjects.insert(self[place].subject).inserted { first.append(place) } else { further.append(place) }
+        }
+        var chosen = Set((first + further).prefix(room))
+        chosen.formUnion(indices.lazy.filter { !self[$0].isPinFailure }.prefix(limit - room))
+        return indices.filter(chosen.contains).map { self[$0] }
+    }
+}
+
+/// The last of one worker's events: a bounded number, which nobody pays for but who is refused. Belongs to the worker's
+/// thread.
+///
+/// Failures of pins have separate room. Neither three hundred denied clients nor another host that fails all the time push
+/// one out.
+package struct RecentEvents: Sendable {
+    /// Of each of the two kinds.
+    static let capacity = 64
+    private static let longestStory = 4096
+    private static let longestText = 512
+
+    private let worker: Int
+    private var pinFailures: [RecentEvent] = []
+    private var others: [RecentEvent] = []
+    private var next: UInt64 = 1
+
+    package init(worker: Int) { self.worker = worker }
+
+    package var all: [RecentEvent] { pinFailures + others }
+
+    package mutating func note(_ record: borrowing TaskRecord, at time: Int64) {
+        guard let failure = record.failure, record.entrySlot != EntrySlots.uncounted else { return }
+        add(
+            record.errorType == nil ? .broken : .refused, at: time, client: Self.client(record),
+            method: record.methodName, host: record.authority?.host ?? "", port: record.authority?.port, entry: record.entry,
+            status: record.status, error: record.errorType, cause: failure, story: record.story,
+            isPinFailure: record.isPinFailure)
+    }
+
+    private static func client(_ record: borrowing TaskRecord) -> String? {
+        guard let client = record.client else { return nil }
+        return record.traits.map { "\(client): \(cut($0.description, longestText))" } ?? "\(client)"
+    }
+
+    /// A chain that met no pin, and was let through.
+    package mutating func note(_ refusal: Refusal, host: String, port: UInt16, entry: String?, at time: Int64) {
+        add(
+            .reported, at: time, client: nil, method: "", host: host, port: port, entry: entry, status: 0, error: nil,
+            cause: refusal.title, story: refusal.details, isPinFailure: true)
+    }
+
+    private mutating func add(
+        _ kind: RecentEvent.Kind, at time: Int64, client: String?, method: String, host: String, port: UInt16?, entry: String?,
+        status: Int, error: String?, cause: String, story: String?, isPinFailure: Bool
+    ) {
+        let story = story.map { Self.cut($0, Self.longestStory) }
+        var event = RecentEvent(
+            number: next, worker: worker, time: time, kind: kind, client: client, method: Self.cut(method, 32),
+            host: Self.cut(host, Self.longestText), port: port, entry: entry, status: status, error: error,
+            cause: Self.cut(cause, Self.longestText), story: story == cause ? nil : story, pinFailure: isPinFailure ? true : nil)
+        event.group = event.hash
+        next += 1
+        if isPinFailure { return keep(event) }
+        if others.count >= Self.capacity { others.removeFirst(others.count - Self.capacity + 1) }
+        others.append(event)
+    }
+
+    /// Keeps a failure of pins. The host with the most of them gives up its oldest.
+    private mutating func keep(_ failure: RecentEvent) {
+        if pinFailures.count >= Self.capacity {
+            let counts = pinFailures.reduce(into: [String: Int]()) { $0[$1.subject, default: 0] += 1 }
+            let most = counts.values.max()
+            pinFailures.remove(at: pinFailures.firstIndex { counts[$0.subject] == most } ?? 0)
+        }
+        pinFailures.append(failure)
+    }
+
+    private static func cut(_ text: String, _ longest: Int) -> String {
+        text.utf8.count <= longest ? text : String(decoding: text.utf8.prefix(longest), as: UTF8.self) + "…"
+    }
+}

@@ -1,0 +1,195 @@
+package import EventLoop
+import HTTPWire
+package import Security
+package import Session
+import TLS
+import Transport
+
+/// What one worker counts, since its start. A value that belongs to the worker's thread; the main loop gets a copy when
+/// somebody asks (``MetricsCollector``). So no request takes a lock or touches memory that another thread writes.
+package struct WorkerCounters: Sendable {
+    /// How an exchange ended.
+    package enum Outcome: Int, CaseIterable, Sendable {
+        case completed
+        /// The client got the proxy's own answer, or the handshake of its tunnel was ended.
+        case refused
+        /// It was cut off after it had begun, by one side or the other.
+        case broken
+    }
+
+    /// What was counted for one entry.
+    package struct Entry: Sendable {
+        /// By kind and outcome.
+        fileprivate(set) var exchanges = InlineArray<12, UInt64>(repeating: 0)
+        package var pinsMatched: UInt64 = 0
+        package var pinsMissed: UInt64 = 0
+        package var pinsReported: UInt64 = 0
+
+        /// Whether a chain was compared with its pins.
+        package var hasPinChecks: Bool { pinsMatched > 0 || pinsMissed > 0 || pinsReported > 0 }
+
+        package func exchanges(_ kind: TaskRecord.Kind, _ outcome: Outcome) -> UInt64 { exchanges[kind.number * 3 + outcome.rawValue] }
+
+        mutating func add(_ other: Entry) {
+            for index in exchanges.indices { exchanges[index] &+= other.exchanges[index] }
+            pinsMatched &+= other.pinsMatched
+            pinsMissed &+= other.pinsMissed
+            pinsReported &+= other.pinsReported
+        }
+    }
+
+    package static let kinds: [TaskRecord.Kind] = [.exchange, .tunnel, .upgrade, .interception]
+
+    /// By place (``EntrySlots``); as many as were needed.
+    package private(set) var entries: [Entry] = []
+    /// Of a place that may not have been needed yet.
+    package func entry(at slot: Int) -> Entry { entries.indices.contains(slot) ? entries[slot] : Entry() }
+    /// Responses by the first digit of their status; the proxy's own are not among them.
+    package private(set) var statuses = InlineArray<6, UInt64>(repeating: 0)
+    /// By the error types of RFC 9209, of which there are few.
+    package private(set) var refusals: [String: UInt64] = [:]
+    package private(set) var duration = LatencyHistogram()
+    package private(set) var firstByte = LatencyHistogram()
+    package private(set) var nameLookup = LatencyHistogram()
+    package private(set) var connect = LatencyHistogram()
+    package private(set) var handshake = LatencyHistogram()
+    package private(set) var bytesUp: UInt64 = 0
+    package private(set) var bytesDown: UInt64 = 0
+    /// Requests that went over a connection that had served before, and others.
+    package private(set) var reused: UInt64 = 0
+    package private(set) var fresh: UInt64 = 0
+    package private(set) var retried: UInt64 = 0
+    package private(set) var connectionsOpened: UInt64 = 0
+    package private(set) var connectionsFailed: UInt64 = 0
+    package private(set) var upstreamHandshakes: UInt64 = 0
+    package private(set) var upstreamResumptions: UInt64 = 0
+    package private(set) var clientHandshakes: UInt64 = 0
+    package private(set) var clientResumptions: UInt64 = 0
+    package private(set) var clientHandshakeFailures: UInt64 = 0
+
+    package init() {}
+
+    /// Counts an exchange that has ended, or the CONNECT before it.
+    package mutating func count(_ record: borrowing TaskRecord, now: MonotonicTime) {
+        guard record.entrySlot != EntrySlots.uncounted else { return }
+        let outcome: Outcome = record.failure == nil ? .completed : record.errorType == nil ? .broken : .refused
+        withEntry(record.entrySlot) { $0.exchanges[record.kind.number * 3 + outcome.rawValue] &+= 1 }
+        if outcome == .refused, let type = record.errorType { refusals[type, default: 0] += 1 }
+        // Its requests are exchanges of their own.
+        guard record.kind != .interception else { return }
+        duration.note(now - record.began)
+        bytesUp &+= record.bytesUp
+        bytesDown &+= record.bytesDown
+        if outcome != .refused, record.kind != .tunnel { statuses[min(max(record.status / 100, 0), 5)] &+= 1 }
+        guard let isReused = record.isReused else { return }
+        if isReused { reused &+= 1 } else { fresh &+= 1 }
+        retried &+= UInt64(record.retried.count)
+        if let first = record.firstByte { firstByte.note(first - record.began) }
+    }
+
+    /// Counts the result of an attempt to connect to an origin of that entry.
+    package mutating func count(_ result: Result<UpstreamConnection, UpstreamFailure>, at slot: Int) {
+        guard slot != EntrySlots.uncounted else { return }
+        guard case .success(let connection) = result else {
+            connectionsFailed += 1
+            return
+        }
+        connectionsOpened += 1
+        nameLookup.note(connection.metrics.nameLookup)
+        connect.note(connection.metrics.connect)
+        guard connection.stream.isSecure else { return }
+        handshake.note(connection.metrics.tls)
+        if connection.stream.withTLS({ $0.isResumed }) == true { upstreamResumptions += 1 } else { upstreamHandshakes += 1 }
+    }
+
+    /// Counts what a policy found of an entry's pins.
+    package mutating func count(_ verdict: Verdict, at slot: Int) {
+        if verdict.refusal?.isPinFailure == true {
+            count(.missed, at: slot)
+        } else if verdict.report != nil {
+            count(.reported, at: slot)
+        } else if verdict.matchedPin != nil {
+            count(.matched, at: slot)
+        }
+    }
+
+    package enum PinCheck {
+        case matched, missed, reported
+    }
+
+    package mutating func count(_ check: PinCheck, at slot: Int) {
+        guard slot != EntrySlots.uncounted else { return }
+        withEntry(slot) { entry in
+            switch check {
+            case .matched: entry.pinsMatched += 1
+            case .missed: entry.pinsMissed += 1
+            case .reported: entry.pinsReported += 1
+            }
+        }
+    }
+
+    /// Counts the TLS handshake of a client, with the proxy's port or inside CONNECT.
+    /// - Parameters:
+    ///   - isResumed: nil: it failed.
+    ///   - slot: of the entry that decided about the CONNECT.
+    package mutating func countClientHandshake(isResumed: Bool?, at slot: Int) {
+        guard slot != EntrySlots.uncounted else { return }
+        switch isResumed {
+        case true?: clientResumptions += 1
+        case false?: clientHandshakes += 1
+        case nil: clientHandshakeFailures += 1
+        }
+    }
+
+    @inline(__always)
+    private mutating func withEntry(_ slot: Int, _ change: (inout Entry) -> Void) {
+        if slot >= entries.count { entries += Array(repeating: Entry(), count: slot + 1 - entries.count) }
+        change(&entries[slot])
+    }
+
+    /// Adds what another worker has counted.
+    package mutating func add(_ other: WorkerCounters) {
+        for (slot, entry) in other.entries.enumerated() { withEntry(slot) { $0.add(entry) } }
+        for index in statuses.indices { statuses[index] &+= other.statuses[index] }
+        refusals.merge(other.refusals) { $0 + $1 }
+        duration.add(other.duration)
+        firstByte.add(other.firstByte)
+        nameLookup.add(other.nameLookup)
+        connect.add(other.connect)
+        handshake.add(other.handshake)
+        bytesUp &+= other.bytesUp
+        bytesDown &+= other.bytesDown
+        reused &+= other.reused
+        fresh &+= other.fresh
+        retried &+= other.retried
+        connectionsOpened += other.connectionsOpened
+        connectionsFailed += other.connectionsFailed
+        upstreamHandshakes += other.upstreamHandshakes
+        upstreamResumptions += other.upstreamResumptions
+        clientHandshakes += other.clientHandshakes
+        clientResumptions += other.clientResumptions
+        clientHandshakeFailures += other.clientHandshakeFailures
+    }
+}
+
+extension TaskRecord.Kind {
+
+    fileprivate var number: Int {
+        switch self {
+        case .exchange: 0
+        case .tunnel: 1
+        case .upgrade: 2
+        case .interception: 3
+        }
+    }
+
+    /// The value of the label `protocol`.
+    package var label: String {
+        switch self {
+        case .exchange: "http/1.1"
+        case .tunnel: "tunnel"
+        case .upgrade: "upgrade"
+        case .interception: "connect"
+        }
+    }
+}

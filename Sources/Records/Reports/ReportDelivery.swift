@@ -1,0 +1,170 @@
+import Configuration
+package import EventLoop
+package import Logging
+import Security
+package import Session
+package import TLS
+import Transport
+
+/// Sends reports over connections of its own, on the main loop: a few at a time, each tried twice.
+///
+/// The collector is verified as any server without an entry is, by the trust anchors alone: a report
+/// must not be kept back by the very pins that it is about, also where they are the collector's.
+package final class ReportDelivery {
+    struct Letter: Sendable {
+        let body: [UInt8]
+        let destination: ReportURI
+        /// Whose pins it is about, for the log.
+        let host: String
+        fileprivate(set) var tries = 0
+
+        init(body: [UInt8], destination: ReportURI, host: String) {
+            self.body = body
+            self.destination = destination
+            self.host = host
+        }
+    }
+
+    /// What is said of a report that comes to no answer.
+    package typealias Refusals = (ExchangeFailure, Destination) -> TaskRecord.Refusal
+
+    private static let atOnce = 4
+    private static let waitingAtMost = 64
+    private static let tries = 2
+    private static let longestTry: Duration = .seconds(10)
+    private static let pauseNanoseconds: UInt64 = 1_000_000_000
+
+    private let loop: EventLoop
+    private let session: LoopSession
+    private let resolver: Resolver
+    private let logger: Logger
+    private let refusal: Refusals
+    private var upstream: UpstreamSettings
+    private var limit: Duration
+    private var waiting: [Letter] = []
+    private var underWay: [ObjectIdentifier: ReportPost] = [:]
+    /// The waits of letters for their second try.
+    private var pauses: [Int: Timer] = [:]
+    private var pauseCount = 0
+    /// Until the minute is over in which reports are dropped; at the end of the proxy, too, it is said how many.
+    private var dropping: (timer: Timer, tell: () -> Void)?
+
+    package init(
+        loop: EventLoop, upstream: UpstreamSettings, timeouts: Timeouts, listeners: OwnListeners, logger: Logger,
+        unixTime: @escaping @Sendable () -> UnixTime, refusal: @escaping Refusals
+    ) throws {
+        self.loop = loop
+        self.refusal = refusal
+        self.upstream = upstream
+        limit = Self.limit(timeouts)
+        self.logger = logger
+        resolver = try Resolver(loop: loop, cache: ResolverCache())
+        let slabs = SlabPool()
+        let pool = UpstreamPool()
+        session = LoopSession(
+            loop: loop, slabs: slabs, pool: pool,
+            connector: UpstreamConnector(
+                loop: loop, resolver: resolver, slabs: slabs, pool: pool, sessions: UpstreamSessionCache(),
+                listeners: listeners, tls: try TLSClientContext(options: .init(for: TrustRequirements())),
+                unixTime: unixTime))
+    }
+
+    package var connector: UpstreamConnector { session.connector }
+
+    /// From now on reached as a fresh configuration says.
+    package func replace(with fresh: UpstreamSettings, _ timeouts: Timeouts) {
+        upstream = fresh
+        limit = Self.limit(timeouts)
+        reloadResolver()
+    }
+
+    /// Asks the system's present name servers.
+    package func reloadResolver() {
+        do {
+            try resolver.reload()
+        } catch {
+            logger.error("resolver.reload", metadata: ["cause": "\(error)"])
+        }
+    }
+
+    /// Limits a try to the time that a client's request may take until its response begins, at most ten seconds.
+    private static func limit(_ timeouts: Timeouts) -> Duration {
+        min(longestTry, timeouts.connect + timeouts.tlsHandshake + timeouts.firstByte)
+    }
+
+    func deliver(_ letter: Letter) {
+        guard waiting.count < Self.waitingAtMost else {
+            return failed(letter, "\(Self.waitingAtMost) reports are waiting already")
+        }
+        waiting.append(letter)
+        send()
+    }
+
+    /// Has `tell` called once, after a time or when the proxy stops.
+    func tellDropped(after nanoseconds: UInt64, tell: @escaping () -> Void) {
+        dropping?.tell()
+        let timer = Timer(loop: loop, owner: self, afterNanoseconds: nanoseconds) { $0.tellDropped() }
+        dropping = (timer, tell)
+    }
+
+    private func tellDropped() {
+        dropping?.tell()
+        dropping = nil
+    }
+
+    /// Gives up what is under way: the proxy stops.
+    package func stop() {
+        tellDropped()
+        waiting = []
+        pauses = [:]
+        for post in underWay.values { post.cancel() }
+        underWay = [:]
+        session.pool.close()
+    }
+
+    private func send() {
+        while underWay.count + pauses.count < Self.atOnce, !waiting.isEmpty { send(waiting.removeFirst()) }
+    }
+
+    private func send(_ letter: Letter) {
+        var letter = letter
+        letter.tries += 1
+        let post: ReportPost
+        do {
+            post = ReportPost(
+                try ReportRequest(letter.destination, letter.body, upstream: upstream), session: session, within: limit,
+                refusal: refusal)
+        } catch {
+            return failed(letter, "\(error)")
+        }
+        let number = ObjectIdentifier(post)
+        underWay[number] = post
+        post.start { [weak self] failure in
+            guard let self else { return }
+            underWay[number] = nil
+            if let failure, letter.tries < Self.tries {
+                logger.debug("pin.report.again", metadata: fields(letter, ["cause": "\(failure)"]))
+                return pause(letter)
+            }
+            if let failure { failed(letter, failure) } else { logger.info("pin.report.sent", metadata: fields(letter)) }
+            send()
+        }
+    }
+
+    private func pause(_ letter: Letter) {
+        pauseCount += 1
+        let number = pauseCount
+        pauses[number] = Timer(loop: loop, owner: self, afterNanoseconds: Self.pauseNanoseconds) {
+            $0.pauses[number] = nil
+            $0.send(letter)
+        }
+    }
+
+    private func failed(_ letter: Letter, _ cause: String) {
+        logger.warning("pin.report.failed", metadata: fields(letter, ["cause": "\(cause)"]))
+    }
+
+    private func fields(_ letter: Letter, _ more: Logger.Metadata = [:]) -> Logger.Metadata {
+        more.merging(["host": "\(letter.host)", "report_uri": "\(letter.destination)"]) { $1 }
+    }
+}

@@ -1,0 +1,109 @@
+import EventLoop
+import HTTPWire
+import Session
+import Transport
+
+/// One report on its way: an exchange whose request is made here, and whose answer counts by its status alone.
+final class ReportPost {
+    /// What an answer's head may take.
+    private static let answerLimit = 16 << 10
+
+    private let session: LoopSession
+    private let destination: Destination
+    let request: OwnedRequest
+    let held: HeldBody
+    private(set) var carried: UInt64 = 0
+    private let exchange: Exchange
+    private let limit: Duration
+    private let refusal: ReportDelivery.Refusals
+    private var status = 0
+    private var completion: ((String?) -> Void)?
+    private lazy var deadline = Deadline(loop: session.loop, owner: self) { $0.timedOut() }
+
+    /// - Parameter limit: from the look-up of the collector's name to the end of the answer.
+    init(
+        _ request: ReportRequest, session: LoopSession, within limit: Duration, refusal: @escaping ReportDelivery.Refusals
+    ) {
+        self.session = session
+        self.limit = limit
+        self.refusal = refusal
+        exchange = Exchange(session: session)
+        self.request = request.message
+        held = HeldBody(request.body)
+        var timeouts = Timeouts()
+        timeouts.connect = limit
+        timeouts.tlsHandshake = limit
+        var limits = Limits()
+        limits.responseHead = Self.answerLimit
+        destination = Destination(
+            authority: request.authority, target: request.target, origin: session.pool.origin(for: request.target.key),
+            terms: ExchangeTerms(timeouts: timeouts, limits: limits), via: nil)
+        exchange.downstream = self
+    }
+
+    /// - Parameter completion: called once on the loop, after this has returned, with what went wrong; never
+    ///   after ``cancel()``.
+    func start(completion: @escaping (String?) -> Void) {
+        self.completion = completion
+        deadline.set(afterNanoseconds: limit.nanoseconds)
+        session.loop.afterThisTurn { [weak self] in
+            guard let self, self.completion != nil else { return }
+            exchange.begin(RequestTraits(madeHere: request.head), to: destination, over: nil)
+        }
+    }
+
+    func cancel() {
+        completion = nil
+        deadline.clear()
+        if exchange.isUnderWay { exchange.cancel("the report was given up") }
+    }
+
+    private func timedOut() {
+        let failure = "no answer within \(limit)"
+        finish(failure)
+        exchange.cancel(failure)
+    }
+
+    private func finish(_ failure: String?) {
+        guard let completion else { return }
+        self.completion = nil
+        deadline.clear()
+        completion(failure)
+    }
+}
+
+extension ReportPost: HoldsRequest, ExchangeGuide {
+    func respond(
+        _ response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
+        edits: HeadEdits, from body: any BodySource
+    ) -> any BodySink {
+        status = response.head.status
+        return self
+    }
+
+    var guide: any ExchangeGuide { self }
+
+    func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
+        refusal(failure, destination)
+    }
+
+    func exchangeEnded(_ ending: ExchangeEnding) {
+        switch ending {
+        case .finished(let kept):
+            kept?.close()
+            finish((200..<300).contains(status) ? nil : "the collector answered \(status)")
+        case .refused(let failure, let destination):
+            finish(refusal(failure, destination).cause)
+        case .cut: finish("the collector's answer broke off")
+        case .switched(let upstream): _ = upstream.end(.abandoned)
+        }
+    }
+}
+
+extension ReportPost: BodySink {
+    /// Nobody reads the answer's body.
+    func write(_ piece: RawSpan) -> Int {
+        carried += UInt64(piece.byteCount)
+        return piece.byteCount
+    }
+}

@@ -1,0 +1,91 @@
+import Configuration
+package import Logging
+package import Security
+import Synchronization
+package import TLS
+
+/// Records verified chains, of entries that ask for it and, while the proxy learns, of all hosts.
+package final class ChainRecorder: Sendable {
+    private let history: KeptValue<ChainHistory>
+    private let logger: Logger
+    /// When learning ends; in the past if it isn't under way.
+    private let until = Atomic<UnixTime>(.min)
+    private let saidFull = Atomic(false)
+
+    package static let fileName = "chains.json"
+
+    /// The hosts that somebody visits are nobody else's business.
+    package static func file(in directory: String) -> StateFile<ChainHistory> {
+        StateFile(fileName, in: directory, mode: 0o600)
+    }
+
+    package init(directory: String, logger: Logger) {
+        history = KeptValue(ChainHistory(), in: Self.file(in: directory), logger: logger)
+        self.logger = logger
+    }
+
+    /// Any thread; once for each connection to an origin.
+    func note(_ verdict: Verdict, of host: String, port: UInt16, entry: HostEntry?, at time: UnixTime) {
+        guard entry?.records == true || time < until.load(ordering: .relaxed) else { return }
+        // Where invalid certificates are allowed, the chain is one that nobody vouches for.
+        guard verdict.isAccepted, let chain = verdict.chain, entry?.policy.allowsInvalidCertificates != true else {
+            return
+        }
+        let links = ChainHistory.links(of: chain)
+        let isRoom = history.change {
+            $0.record(links, matching: verdict.matchedPin, of: host, port: port, at: time)
+        }
+        if !isRoom, !saidFull.exchange(true, ordering: .relaxed) {
+            logger.warning(
+                "state.full",
+                metadata: [
+                    "file": "\(Self.fileName)", "effect": "\(ChainHistory.maximumHosts) hosts are recorded; no more are",
+                ])
+        }
+    }
+
+    // MARK: On the main loop
+
+    /// Goes on with what an earlier process was told.
+    package func start(at time: UnixTime) { learn(until: history.value.learnsUntil, at: time) }
+
+    /// Does what is asked for, and writes that together with all that was seen.
+    package func obey(_ order: LearnOrder, at time: UnixTime) -> Result<LearnReport, StateFileProblem> {
+        if order.forgets {
+            history.change { $0.forget() }
+            saidFull.store(false, ordering: .relaxed)
+            logger.notice("learn.forget")
+        }
+        switch order.time {
+        case .unchanged: break
+        case .until(let end): learn(until: end, at: time)
+        case .stop: learn(until: nil, at: time)
+        }
+        if let problem = history.save(forced: true) { return .failure(problem) }
+        return .success(LearnReport(until: learnsUntil(at: time)))
+    }
+
+    /// Until when every host's chains are recorded; nil: they aren't.
+    package func learnsUntil(at time: UnixTime) -> UnixTime? {
+        let end = until.load(ordering: .relaxed)
+        return end > time ? end : nil
+    }
+
+    private func learn(until end: UnixTime?, at time: UnixTime) {
+        if history.value.learnsUntil != end { history.change { $0.learnsUntil = end } }
+        let before = until.exchange(end ?? .min, ordering: .relaxed)
+        if let end, end > time, end != before {
+            logger.notice("learn.begin", metadata: ["until": "\(end)", "hosts": "all"])
+        } else if before > time, end ?? .min <= time {
+            logger.notice("learn.end")
+        }
+    }
+
+    /// Says when learning is over; to be called now and then.
+    package func review(at time: UnixTime) {
+        let end = until.load(ordering: .relaxed)
+        if end != .min, end <= time { learn(until: nil, at: end - 1) }
+    }
+
+    package func save() { history.save() }
+}

@@ -1,0 +1,72 @@
+package import Configuration
+package import Logging
+package import Security
+import Synchronization
+package import TLS
+
+/// Counts what verification finds of the pins, for all workers, and keeps the counts in `pins.json`.
+package final class PinLedger: Sendable {
+    static let fileName = PinHistory.fileName
+
+    package let history: KeptValue<PinHistory>
+    private let logger: Logger
+    private let noted = Mutex(Noted())
+
+    private struct Noted {
+        /// The policies whose pins the history knows of, by their entries.
+        var policies: [String: SHA256Digest] = [:]
+        var saidFull = false
+    }
+
+    package init(directory: String, logger: Logger) {
+        history = KeptValue(PinHistory(), in: StateFile(Self.fileName, in: directory), logger: logger)
+        self.logger = logger
+    }
+
+    /// Counts a verdict. Any thread; once for each connection to an origin, resumed ones too.
+    func count(_ verdict: Verdict, of entry: HostEntry, at time: UnixTime) {
+        guard let outcome = outcome(verdict, entry.policy) else { return }
+        guard note(entry, at: time) else { return }
+        history.change { $0.count(outcome, for: entry.pattern, at: time) }
+    }
+
+    private func outcome(_ verdict: Verdict, _ policy: SecurityPolicy) -> PinHistory.Outcome? {
+        let pins = policy.matchingPins(in: verdict)
+        if !pins.isEmpty { return .matched(pins.map(\.description)) }
+        return verdict.report != nil || verdict.refusal?.isPinFailure == true ? .missed : nil
+    }
+
+    /// Makes the entry known to the history, once a policy.
+    private func note(_ entry: HostEntry, at time: UnixTime) -> Bool {
+        if noted.withLock({ $0.policies[entry.pattern] }) == entry.policy.digest { return true }
+        let pins = entry.policy.pins.pins.map(\.description)
+        guard history.change({ $0.note(entry: entry.pattern, pins: pins, at: time) }) else {
+            let isNews = noted.withLock { noted in
+                defer { noted.saidFull = true }
+                return !noted.saidFull
+            }
+            if isNews {
+                logger.warning(
+                    "state.full",
+                    metadata: ["file": "\(Self.fileName)", "effect": "the pins of more entries are not counted"])
+            }
+            return false
+        }
+        noted.withLock { $0.policies[entry.pattern] = entry.policy.digest }
+        return true
+    }
+
+    /// Compares the history with a fresh configuration.
+    package func settle(_ snapshot: Snapshot, at time: UnixTime) {
+        noted.withLock { $0 = Noted() }
+        var configured: [String: HostEntry] = [:]
+        for entry in snapshot.hosts.values { configured[entry.pattern] = entry }
+        history.change { history in
+            history.settle(at: time) { name in
+                configured[name].map { Set($0.policy.pins.pins.map(\.description)) }
+            }
+        }
+    }
+
+    package func save() { history.save() }
+}

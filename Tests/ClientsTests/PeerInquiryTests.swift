@@ -1,0 +1,151 @@
+import Dispatch
+import EventLoop
+import Glibc
+import LocalPeers
+import Synchronization
+import Testing
+
+@testable import Clients
+
+@Suite struct PeerInquiryTests {
+    /// What was done to find processes.
+    private final class Looks: Sendable {
+        /// Those through all processes.
+        let whole = Atomic(0)
+        let some = Atomic(0)
+        /// When the last one ended.
+        let ended = Atomic<UInt64>(0)
+        /// The shortest time between two, in nanoseconds.
+        let shortestRest = Mutex(UInt64.max)
+        /// The times between them.
+        let rests = Mutex<[UInt64]>([])
+    }
+
+    /// - Parameter nanoseconds: of processor time that a look takes.
+    private func inquiry(_ looks: Looks, nanoseconds: Int) throws -> PeerInquiry {
+        try PeerInquiry(sight: .everything) { inodes, candidates in
+            guard candidates == nil else {
+                looks.some.add(1, ordering: .relaxed)
+                return SocketHolders()
+            }
+            let rest = MonotonicTime.now().nanoseconds - looks.ended.load(ordering: .relaxed)
+            looks.shortestRest.withLock { $0 = min($0, rest) }
+            if looks.ended.load(ordering: .relaxed) > 0 { looks.rests.withLock { $0.append(rest) } }
+            looks.whole.add(1, ordering: .relaxed)
+            let until = Self.spent() + nanoseconds
+            while Self.spent() < until {}
+            looks.ended.store(MonotonicTime.now().nanoseconds, ordering: .relaxed)
+            var found = SocketHolders()
+            for inode in inodes { found.processes[inode] = [LocalProcess(id: Int32(inode), started: 1, executable: nil, unit: nil)] }
+            return found
+        }
+    }
+
+    /// Nanoseconds of processor time, of this thread.
+    private static func spent() -> Int {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return time.tv_sec * 1_000_000_000 + time.tv_nsec
+    }
+
+    private func peer(_ inode: UInt64, user: UInt32 = 0) -> ClientPeer { ClientPeer(LocalSocket(user: user, inode: inode)) }
+
+    private func process(_ peer: ClientPeer) -> Int32? {
+        if case .found(let processes, _) = peer.processes { processes.first?.id } else { nil }
+    }
+
+    @Test func `a burst is looked for together, and whoever decides waits for nobody's rest`() throws {
+        let loop = try EventLoop()
+        let looks = Looks()
+        // The next one would come after ten seconds at the earliest.
+        let inquiry = try inquiry(looks, nanoseconds: 100_000_000)
+        var answers: [Int32?] = []
+        func count(_ peer: ClientPeer) {
+            answers.append(process(peer))
+            if answers.count == 1 {
+                for inode in 2...100 as ClosedRange<UInt64> {
+                    inquiry.ask(self.peer(inode), isComplete: false, on: loop) { count($0) }
+                }
+                // The burst rests now; this one may not.
+                inquiry.ask(self.peer(101), isComplete: true, on: loop) { count($0) }
+            }
+            if answers.count == 101 { loop.stop() }
+        }
+        inquiry.ask(peer(1), isComplete: false, on: loop) { count($0) }
+        loop.run()
+        #expect(Set(answers) == Set((1...101).map { Int32($0) }))
+        #expect(looks.whole.load(ordering: .relaxed) == 2)
+        #expect(looks.some.load(ordering: .relaxed) == 1)
+    }
+
+    @Test func `who only wants to know waits until the last look is paid for`() throws {
+        let loop = try EventLoop()
+        let looks = Looks()
+        let inquiry = try inquiry(looks, nanoseconds: 5_000_000)
+        var answers: [Int32?] = []
+        func ask() {
+            inquiry.ask(peer(UInt64(answers.count + 1)), isComplete: false, on: loop) { peer in
+                answers.append(process(peer))
+                if answers.count < 3 { ask() } else { loop.stop() }
+            }
+        }
+        ask()
+        loop.run()
+        #expect(answers == [1, 2, 3])
+        #expect(looks.shortestRest.withLock { $0 } >= 500_000_000)
+    }
+
+    /// A user who has something decided again and again has to wait; another one doesn't.
+    @Test func `one user's decisions keep no other waiting`() throws {
+        let loop = try EventLoop()
+        let looks = Looks()
+        // Each search is followed by a pause of a quarter of a second.
+        let inquiry = try inquiry(looks, nanoseconds: 100_000_000)
+        var answers: [Int32?] = []
+        func count(_ peer: ClientPeer) {
+            answers.append(process(peer))
+            if answers.count == 1 {
+                inquiry.ask(self.peer(2, user: 1), isComplete: true, on: loop) { count($0) }
+                inquiry.ask(self.peer(3, user: 2), isComplete: true, on: loop) { count($0) }
+            }
+            // A question that waits anyway is answered by another user's search.
+            if answers.count == 3 { inquiry.ask(self.peer(4, user: 1), isComplete: true, on: loop) { count($0) } }
+            if answers.count == 4 { loop.stop() }
+        }
+        inquiry.ask(peer(1, user: 1), isComplete: true, on: loop) { count($0) }
+        loop.run()
+        #expect(Set(answers) == [1, 2, 3, 4])
+        #expect(looks.whole.load(ordering: .relaxed) == 3)
+        #expect(looks.rests.withLock { $0 }.map { $0 >= 200_000_000 } == [false, true])
+    }
+
+    /// Nothing is looked through as long as the queue is kept busy.
+    @Test func `one user's questions leave room for others'`() throws {
+        let loop = try EventLoop()
+        let (begun, goesOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let inquiry = try PeerInquiry(sight: .everything) { inodes, _ in
+            begun.signal()
+            goesOn.wait()
+            goesOn.signal()
+            return SocketHolders()
+        }
+        var refused: [String] = []
+        var asked = 0
+        func ask(_ user: UInt32) {
+            asked += 1
+            inquiry.ask(peer(UInt64(asked), user: user), isComplete: true, on: loop) { peer in
+                guard case .unknown(let why) = peer.processes, why.contains("wait") else { return }
+                refused.append("\(user): \(why)")
+            }
+        }
+        // The first is taken out of the queue and looked for.
+        ask(1)
+        begun.wait()
+        for _ in 0..<(PeerInquiry.capacity / 4) { ask(1) }
+        #expect(refused.isEmpty)
+        ask(1)
+        ask(2)
+        #expect(refused == ["1: 1024 connections of user 1 wait to be looked for"])
+        goesOn.signal()
+    }
+}

@@ -1,0 +1,186 @@
+import EventLoop
+import Foundation
+import HTTPWire
+import Reachability
+import Session
+import Testing
+
+@testable import Clients
+
+/// A response taken apart, the way a client would.
+private struct Answer {
+    let status: Int
+    let reason: String
+    let fields: [String: String]
+    let framing: BodyFraming
+    let keepsAlive: Bool
+    let body: [UInt8]
+
+    init?(_ bytes: [UInt8], to method: HTTPWire.Method) {
+        var parser = HeadParser(limit: 16384)
+        var head = ResponseHead()
+        guard case .complete = parser.parseResponse(bytes.span, to: method, into: &head) else { return nil }
+        status = head.status
+        reason = head.reason.text(in: bytes.span)
+        var fields: [String: String] = [:]
+        for field in head.fields { fields[field.name.text(in: bytes.span)] = field.value.text(in: bytes.span) }
+        self.fields = fields
+        framing = head.framing
+        keepsAlive = head.keepsAlive
+        body = Array(bytes[Int(head.length)...])
+    }
+}
+
+@Suite struct ProxyErrorTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        let error: @Sendable () -> ProxyError
+        let status: Int
+        let type: String
+        var testDescription: String { "\(status) \(type)" }
+        init(_ error: @autoclosure @escaping @Sendable () -> ProxyError, _ status: Int, _ type: String) {
+            self.error = error
+            self.status = status
+            self.type = type
+        }
+    }
+
+    private static let connected = try! Authority.parse("a.test:443", defaultPort: nil).get()
+
+    static let cases = [
+        Case(.badRequest(WireError(.bareLineFeed, at: 3)), 400, "http_request_error"),
+        Case(.badAuthority(.notASCII), 400, "http_request_error"),
+        Case(.requestHeadTooLarge(65536), 431, "http_request_error"),
+        Case(.badMaxForwards, 400, "http_request_error"),
+        Case(.pathAboveBase(host: "a.test"), 400, "http_request_error"),
+        Case(.tooManyRequestFields, 431, "http_request_error"),
+        Case(.tooManyResponseFields(host: "a.test"), 502, "http_response_header_section_size"),
+        Case(.requestStalled(after: .seconds(75)), 408, "http_request_error"),
+        Case(.unsupportedScheme(ShownText("ftp://a.test/")), 400, "http_request_error"),
+        Case(.cannotTunnelURL("a.test:443"), 403, "http_request_denied"),
+        Case(.misdirected(Misdirection(serverName: "b.test"), connected: connected), 421, "http_request_error"),
+        Case(.clientNotAllowed("192.0.2.1"), 403, "http_request_denied"),
+        Case(.clientOfAnotherUser, 407, "http_request_denied"),
+        Case(.credentialsMissing, 407, "http_request_denied"),
+        Case(.credentialsWrong, 407, "http_request_denied"),
+        Case(.credentialsNotCompared("16 passwords of user 1000"), 503, "proxy_internal_response"),
+        Case(.denied(host: "a.test", entry: nil), 403, "http_request_denied"),
+        Case(.plainToPinnedHost("a.test", entry: "pins.yaml:3"), 403, "http_request_denied"),
+        Case(.upstreamClosed("closed", host: "a.test"), 502, "connection_terminated"),
+        Case(.badResponse(WireError(.statusLine, at: 0), host: "a.test"), 502, "http_protocol_error"),
+        Case(.responseHeadTooLarge(9, host: "a.test"), 502, "http_response_header_section_size"),
+        Case(.unaskedUpgrade(host: "a.test"), 502, "http_protocol_error"),
+        Case(.noResponse(after: .seconds(60), host: "a.test"), 504, "http_response_timeout"),
+        Case(.cancelled(by: "cancelled by root", host: "a.test"), 403, "http_request_denied"),
+    ]
+
+    @Test(arguments: cases, [HTTPWire.Method.get, .head, .connect])
+    func everyErrorIsAWholeResponse(_ example: Case, to method: HTTPWire.Method) throws {
+        for acceptsHTML in [false, true] {
+            for keeps in [false, true] {
+                let error = example.error()
+                let bytes = error.response(to: method, acceptsHTML: acceptsHTML, keepsConnection: keeps)
+                let answer = try #require(Answer(bytes, to: method))
+                let whole = try #require(
+                    Answer(error.response(to: .get, acceptsHTML: acceptsHTML, keepsConnection: keeps), to: .get))
+                #expect(answer.status == example.status)
+                #expect(error.report.status == example.status)
+                #expect(answer.fields["Proxy-Status"]?.hasPrefix("pinproxy; error=\(example.type); details=\"") == true)
+                #expect(answer.keepsAlive == keeps)
+                #expect(answer.fields["Content-Length"] == "\(whole.body.count)")
+                #expect(answer.body == (method == .head ? [] : whole.body))
+                #expect((answer.fields["Proxy-Authenticate"] != nil) == (example.status == 407))
+                #expect((answer.fields["Retry-After"] != nil) == (example.status == 503))
+                #expect(
+                    answer.fields["Content-Type"]
+                        == (acceptsHTML ? "text/html; charset=utf-8" : "application/problem+json"))
+                if !acceptsHTML { try expectProblem(whole.body, example) }
+            }
+        }
+    }
+
+    private func expectProblem(_ body: [UInt8], _ example: Case) throws {
+        let object = try JSONSerialization.jsonObject(with: Data(body))
+        let problem = try #require(object as? [String: Any])
+        #expect(problem["status"] as? Int == example.status)
+        #expect(problem["error"] as? String == example.type)
+        #expect((problem["title"] as? String)?.isEmpty == false)
+        #expect((problem["detail"] as? String)?.isEmpty == false)
+    }
+
+    @Test func upstreamFailuresNameTheHost() throws {
+        let address = try #require(IPAddress("169.254.169.254"))
+        let cases: [(UpstreamFailure, Int, String)] = [
+            (.unresolved(.notFound("a.test")), 502, "dns_error"),
+            (.unresolved(.timedOut("a.test")), 504, "dns_timeout"),
+            (.noNetwork(.noLink), 503, "destination_unavailable"),
+            (.cellularForbidden(link: "wwan0"), 503, "http_request_denied"),
+            (.blocked(address, .blocked(.kind(.metadata))), 403, "destination_ip_prohibited"),
+            (.blocked(address, .loopbackFromElsewhere), 403, "destination_ip_prohibited"),
+            (.itself(SocketAddress(ip: address, port: 7467), asParent: false), 508, "proxy_loop_detected"),
+            (.itself(SocketAddress(ip: address, port: 7467), asParent: true), 508, "proxy_loop_detected"),
+            (.noDescriptors, 503, "proxy_internal_error"),
+            (.unresolved(.noDescriptors("a.test")), 503, "proxy_internal_error"),
+            (.timedOut(.nameLookup), 504, "dns_timeout"),
+            (.timedOut(.connect), 504, "connection_timeout"),
+            (.parentRefused(status: 403), 502, "http_request_denied"),
+            (.parentFailed("closed"), 502, "connection_terminated"),
+            (.local("no descriptors"), 502, "proxy_internal_error"),
+        ]
+        let authority = try Authority.parse("a.test:443", defaultPort: nil).get()
+        for (failure, status, type) in cases {
+            let report = failure.report(for: authority)
+            let bytes = RefusalResponse.bytes(for: report, toHead: false, prefersHTML: false)
+            let answer = try #require(Answer(bytes, to: .connect))
+            #expect(answer.status == status)
+            #expect(answer.fields["Proxy-Status"]?.hasPrefix("pinproxy; error=\(type); ") == true)
+            try expectProblem(answer.body, Case(.credentialsMissing, status, type))
+            #expect(String(decoding: answer.body, as: UTF8.self).contains("\"host\" : \"a.test\""))
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func theProxyItselfExplainsItsUse(_ acceptsHTML: Bool) throws {
+        let bytes = ProxyError.askedForProxyItself(url: "https://192.0.2.1:9").response(to: .get, acceptsHTML: acceptsHTML, keepsConnection: false)
+        let answer = try #require(Answer(bytes, to: .get))
+        #expect(answer.status == 400)
+        #expect(answer.fields["Content-Length"] == "\(answer.body.count)")
+        #expect(String(decoding: answer.body, as: UTF8.self).contains("pinproxy exec --"))
+        #expect(String(decoding: answer.body, as: UTF8.self).contains("pinproxy ca install --nss"))
+        #expect(String(decoding: answer.body, as: UTF8.self).contains("export HTTPS_PROXY=https://192.0.2.1:9"))
+    }
+}
+
+@Suite struct RefusalResponseTests {
+    private let hostile: RefusalReport = {
+        let text = "a\r\nSet-Cookie: x=\"\\1\" <script>é\u{0}" + String(repeating: "z", count: 2000)
+        return RefusalReport(
+            status: 502, reasonPhrase: text, proxyStatusError: "dns_error", details: text, title: text,
+            body: [text], host: "<b>")
+    }()
+
+    @Test(arguments: [false, true])
+    func whatOthersWroteCannotBreakOut(_ prefersHTML: Bool) throws {
+        let bytes = RefusalResponse.bytes(for: hostile, toHead: false, prefersHTML: prefersHTML)
+        let answer = try #require(Answer(bytes, to: .get))
+        #expect(answer.fields["Set-Cookie"] == nil)
+        #expect(answer.reason.utf8.count <= 200)
+        #expect(answer.reason.utf8.allSatisfy { (0x20...0x7E).contains($0) })
+        let status = try #require(answer.fields["Proxy-Status"])
+        #expect(status.hasPrefix("pinproxy; error=dns_error; details=\"a  Set-Cookie: x=\\\"\\\\1\\\" <script>??zz"))
+        #expect(status.utf8.count < 700)
+        if prefersHTML { #expect(!String(decoding: answer.body, as: UTF8.self).contains("<script>")) }
+    }
+
+    @Test func pinsAreMembersOfTheProblem() throws {
+        var report = hostile
+        report.presentedPins = ["sha256/a="]
+        report.configuredPins = ["sha256/b="]
+        let answer = try #require(
+            Answer(RefusalResponse.bytes(for: report, toHead: false, prefersHTML: false), to: .get))
+        let problem = try #require(try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any])
+        #expect(problem["presented_pins"] as? [String] == ["sha256/a="])
+        #expect(problem["configured_pins"] as? [String] == ["sha256/b="])
+        #expect(problem["host"] as? String == "<b>")
+        #expect(problem["detail"] as? String == hostile.body[0])
+    }
+}

@@ -1,0 +1,63 @@
+import Dispatch
+import EventLoop
+import HTTPWire
+import Records
+import Session
+import Testing
+
+@testable import Daemon
+
+/// Questions to real workers, one of which can be held up.
+@Suite(.timeLimit(.minutes(5))) struct TaskBoardTests {
+    /// Runs a loop until `ask` has been answered.
+    private func answer<Answer>(_ ask: (TaskBoard, @escaping (Answer) -> Void) -> Void, of bench: WorkerBench) throws -> Answer {
+        let loop = try EventLoop()
+        let board = TaskBoard(loop: loop, workers: bench.workers, sessionCount: 3)
+        var answer: Answer?
+        ask(board) {
+            #expect(answer == nil, "answered twice")
+            answer = $0
+            loop.stop()
+        }
+        loop.run()
+        return try #require(answer)
+    }
+
+    private func describe(_ finding: TaskBoard.Finding) -> String {
+        switch finding {
+        case .found(let task): "task \(task.id)"
+        case .none: "none"
+        case .silent(let worker): "silent: \(worker)"
+        }
+    }
+
+    @Test(arguments: 0...1) func aWorkerThatDoesNotAnswerIsNamed(number: Int) throws {
+        let bench = try WorkerBench()
+        let all: TaskList = try answer({ $0.list($1) }, of: bench)
+        #expect(all.tasks.isEmpty && all.silentWorkers.isEmpty)
+        let goOn = bench.hold(worker: number)
+        defer { goOn.signal() }
+        let list: TaskList = try answer({ $0.list($1) }, of: bench)
+        #expect(list.silentWorkers == ["worker \(number + 1)"])
+        // Numbers go round: 1 and 4 are the first worker's, 2 and 5 the second's, 3 is the control socket's own.
+        let own = UInt64(number + 4), other = UInt64(2 - number)
+        let silent: TaskBoard.Finding = try answer({ $0.find(own, completion: $1) }, of: bench)
+        #expect(describe(silent) == "silent: worker \(number + 1)")
+        let cancelled: TaskBoard.Finding = try answer(
+            { $0.order(.cancel, own, because: "a test", completion: $1) }, of: bench)
+        #expect(describe(cancelled) == "silent: worker \(number + 1)")
+        for none in [other, 3, 0] {
+            let finding: TaskBoard.Finding = try answer({ $0.find(none, completion: $1) }, of: bench)
+            #expect(describe(finding) == "none", "\(none)")
+        }
+    }
+
+    @Test(arguments: [
+        LearnOrder(), LearnOrder(.stop), LearnOrder(.until(1_893_456_000)), LearnOrder(.stop, forgets: true),
+        LearnOrder(.unchanged, forgets: true), LearnOrder(.until(7), forgets: true),
+    ]) func anOrderToLearnIsReadAsItWasWritten(_ order: LearnOrder) throws {
+        let request = ControlRequest(.post, order.target, through: .socket(ControlPeer(.init(user: 0, process: 1))))
+        #expect(request.path == ["learn"])
+        #expect(LearnOrder(request.query) == order)
+    }
+}

@@ -1,0 +1,107 @@
+import Foundation
+import HTTPWire
+import TLS
+import TestAuthority
+import Testing
+
+@testable import Configuration
+@testable import Records
+@testable import Security
+@testable import Session
+
+/// What a report says, and the request that carries it, without anything on the wire.
+@Suite struct PinReportFormTests {
+    private static let now = CertificateTemplate.now
+    private static let fingerprint = "cert-sha256/" + String(repeating: "00", count: 32)
+    private static let wrong = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+    private func refusal(_ policy: SecurityPolicy) throws -> Refusal {
+        let root = try HeldCertificate.selfSigned(.root("Root"))
+        let leaf = try root.issue(.leaf("api.test"))
+        let presented = PresentedChain(leaf: try Certificate(der: leaf.der))
+        let verdict = policy.evaluate(
+            presented, host: .dns("api.test"), anchors: TrustAnchors([try Certificate(der: root.der)]), at: Self.now)
+        return try #require(verdict.report ?? verdict.refusal)
+    }
+
+    private func report(_ policy: SecurityPolicy, pattern: String = "api.test") throws -> [String: Any]? {
+        let entry = HostEntry(for: try HostPattern(pattern), action: .intercept, policy: policy, file: "pins.yaml", line: 1, column: 1)
+        let report = PinReport(try refusal(policy), host: "api.test", port: 443, entry: entry, at: Self.now)
+        return try report.map {
+            try #require(try JSONSerialization.jsonObject(with: Data($0.json)) as? [String: Any])
+        }
+    }
+
+    @Test func pinsAreDirectivesOfTheirKinds() throws {
+        let pins = [
+            try Pin(text: Self.wrong, for: .publicKey), try Pin(text: Self.fingerprint, for: .certificate),
+            try Pin(text: "3 0 1 " + String(repeating: "00", count: 32), for: .certificate),
+        ]
+        let zeros = Self.wrong.dropFirst(7)
+        let json = try report(SecurityPolicy(mode: .publicKey, pins: PinSet(pins)))
+        #expect(
+            json?["known-pins"] as? [String] == [
+                "pin-sha256=\"\(zeros)\"", "pin-cert-sha256=\"\(zeros)\"",
+                "pin-tlsa=\"3 0 1 \(String(repeating: "00", count: 32))\"",
+            ])
+        #expect(json?["date-time"] as? String == "2030-01-01T00:00:00Z")
+        #expect((json?["served-certificate-chain"] as? [String])?.count == 1)
+        #expect((json?["validated-certificate-chain"] as? [String])?.count == 2)
+    }
+
+    @Test(arguments: [
+        ("api.test", "api.test", false), ("*.test", "test", true), ("**.api.test", "api.test", true),
+        ("api.test:443", "api.test", false),
+    ]) func aPatternIsANotedHost(pattern: String, noted: String, subdomains: Bool) throws {
+        let json = try report(
+            SecurityPolicy(mode: .publicKey, pins: PinSet([try Pin(text: Self.wrong, for: .publicKey)])), pattern: pattern)
+        #expect(json?["noted-hostname"] as? String == noted)
+        #expect(json?["include-subdomains"] as? Bool == subdomains)
+    }
+
+    /// Pins that weren't held against the chain can't have failed it.
+    @Test func anExpiredEntryAndAnUntrustedChainAreNoPinFailures() throws {
+        let pins = PinSet([try Pin(text: Self.wrong, for: .publicKey)])
+        #expect(
+            try report(SecurityPolicy(mode: .publicKey, pins: pins, expiry: PinExpiry(date: Self.now, action: .deny))) == nil)
+        #expect(try report(SecurityPolicy(mode: .publicKey)) == nil)
+    }
+
+    private func request(_ uri: String, parent: ParentProxy? = nil) throws -> String {
+        let upstream = UpstreamSettings(anchors: TrustAnchors([]), parent: parent)
+        let uri = try #require(try? ReportURI.parse(uri).get())
+        let request = try ReportRequest(uri, Array("{}".utf8), upstream: upstream)
+        // As the connection that is made for the target says.
+        let hop = request.target.key.layer == .plain ? parent.map(ParentHop.init) : nil
+        var head: [UInt8] = []
+        let view = request.message.view
+        HeadWriter.write(
+            request: view.head, from: view.bytes, target: hop == nil ? .originForm : .absoluteForm,
+            authority: request.authority, defaultPort: uri.isSecure ? 443 : 80, via: nil, forwardUpgrade: false,
+            edits: hop?.edits ?? HeadEdits(), into: &head)
+        return String(decoding: head + request.body, as: UTF8.self)
+    }
+
+    @Test(arguments: [
+        ("https://reports.test/pins?a=b", "POST /pins?a=b HTTP/1.1", "reports.test"),
+        ("https://reports.test:8443", "POST / HTTP/1.1", "reports.test:8443"),
+        ("http://reports.test:443/", "POST / HTTP/1.1", "reports.test:443"),
+        ("http://[2001:db8::1]:8080/x", "POST /x HTTP/1.1", "[2001:db8::1]:8080"),
+    ]) func theRequestIsForTheCollector(uri: String, line: String, host: String) throws {
+        let text = try request(uri)
+        #expect(text.hasPrefix(line + "\r\nHost: \(host)\r\n"), "\(text)")
+        #expect(text.contains("\r\nContent-Length: 2\r\n"))
+        #expect(text.hasSuffix("\r\n\r\n{}"))
+    }
+
+    /// A parent proxy sees the whole request in the clear, and under TLS none of it.
+    @Test func aParentProxyGetsItsCredentialsAndNobodyElseDoes() throws {
+        let parent = ParentProxy(host: "parent.test", port: 3128, authorization: "Basic dTpw")
+        let plain = try request("http://reports.test/pins", parent: parent)
+        #expect(plain.hasPrefix("POST http://reports.test/pins HTTP/1.1\r\n"), "\(plain)")
+        #expect(plain.contains("\r\nProxy-Authorization: Basic dTpw\r\n"))
+        let secure = try request("https://reports.test/pins", parent: parent)
+        #expect(secure.hasPrefix("POST /pins HTTP/1.1\r\n"), "\(secure)")
+        #expect(!secure.contains("Proxy-Authorization"))
+    }
+}
