@@ -94,7 +94,7 @@ let package = Package(
         room(
             "Records",
             [
-                "Configuration", "Session", "Serialization", "Security", "Transport", "HTTPWire", "TLS", "EventLoop", "Addresses",
+                "Configuration", "Session", "Serialization", "Security", "Transport", "HTTPWire", "TLS", "EventLoop",
                 .product(name: "Logging", package: "swift-log"),
             ]),
         room(
@@ -106,8 +106,8 @@ let package = Package(
         room(
             "Daemon",
             [
-                "Clients", "Records", "Configuration", "Decoding", "Session", "Serialization", "Security", "Transport", "HTTPWire",
-                "TLS", "Reachability", "LocalPeers", "EventLoop", "Addresses", .product(name: "Logging", package: "swift-log"),
+                "Clients", "Records", "Configuration", "Decoding", "Session", "Security", "Transport", "HTTPWire", "TLS",
+                "Reachability", "LocalPeers", "EventLoop", .product(name: "Logging", package: "swift-log"),
             ],
             // The status page, within the program.
             resources: ["index.html", "page.css", "page.js", "pins.js", "refusals.js", "icon.svg"].map { .embedInCode("Page/\($0)") }),
@@ -164,7 +164,7 @@ let package = Package(
         tests(
             "Clients",
             [
-                "Records", "Configuration", "Session", "Security", "Transport", "HTTPWire", "TLS", "Reachability", "LocalPeers",
+                "Configuration", "Session", "Security", "Transport", "HTTPWire", "TLS", "Reachability", "LocalPeers",
                 "EventLoop", .product(name: "Logging", package: "swift-log"),
             ]),
         tests(
@@ -180,7 +180,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "IntegrationTests",
-            dependencies: ["pinproxy", "Daemon", "Clients", "Records", "Session", "Security", "Serialization", "TestAuthority", "TestBodies"], exclude: ["Peers"],
+            dependencies: ["pinproxy", "Clients", "Session", "Security", "Serialization", "TestAuthority", "TestBodies"], exclude: ["Peers"],
             swiftSettings: settings),
     ]
 )

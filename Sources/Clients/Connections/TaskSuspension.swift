@@ -1,5 +1,5 @@
 /// Whether a task rests that isn't an exchange yet, or not any more: a CONNECT on its way to being a tunnel, or the
-/// inside of an intercepted connection.
+/// inside of an intercepted connection. A part of ``ClientConnection``, whose step it keeps.
 enum TaskSuspension {
     case none
     case suspended

@@ -1,3 +1,6 @@
+// Clients: who asks, and where to: the client's side of HTTP, CONNECT and interception, tunnels, the decision about a host,
+// refusals, users, peers, and the runs of pinproxy exec as values.
+
 package import Configuration
 package import EventLoop
 import HTTPWire

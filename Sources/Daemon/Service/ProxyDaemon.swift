@@ -1,4 +1,5 @@
-// Proxy: the rooms put together into the daemon that every program on the machine talks to.
+// Daemon: the rooms put together into the process that every program on the machine talks to: listening, workers, reload,
+// memory, network, control socket, admin port, and the runs of pinproxy exec.
 
 import Clients
 package import Configuration

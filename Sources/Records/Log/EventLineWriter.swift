@@ -1,4 +1,5 @@
-// Log: one line an event, the same for the log's handler and the access log.
+// Records: what is written about what happened: the log, metrics, files in the state directory, reports. Who acts hands it
+// values; it asks nobody.
 
 package import EventLoop
 package import Logging

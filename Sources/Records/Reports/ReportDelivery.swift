@@ -25,9 +25,6 @@ package final class ReportDelivery {
         }
     }
 
-    /// What is said of a report that comes to no answer.
-    package typealias Refusals = (ExchangeFailure, Destination) -> TaskRecord.Refusal
-
     private static let atOnce = 4
     private static let waitingAtMost = 64
     private static let tries = 2
@@ -38,7 +35,7 @@ package final class ReportDelivery {
     private let session: LoopSession
     private let resolver: Resolver
     private let logger: Logger
-    private let refusal: Refusals
+    private let refusal: ReportRefusal
     private var upstream: UpstreamSettings
     private var limit: Duration
     private var waiting: [Letter] = []
@@ -51,7 +48,7 @@ package final class ReportDelivery {
 
     package init(
         loop: EventLoop, upstream: UpstreamSettings, timeouts: Timeouts, listeners: OwnListeners, logger: Logger,
-        unixTime: @escaping @Sendable () -> UnixTime, refusal: @escaping Refusals
+        unixTime: @escaping @Sendable () -> UnixTime, refusal: @escaping ReportRefusal
     ) throws {
         self.loop = loop
         self.refusal = refusal

@@ -15,14 +15,14 @@ final class ReportPost {
     private(set) var carried: UInt64 = 0
     private let exchange: Exchange
     private let limit: Duration
-    private let refusal: ReportDelivery.Refusals
+    private let refusal: ReportRefusal
     private var status = 0
     private var completion: ((String?) -> Void)?
     private lazy var deadline = Deadline(loop: session.loop, owner: self) { $0.timedOut() }
 
     /// - Parameter limit: from the look-up of the collector's name to the end of the answer.
     init(
-        _ request: ReportRequest, session: LoopSession, within limit: Duration, refusal: @escaping ReportDelivery.Refusals
+        _ request: ReportRequest, session: LoopSession, within limit: Duration, refusal: @escaping ReportRefusal
     ) {
         self.session = session
         self.limit = limit

@@ -1,7 +1,7 @@
 import Configuration
 import HTTPWire
 import Security
-import Session
+package import Session
 import TLS
 
 /// The POST that carries a report, and where it goes.
@@ -32,3 +32,6 @@ struct ReportRequest {
         self.body = body
     }
 }
+
+/// What is said of a report that got no answer.
+package typealias ReportRefusal = (ExchangeFailure, Destination) -> TaskRecord.Refusal
