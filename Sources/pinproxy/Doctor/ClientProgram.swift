@@ -1,7 +1,7 @@
 /// A program that people run, and how it is asked for something once.
 ///
 /// Scripts are for `sh -e`, in an empty directory that is thrown away. `$SITE` is `https://HOST` or
-/// `https://HOST:PORT`, `$HOST` and `$PORT` are its parts. The site has the pages of ``Proxy/TestSite``.
+/// `https://HOST:PORT`, `$HOST` and `$PORT` are its parts. The site has the pages of ``Clients/TestSite``.
 struct ClientProgram: Sendable {
     /// As it is called.
     let name: String
