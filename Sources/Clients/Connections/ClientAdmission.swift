@@ -15,37 +15,21 @@ extension ClientConnection {
         return wasAllowed
     }
 
-    /// Whether the request in hand shows that the client is one of the owner's all the same: a program of a run may be another user's.
-    var showsOwnersToken: Bool {
-        guard worker.snapshot.proxy.owner != nil, isAddressAllowed else { return false }
-        return shownToken.flatMap { worker.shared.runs.run(with: $0) } != nil
-    }
-
     /// Whether it may stay after a reload.
-    var isStillAllowed: Bool {
+    func isStillAllowed(_ identity: ClientIdentity) -> Bool {
         isAllowed || worker.snapshot.proxy.owner != nil && isAddressAllowed && identity.run != nil
     }
 
-    /// Why the request in hand isn't served.
-    var objectionToClient: ProxyError {
-        guard isAddressAllowed else { return .clientNotAllowed(source.address?.ip.description ?? source.description) }
-        return shownToken == nil ? .clientOfAnotherUser : .runUnknown
-    }
-
-    /// Why the configuration in force refuses a client that an earlier one let in; nil if it doesn't. Reads nothing of
-    /// the request, which the server may have dropped.
-    var objectionAfterReload: ProxyError? {
-        guard isStillAllowed else {
-            let address = source.address?.ip.description ?? source.description
-            return isAddressAllowed ? .clientOfAnotherUser : .clientNotAllowed(address)
-        }
+    /// Why the configuration in force refuses a client that an earlier one let in; nil if it doesn't.
+    func objectionAfterReload(to identity: ClientIdentity) -> ProxyError? {
+        guard isStillAllowed(identity) else { return isAddressAllowed ? .clientOfAnotherUser : addressNotAllowed }
         guard let users = worker.users, !identity.isLetIn(by: users) else { return nil }
         if identity.run != nil { return .runWithoutUser }
         return identity.user == nil ? .credentialsMissing : .credentialsWrong
     }
 
     /// Who may connect to a Unix socket, its file's permissions say. A door is for those who may use a port of the loopback.
-    private var isAddressAllowed: Bool {
+    fileprivate var isAddressAllowed: Bool {
         let ranges = worker.snapshot.proxy.allowClients
         guard let address = source.address else { return place == .thisMachine || Self.loopback.contains { ip in ranges.contains { $0.contains(ip) } } }
         return ranges.contains { $0.contains(address.ip.bytes) }
@@ -57,6 +41,24 @@ extension ClientConnection {
     private var isOwner: Bool {
         guard let owner = worker.snapshot.proxy.owner else { return true }
         return peer.socket?.user == owner
+    }
+
+    fileprivate var addressNotAllowed: ProxyError {
+        .clientNotAllowed(source.address?.ip.description ?? source.description)
+    }
+}
+
+extension ClientRequest {
+    /// Whether the request in hand shows that the client is one of the owner's all the same: a program of a run may be another user's.
+    var showsOwnersToken: Bool {
+        guard worker.snapshot.proxy.owner != nil, connection.isAddressAllowed else { return false }
+        return shownToken.flatMap { worker.shared.runs.run(with: $0) } != nil
+    }
+
+    /// Why the request in hand isn't served.
+    var objectionToClient: ProxyError {
+        guard connection.isAddressAllowed else { return connection.addressNotAllowed }
+        return shownToken == nil ? .clientOfAnotherUser : .runUnknown
     }
 
     private var shownToken: RunToken? {

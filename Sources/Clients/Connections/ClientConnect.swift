@@ -5,12 +5,12 @@ import Records
 import Security
 import Session
 import TLS
-package import Transport
+import Transport
 
 /// CONNECT: the upstream first, then the answer, then TLS with a minted leaf, or a tunnel.
 extension ClientConnection {
     /// - Parameter overtaken: the attempt before this one, which a reload overtook.
-    func connect(_ route: Route, inPlaceOf overtaken: ConnectAttempt? = nil) {
+    func connect(_ asked: Authority, by identity: ClientIdentity, _ route: Route, inPlaceOf overtaken: ConnectAttempt? = nil) {
         record.entry = route.destination.source?.pattern
         record.entrySlot = route.slot
         record.kind = route.target.key.layer.isShared ? .interception : .tunnel
@@ -20,35 +20,8 @@ extension ClientConnection {
         guard let attempt = ConnectAttempt(route, worker: worker, inPlaceOf: overtaken) else {
             return server.refuseRequest(.overtaken(host: route.authority.host))
         }
-        state = .connecting(attempt)
-        boundConnecting()
-        // Strong: the attempt drops the closure when it has called it, and when closed(_:) cancels it. Weak would cost
-        // two allocations.
-        attempt.start { self.connected($0) }
-    }
-
-    private func connected(_ result: Result<UpstreamConnection, UpstreamFailure>) {
-        if holdsBack({ $0.connected(result) }) { return }
-        guard case .connecting(let attempt) = state else { return }
-        let route = attempt.route
-        switch result {
-        case .success(let upstream) where upstream.origin.isRetired:
-            upstream.close()
-            connectAnew(inPlaceOf: attempt)
-        case .success(let upstream): promise(route, upstream)
-        case .failure(let failure):
-            if obtainPlain(after: failure, of: attempt) { return }
-            connectFailed(failure, by: route)
-        }
-    }
-
-    func connectFailed(_ failure: UpstreamFailure, by route: Route) {
-        let error = ProxyError.exchange(.unreachable(failure), route.destination)
-        if route.entry?.showsRefusals == true, failure.isRefusalOfOrigin, refusalWithoutAuthority(route) == nil {
-            return promiseRefusal(error, route)
-        }
-        state = .open
-        server.refuseRequest(error)
+        tunnel = ClientTunnel(asked, by: identity, route: route, attempt: attempt)
+        happened(.connect)
     }
 
     /// The refusal once the local authority has expired: after a 200 the client could only be cut off.
@@ -59,82 +32,158 @@ extension ClientConnection {
         return now > end ? .authorityExpired(end, host: route.authority.host) : nil
     }
 
-    func promise(_ route: Route, _ upstream: UpstreamConnection) {
-        if let refusal = refusalWithoutAuthority(route) {
-            upstream.close()
-            state = .open
-            return server.refuseRequest(refusal)
+    // MARK: What the results are
+
+    /// - Returns: nil: a result of what was given up.
+    func event(of news: News) -> ConnectionState.Event? {
+        guard tunnel != nil else { return nil }
+        switch news {
+        case .upstream(let result):
+            guard case .connecting(let attempt) = state.phase else { return nil }
+            return event(of: result, attempt)
+        case .answered:
+            if isPromiseRetired { cause = Self.withdrawn }
+            return .answered(isRetired: isPromiseRetired)
+        case .secured(let result): return .secured(isWhole: handshakeEnded(result))
+        case .judged(let ending): return .judged(tunnelEnded(ending))
         }
-        record.connected(upstream, at: worker.loop.now)
-        state = .promised(route, upstream)
-        if route.target.key.layer.isShared { upstream.hold() }
-        handshakeBegan()
-        server.answer(Self.established, then: .handOver)
     }
 
-    /// The client is told inside its TLS, where a person in a browser can read it. Nothing that it sends goes anywhere.
-    private func promiseRefusal(_ error: ProxyError, _ route: Route) {
-        worker.reportPage(error, of: route, client: source)
-        refused(error)
-        refusalInside = error
-        state = .promisedRefusal(route)
-        handshakeBegan()
-        server.answer(Self.established, then: .handOver)
+    private func event(
+        of result: Result<UpstreamConnection, UpstreamFailure>, _ attempt: ConnectionState.Attempt
+    ) -> ConnectionState.Event? {
+        guard let tunnel else { return nil }
+        switch result {
+        case .success(let upstream):
+            if let route = tunnel.attempt?.route { tunnel.route = route }
+            if attempt == .secure {
+                tunnel.attempt = nil
+                record.connected(upstream, at: worker.loop.now)
+                hold(upstream)
+                return .connected(.inspected)
+            }
+            if upstream.origin.isRetired {
+                upstream.close()
+                return .overtaken
+            }
+            if let refusal = refusalWithoutAuthority(tunnel.route) {
+                upstream.close()
+                tunnel.refusal = refusal
+                return .connectFailed(.told)
+            }
+            tunnel.attempt = nil
+            record.connected(upstream, at: worker.loop.now)
+            promise(upstream)
+            return .connected(tunnel.passage)
+        case .failure(let failure):
+            if attempt == .asAsked, let plain = plainRoute(after: failure, of: tunnel) {
+                tunnel.failure = failure
+                tunnel.attempt = tunnel.attempt.map { ConnectAttempt(plain, after: $0) }
+                return .connectFailed(.mayBePlain)
+            }
+            return .connectFailed(connectFailed(tunnel.failure ?? failure, by: tunnel.route, isAnswered: attempt == .secure))
+        }
+    }
+
+    /// Notes what the client is told.
+    private func connectFailed(
+        _ failure: UpstreamFailure, by route: Route, isAnswered: Bool
+    ) -> ConnectionState.ConnectFailure {
+        let error = ProxyError.exchange(.unreachable(failure), route.destination)
+        guard route.entry?.showsRefusals == true, failure.isRefusalOfOrigin,
+            isAnswered || refusalWithoutAuthority(route) == nil
+        else {
+            tunnel?.refusal = error
+            return .told
+        }
+        tunnel?.refusalInside = error
+        if isAnswered { showRefusal() }
+        return .shown
+    }
+
+    static let withdrawn = "after a reload this host is no longer connected to in this way"
+
+    // MARK: What is done
+
+    func perform(_ action: ConnectionState.Action) {
+        switch action {
+        case .none: break
+        case .open: open()
+        case .decideAnew: decideAnew()
+        case .answer(let passage): answer(for: passage)
+        case .refuse: refuse()
+        case .awaitHandshake: awaitHandshake()
+        case .secure: secure()
+        case .serve: serveInside()
+        case .verify: verify()
+        case .relay: relay()
+        case .alert: alert()
+        case .fail: fail(cause)
+        case .giveUp: giveUp()
+        case .cut: cut(cause ?? Self.stopped)
+        case .pause: pause()
+        case .goOn: goOn()
+        }
+    }
+
+    private func open() {
+        boundConnecting()
+        // Strong: the attempt drops the closure when it has called it, and when closed(_:) cancels it. Weak would cost
+        // two allocations.
+        tunnel?.attempt?.start { self.arrived(.upstream($0)) }
     }
 
     /// A reload came while the connection was made. The configuration in force would have made another one, or none.
-    func connectAnew(inPlaceOf overtaken: ConnectAttempt) {
-        if worker.isDraining { return refuseToConnect(overtaken) }
-        state = .open
-        if let objectionAfterReload { return server.refuseRequest(objectionAfterReload) }
-        let old = overtaken.route
-        let authority = (asked ?? old.authority).canonical
+    func decideAnew() {
+        guard let tunnel = tunnel.take(), let overtaken = tunnel.attempt else { return }
+        if worker.isDraining { return server.refuseRequest(.stopping(host: overtaken.route.authority.host)) }
+        if let objection = objectionAfterReload(to: tunnel.identity) { return server.refuseRequest(objection) }
+        let authority = tunnel.asked.canonical
         if awaitsPeer(for: authority) {
             // Not identify(then:), which may read the request again: the server has dropped its head.
-            keepRequest { $0.connectAnew(inPlaceOf: overtaken) }
+            self.tunnel = tunnel
+            request.keep { $0.connection.decideAnew() }
             return askForDecision()
         }
-        switch worker.decide(authority, for: .secure, client: client(as: old.client)) {
+        switch worker.decide(authority, for: .secure, client: client(as: overtaken.route.client)) {
         case .refuse(let error): server.refuseRequest(error)
-        case .relay(let route), .tunnel(let route): connect(beforeItSpeaks(route), inPlaceOf: overtaken)
+        case .relay(let route), .tunnel(let route):
+            connect(tunnel.asked, by: tunnel.identity, beforeItSpeaks(route), inPlaceOf: overtaken)
         }
+    }
+
+    private func answer(for passage: ConnectionState.Passage) {
+        // The client is told inside its TLS, where a person in a browser can read it. Nothing that it sends goes anywhere.
+        if passage == .refusal { showRefusal() } else { holdPromised() }
+        handshakeBegan()
+        server.answer(Self.established, then: .handOver)
     }
 
     private static let established = Array("HTTP/1.1 200 Connection established\r\n\r\n".utf8)
 
-    package func handedOver(by server: HTTP1Server) {
-        if holdsBack({ $0.handedOver(by: $0.server) }) { return }
-        if case .promisedRefusal(let route) = state { return beginSecuring(route) }
-        guard case .promised(let route, let upstream) = state else { return server.abort() }
-        if !upstream.origin.key.layer.isShared, upstream.origin.isRetired {
-            state = .open
-            upstream.close()
-            return fail("after a reload this host is no longer connected to in this way")
-        }
-        switch route.target.layer {
-        case .plain, .tls:
-            hold(upstream)
-            beginSecuring(route)
-        case .tunnel:
-            relay(
-                with: upstream, as: Relayed(tunnel: route, address: upstream.address, verdict: nil),
-                received: server.requests.takeBuffer(), answered: upstream.responses.takeBuffer())
-        case .verifiedTunnel:
-            verify(upstream, for: route)
-        }
+    private func showRefusal() {
+        guard let tunnel, let error = tunnel.refusalInside else { return }
+        worker.reportPage(error, of: tunnel.route, client: source)
+        request.refused(error, isShown: true)
+    }
+
+    private func refuse() {
+        guard let tunnel = tunnel.take() else { return }
+        tunnel.attempt?.cancel()
+        server.refuseRequest(tunnel.refusal ?? .stopping(host: tunnel.route.authority.host))
     }
 
     // MARK: Interception
 
-    func beginSecuring(_ route: Route) {
+    private func awaitHandshake() {
+        guard let tunnel else { return }
         server.setDeadline(afterNanoseconds: handshakeNanoseconds)
         do {
             // Minted, if need be, while the client gets ready to speak.
-            let identity = try worker.configuration.leaves.identity(
-                for: ServerName(host: (asked ?? route.authority).host), now: worker.unixTime())
-            state = .awaitingHandshake(route, identity)
+            tunnel.leaf = try worker.configuration.leaves.identity(
+                for: ServerName(host: tunnel.asked.host), now: worker.unixTime())
         } catch {
-            return fail("no certificate for \(route.authority): \(error)")
+            return fail("no certificate for \(tunnel.route.authority): \(error)")
         }
         guard server.requests.isEmpty else { return clientSpoke() }
         // From its first step on TLS holds tens of KiB: it begins when the client does.
@@ -142,51 +191,38 @@ extension ClientConnection {
         server.stream.wantsRead = true
     }
 
-    /// The client has begun its TLS handshake, or sent what can't be one, or ended.
-    func secure() {
-        guard case .awaitingHandshake(let route, let identity) = state else { return server.abort() }
-        state = .securing(route)
+    /// The client began its TLS handshake, or sent what can't be one, or ended.
+    private func secure() {
+        guard let tunnel, let leaf = tunnel.leaf.take() else { return server.abort() }
         let early = server.requests.takeReceived()
         do {
             let connection = try server.stream.withDescriptor { descriptor in
                 try TLSConnection(
-                    server: worker.shared.serverTLS, descriptor: descriptor, identity: identity,
-                    ticketContext: SHA256Digest.of(Array((asked ?? route.authority).description.utf8)).bytes,
-                    alreadyReceived: early)
+                    server: worker.shared.serverTLS, descriptor: descriptor, identity: leaf,
+                    ticketContext: SHA256Digest.of(Array(tunnel.asked.description.utf8)).bytes, alreadyReceived: early)
             }
             server.stream.secure(connection)
         } catch {
-            fail("no certificate for \(route.authority): \(error)")
+            fail("no certificate for \(tunnel.route.authority): \(error)")
         }
     }
 
-    package func lentStreamIsReadable(_ server: HTTP1Server) {
-        if case .awaitingHandshake = state { clientSpoke() } else { server.stream.wantsRead = false }
-    }
-
-    package func secured(_ result: Result<Void, StreamError>) {
-        guard case .securing(let route) = state else { return }
-        if holdsBack({ $0.secured(result) }) { return }
+    /// - Returns: whether it succeeded.
+    private func handshakeEnded(_ result: Result<Void, StreamError>) -> Bool {
+        guard let tunnel else { return false }
         switch result {
         case .success:
-            if let name = server.stream.withTLS({ $0.clientServerName }) ?? nil, !(asked ?? route.authority).isNamedWithPort(name) {
-                handshakeNamed(name)
+            if let name = server.stream.withTLS({ $0.clientServerName }) ?? nil, !tunnel.asked.isNamedWithPort(name) {
+                tunnel.misdirectedName = name
             }
-            worker.counters.countClientHandshake(isResumed: server.stream.withTLS { $0.isResumed } ?? false, at: route.slot)
-            handshakeEnded()
-            record.status = 200
-            if let refusalInside {
-                record.failed(
-                    refusalInside.cause, errorType: refusalInside.proxyStatusError, isPinFailure: refusalInside.report.isPinFailure)
-            }
-            worker.session.complete(&record)
-            state = .inside(route)
-            server.serve()
+            worker.counters.countClientHandshake(
+                isResumed: server.stream.withTLS { $0.isResumed } ?? false, at: tunnel.route.slot)
+            return true
         case .failure(let error):
-            worker.counters.countClientHandshake(isResumed: nil, at: route.slot)
-            let cause = "the client's TLS handshake failed: \(error)\(advice(on: error))"
-            run?.refused(cause, asking: record.authority)
-            fail(cause)
+            worker.counters.countClientHandshake(isResumed: nil, at: tunnel.route.slot)
+            cause = "the client's TLS handshake failed: \(error)\(advice(on: error))"
+            if let cause { run?.refused(cause, asking: record.authority) }
+            return false
         }
     }
 
@@ -196,74 +232,16 @@ extension ClientConnection {
             + "verified, with action: verify-tunnel"
     }
 
-    // MARK: Tunnels
-
-    private func verify(_ upstream: UpstreamConnection, for route: Route) {
-        server.setDeadline(afterNanoseconds: handshakeNanoseconds)
-        let verification = VerifiedTunnel(
-            worker: worker, route: route, downstream: server.stream, upstream: upstream,
-            received: server.requests.takeBuffer()
-        ) { [weak self] ending in self?.verified(upstream, ending) }
-        state = .verifying(verification)
-        verification.start()
-    }
-
-    private func verified(_ upstream: UpstreamConnection, _ ending: VerifiedTunnel.Ending) {
-        guard case .verifying(let verification) = state else { return }
-        if holdsBack({ $0.verified(upstream, ending) }) { return }
-        state = .open
-        server.clearDeadline()
-        record.tunnelBegan(up: verification.bytesUp, down: verification.bytesDown)
-        switch ending {
-        case .verified(let verdict):
-            record.tunnelVerdict = verdict?.verdict
-            record.verification = verdict?.check.rawValue
-            relay(
-                with: upstream,
-                as: Relayed(tunnel: verification.route, address: upstream.address, verdict: verdict?.verdict),
-                received: verification.takeFromClient(), answered: verification.takeFromServer())
-        case .refused(let bytes, let refusal):
-            server.stream.owner = server
-            run?.refused(refusal.cause, asking: record.authority)
-            record.failed(refusal.cause, errorType: refusal.errorType, isPinFailure: refusal.isPinFailure)
-            worker.session.complete(&record)
-            server.answer(bytes, then: .linger)
-        case .failed(let refusal):
-            record.failed(refusal.cause, errorType: refusal.errorType, isPinFailure: refusal.isPinFailure)
-            worker.session.complete(&record)
-            server.close()
-        }
-    }
-
-    /// From here on bytes are carried unread: a tunnel, or another protocol after an upgrade.
-    /// - Parameters:
-    ///   - relayed: by what it was let begin; a reload that came since may object.
-    ///   - received: of the client's, to be carried first.
-    ///   - answered: of the origin's.
-    func relay(
-        with upstream: UpstreamConnection, as relayed: Relayed, received: consuming ByteBuffer,
-        answered: consuming ByteBuffer
-    ) {
+    /// Reads requests inside: behind TLS, or plain ones.
+    private func serveInside() {
         handshakeEnded()
-        server.clearDeadline()
-        let relay = Relay(
-            loop: worker.loop, downstream: server.stream, upstream: upstream.stream,
-            received: received, answered: answered,
-            idleNanoseconds: relayed.timeout?.nanoseconds ?? worker.serverSettings.idleNanoseconds
-        ) { [weak self] ending in
-            guard let self, case .relaying(let relay, _) = state else { return }
-            record.relayEnded(ending, up: relay.bytesUp, down: relay.bytesDown)
-            worker.session.complete(&record)
-            server.leave()
+        record.status = 200
+        if let refusal = tunnel?.refusalInside {
+            record.failed(
+                refusal.cause, errorType: refusal.proxyStatusError, isPinFailure: refusal.report.isPinFailure)
         }
-        if let timeout = relayed.timeout {
-            relay.endWhenSilent(
-                forNanoseconds: timeout.nanoseconds, because: "nothing moved for \(timeout) (session.timeout)")
-        }
-        state = .relaying(relay, relayed)
-        reviewRelay()
-        guard case .relaying = state else { return }
-        relay.start()
-        if worker.isDraining { drain(relay) }
+        worker.session.complete(&record)
+        server.serve()
+        if tunnel?.isPlain == true, !server.requests.isEmpty { server.nextRequest() }
     }
 }

@@ -3,22 +3,23 @@ import HTTPWire
 import Session
 import Transport
 
-/// How a client's connection ends, and what is told of what was under way.
+/// How a client's connection ends, and what is logged of its tasks.
 extension ClientConnection {
-    /// Ends the connection for a reason that there is nobody to tell.
-    func fail(_ cause: String) {
-        record.failed(cause)
+    /// Ends the connection for a reason that the client can't be told.
+    /// - Parameter cause: nil: the record has it.
+    func fail(_ cause: String?) {
+        if let cause { record.failed(cause) }
         worker.session.complete(&record)
         server.close()
     }
 
-    /// The proxy stops: what is under way goes on, what rests goes.
+    /// The proxy stops: exchanges in flight go on, idle connections are closed.
     package func drain() {
-        switch state {
-        case .relaying(let relay, _): drain(relay)
+        switch (state.phase, carrier) {
+        case (.relaying, .relaying(let relay, _)): drain(relay)
         // Nothing of it has been carried yet, and perhaps nothing ever will.
-        case .awaitingHandshake, .verifying: server.setDeadline(afterNanoseconds: handshakeNanoseconds)
-        case .connecting: boundConnecting()
+        case (.awaitingHandshake, _), (.verifying, _): server.setDeadline(afterNanoseconds: handshakeNanoseconds)
+        case (.connecting, _): boundConnecting()
         default: server.drain(lastChance: WorkerContext.lastChanceNanoseconds)
         }
     }
@@ -38,83 +39,66 @@ extension ClientConnection {
 
     /// While the proxy stops, a CONNECT without a connection counts as an idle tunnel.
     func boundConnecting() {
-        guard worker.isDraining, case .connecting = state, !suspension.isSuspended else { return }
+        guard worker.isDraining, case .connecting = state.phase, !state.isSuspended else { return }
         server.setDeadline(afterNanoseconds: worker.quietTunnelNanoseconds)
-    }
-
-    /// The proxy stops before there is a connection for CONNECT. Its client can ask again.
-    func refuseToConnect(_ attempt: ConnectAttempt) {
-        // CONNECT was answered: what the client speaks is TLS.
-        if server.isLent { return fail(Self.stopped) }
-        attempt.cancel()
-        state = .open
-        suspension = .none
-        server.refuseRequest(.stopping(host: attempt.route.authority.host))
     }
 
     /// Ends the connection whatever is in flight. A CONNECT that isn't answered yet gets an answer.
     package func stop() {
-        guard case .connecting(let attempt) = state else { return cut(Self.stopped) }
-        refuseToConnect(attempt)
+        cause = Self.stopped
+        if state.takesRequests { return cut(Self.stopped) }
+        happened(.cancel)
         server.close()
+    }
+
+    /// Nothing came in time.
+    func giveUp() {
+        if worker.isDraining { return fail(Self.stopped) }
+        switch state.phase {
+        case .verifying: fail("the TLS handshake in the tunnel took too long")
+        case .awaitingHandshake, .securing:
+            cut("the client's TLS handshake took longer than \(worker.snapshot.timeouts.tlsHandshake)")
+        default: server.abort()
+        }
     }
 
     /// Ends both sides where they stand.
     func cut(_ cause: String) {
         if isUnanswered { record.failed(cause) }
-        switch state {
-        case .relaying(let relay, _): relay.cancel(because: cause)
+        switch carrier {
+        case .relaying(let relay, _): return relay.cancel(because: cause)
         case .verifying(let verification):
             record.tunnelBegan(up: verification.bytesUp, down: verification.bytesDown)
             record.failed(cause)
             worker.session.complete(&record)
-            server.abort()
-        case .open, .inside:
-            completeHeld(cause)
-            server.stop(cause)
-        default: server.stop(cause)
+            return server.abort()
+        case .none: break
         }
+        if state.takesRequests { request.completeHeld(cause) }
+        server.stop(cause)
     }
 
-    /// Whether a request has begun of which nobody has told yet what became of it.
+    /// Whether a CONNECT has begun that isn't completed yet.
     private var isUnanswered: Bool {
-        switch state {
-        case .identifying, .authenticating, .connecting, .promised, .promisedRefusal, .awaitingHandshake, .securing:
-            record.ended == nil
-        case .open, .inside, .verifying, .relaying, .closed: false
+        if request.isIdentifying || request.isAuthenticating { return record.ended == nil }
+        switch state.phase {
+        case .connecting, .answering, .awaitingHandshake, .securing: return record.ended == nil
+        case .open, .inside, .verifying, .relaying, .closed: return false
         }
     }
 
-    /// A request that its client doesn't wait for to the end leaves its line all the same.
+    /// A request that its client doesn't wait for to the end is logged all the same.
     func completeUnanswered() {
         guard isUnanswered else { return }
         if record.failure == nil { record.failed("the client's connection broke before it was answered") }
         worker.session.complete(&record)
     }
 
-    /// The same for one whose body the rules write anew: the exchange that would complete its task has not begun.
-    func completeHeld(_ cause: String) {
-        guard isOpen, heldTask != nil else { return }
-        record.failed(cause)
-        worker.session.complete(&record)
-    }
-
-    var isOpen: Bool {
-        switch state {
-        case .open, .inside: true
-        default: false
-        }
-    }
-
-    /// Lets go of what the state holds.
+    /// Lets go of what the CONNECT holds.
     func release() {
-        switch state {
-        case .connecting(let attempt): attempt.cancel()
-        case .verifying(let verification): verification.cancel()
-        case .promised(_, let upstream): worker.giveBack(upstream)
-        case .promisedRefusal, .awaitingHandshake, .securing, .inside, .open, .identifying, .authenticating, .relaying, .closed:
-            break
-        }
+        tunnel?.attempt?.cancel()
+        if case .verifying(let verification) = carrier { verification.cancel() }
+        carrier = .none
         giveBackKept()
     }
 }

@@ -3,29 +3,15 @@ import LocalPeers
 import Session
 
 /// The run of `pinproxy exec` that a client belongs to: by its token; or where it shows none (many programs take no name and password
-/// from the proxy's URL, or send them only when they are asked) by what is said in answer by the process that began the run.
-extension ClientConnection {
-    /// The one that is told what is refused. What it may do is decided by ``ClientIdentity/run`` alone.
-    var run: Run? {
-        if let run = identity.run { return run }
-        if case .over(let run) = runInquiry { return run }
-        return nil
-    }
-
-    var isAwaitingRuns: Bool { if case .underWay = runInquiry { true } else { false } }
-
-    /// Asks the runs of the client's user, if there are any, before the request in hand is looked at any closer: once it is refused its
-    /// client may be gone before anybody has seen whose it was.
-    /// - Parameter work: begins anew once they have answered.
+/// from the proxy's URL, or send them only when they are asked) by the answer of the process that began the run.
+extension ClientRequest {
+    /// Asks the runs of the client's user, if there are any, before the request in hand is examined: once it is refused, its client may
+    /// close before anybody has seen whose it was.
+    /// - Parameter step: begins anew once they have answered.
     /// - Returns: whether that is awaited.
-    func awaitsRuns(_ work: @escaping Step) -> Bool {
-        guard case .notBegun = runInquiry, let socket = peer.socket, let number = socket.inode else { return false }
-        let isBegun = RunInquiry.begin(about: number, worker.shared.runs.runs(of: socket.user), on: worker.loop) { [weak self] run in
-            self?.found(run)
-        }
-        guard isBegun else { return false }
-        runInquiry = .underWay
-        keepRequest(for: work)
+    func awaitsRuns(_ step: @escaping Step) -> Bool {
+        guard connection.asksRuns() else { return false }
+        keep(step)
         return true
     }
 
@@ -36,9 +22,34 @@ extension ClientConnection {
         case .proxyItself, .unsupportedScheme, .malformed, .malformedTunnel: nil
         }
     }
+}
 
-    private func found(_ run: Run?) {
-        runInquiry = .over(run)
-        goOn()
+extension ClientConnection {
+    /// Is told of refusals of what the connection has become.
+    var run: Run? { tunnel?.identity.run ?? inquiries.run }
+
+    /// - Returns: whether an answer is to be awaited.
+    func asksRuns() -> Bool {
+        guard case .notBegun = inquiries.runs, let socket = peer.socket, let number = socket.inode else { return false }
+        let isBegun = RunInquiry.begin(about: number, worker.shared.runs.runs(of: socket.user), on: worker.loop) { [weak self] run in
+            guard let self else { return }
+            inquiries.runs = .over(run)
+            request.goOn()
+        }
+        if isBegun { inquiries.runs = .underWay }
+        return isBegun
     }
+}
+
+/// What others are asked about a client, once in the life of its connection.
+struct ClientInquiries {
+    /// Whose processes are at the other end, for a decision.
+    var isPeerAsked = false
+    /// The same, for the log or the list of tasks.
+    var isPeerLookedFor = false
+    /// Whether the connection belongs to a run of the client's user.
+    var runs = RunInquiryState.notBegun
+
+    var run: Run? { if case .over(let run) = runs { run } else { nil } }
+    var isAwaitingRuns: Bool { if case .underWay = runs { true } else { false } }
 }

@@ -4,38 +4,25 @@ import Logging
 package import Session
 import Transport
 
-/// The task that a client has under way, and control over it.
+/// The task that a client has in flight, and control over it.
 extension ClientConnection {
     /// What can be told of it now; nil if there is none.
     package var task: TaskSummary? {
-        switch state {
-        case .open, .inside: return server.exchange.summary ?? heldTask ?? endingTask
-        case .identifying: return summary("finding out who asks")
-        case .authenticating: return summary("comparing credentials")
-        case .connecting: return summary("connecting")
-        case .promised, .promisedRefusal: return summary("answering CONNECT")
-        case .awaitingHandshake, .securing: return summary("TLS handshake with the client")
-        case .verifying(let tunnel):
-            return summary("verifying the tunnel", up: tunnel.bytesUp, down: tunnel.bytesDown)
+        guard let words = state.words else { return state.takesRequests ? request.task : nil }
+        switch carrier {
+        case .none: return summary(words)
+        case .verifying(let tunnel): return summary(words, up: tunnel.bytesUp, down: tunnel.bytesDown)
         case .relaying(let relay, _):
-            return summary(
-                "relaying", isSuspended: relay.isSuspended, up: record.bytesUp + relay.bytesUp,
-                down: record.bytesDown + relay.bytesDown)
-        case .closed: return nil
+            return summary(words, up: record.bytesUp + relay.bytesUp, down: record.bytesDown + relay.bytesDown)
         }
     }
 
     /// Whether there is one, found out at less cost.
     package var hasTask: Bool {
-        switch state {
-        case .open, .inside:
-            if server.exchange.isUnderWay { return true }
-            switch server.phase {
-            case .gathering, .held, .breakingOff: return true
-            default: return false
-            }
-        case .closed: return false
-        default: return record.ended == nil
+        switch state.phase {
+        case .open, .inside: request.hasTask
+        case .closed: false
+        default: record.ended == nil
         }
     }
 
@@ -44,29 +31,10 @@ extension ClientConnection {
         server.isAwaitingRequest && server.requests.isEmpty && now - server.lastUsed > nanoseconds
     }
 
-    /// A request whose body the rules have written anew, before it is passed on.
-    var heldTask: TaskSummary? {
-        switch server.phase {
-        case .gathering: summary("receiving the request's body")
-        case .held: summary("converting the request's body")
-        default: nil
-        }
-    }
-
-    /// A response that was cut, as long as the client still gets what was passed on of it.
-    private var endingTask: TaskSummary? {
-        guard case .breakingOff = server.phase else { return nil }
-        return TaskSummary(
-            record, state: .canceling, phase: "delivering what was passed on", up: record.bytesUp, down: record.bytesDown,
-            now: worker.loop.now)
-    }
-
-    private func summary(
-        _ phase: String, isSuspended: Bool? = nil, up: UInt64 = 0, down: UInt64 = 0
-    ) -> TaskSummary? {
+    func summary(_ phase: String, isSuspended: Bool? = nil, up: UInt64 = 0, down: UInt64 = 0) -> TaskSummary? {
         guard record.ended == nil else { return nil }
         return TaskSummary(
-            record, state: isSuspended ?? suspension.isSuspended ? .suspended : .running, phase: phase, up: up, down: down,
+            record, state: isSuspended ?? state.isSuspended ? .suspended : .running, phase: phase, up: up, down: down,
             now: worker.loop.now)
     }
 
@@ -83,51 +51,47 @@ extension ClientConnection {
     /// - Parameter cause: who wants it.
     package func suspendTask(_ cause: String) {
         guard task?.state == .running else { return }
-        switch state {
-        case .open, .inside:
-            if server.exchange.isUnderWay { return server.exchange.suspend(cause) }
-            suspension = .suspended
-            server.stream.wantsRead = false
-            server.clearDeadline()
-        case .relaying(let relay, _): relay.suspend()
-        case .verifying(let tunnel):
-            suspension = .suspended
-            tunnel.suspend()
-            server.clearDeadline()
-        case .identifying, .authenticating, .connecting, .promised, .promisedRefusal, .awaitingHandshake, .securing:
-            suspension = .suspended
-            server.stream.wantsRead = false
-            server.clearDeadline()
-        case .closed: return
-        }
+        if state.takesRequests { return request.suspend(cause) }
+        happened(.suspend)
         worker.session.hooks.suspended?(record, cause)
+    }
+
+    func pause() {
+        switch carrier {
+        case .relaying(let relay, _): return relay.suspend()
+        case .verifying(let tunnel): tunnel.suspend()
+        case .none: server.stream.wantsRead = false
+        }
+        server.clearDeadline()
     }
 
     /// - Parameter cause: who wants it.
     package func resumeTask(_ cause: String) {
         guard task?.state == .suspended else { return }
-        if server.exchange.isUnderWay { return server.exchange.resume(cause) }
+        if state.takesRequests { return request.resume(cause) }
         worker.session.hooks.resumed?(record, cause)
-        let before = suspension
-        suspension = .none
-        switch state {
-        case .relaying(let relay, _): return relay.resume()
-        case .verifying(let tunnel):
+        happened(.resume)
+    }
+
+    func goOn() {
+        switch state.phase {
+        case .relaying:
+            if case .relaying(let relay, _) = carrier { relay.resume() }
+        case .verifying:
             server.setDeadline(afterNanoseconds: handshakeNanoseconds)
-            tunnel.resume()
+            if case .verifying(let tunnel) = carrier { tunnel.resume() }
         case .awaitingHandshake, .securing:
             server.setDeadline(afterNanoseconds: handshakeNanoseconds)
             server.stream.wantsRead = true
-        case .identifying, .authenticating, .promised, .promisedRefusal:
+        case .answering:
             server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
             server.stream.wantsRead = true
         case .connecting:
             boundConnecting()
             server.stream.wantsRead = true
-        case .open, .inside: server.resumeGathering()
-        case .closed: break
+        case .open, .inside, .closed: break
         }
-        if case .holding(let work) = before { work(self) }
+        takeUp()
     }
 
     /// Ends both sides, so that nobody takes a part for the whole. A client that has no part is told.
@@ -135,23 +99,9 @@ extension ClientConnection {
     package func cancelTask(_ cause: String) {
         guard let task, task.state != .canceling else { return }
         worker.log(.info, "task.cancel", ["task": .stringConvertible(task.id), "host": "\(task.host)", "cause": "\(cause)"])
-        switch state {
-        case .open, .inside:
-            if server.exchange.isUnderWay { return server.exchange.cancel(cause, isTold: true) }
-            suspension = .none
-            server.refuseRequest(.cancelled(by: cause, host: task.host))
-        case .identifying(let before, _):
-            state = before
-            suspension = .none
-            server.refuseRequest(.cancelled(by: cause, host: task.host))
-        // CONNECT was answered: what the client speaks is TLS.
-        case .connecting where server.isLent: cut(cause)
-        case .authenticating, .connecting:
-            if case .connecting(let attempt) = state { attempt.cancel() }
-            state = .open
-            suspension = .none
-            server.refuseRequest(.cancelled(by: cause, host: task.host))
-        case .promised, .promisedRefusal, .awaitingHandshake, .securing, .verifying, .relaying, .closed: cut(cause)
-        }
+        if state.takesRequests { return request.cancel(cause, host: task.host) }
+        self.cause = cause
+        tunnel?.refusal = .cancelled(by: cause, host: task.host)
+        happened(.cancel)
     }
 }

@@ -4,15 +4,15 @@ import Serialization
 package import Session
 
 /// Where redirects of a client's exchanges may lead: what holds for a request of its own holds for them.
-extension ClientConnection {
+extension ClientRequest {
     package func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling {
         let authority = url.authority.canonical
         if request.head.hasPassed(worker.shared.loops.pseudonym(for: authority), in: request.bytes) {
             return .fail(ProxyError.loop(authority.description).cause)
         }
         // The client asks for itself, and waits until it is known who it is.
-        if awaitsPeer(for: authority) { return .pass }
-        let client = Route.Client(place: place, asker: .client(peer), via: request.head.via(in: request.bytes))
+        if connection.awaitsPeer(for: authority) { return .pass }
+        let client = Route.Client(place: connection.place, asker: .client(peer), via: request.head.via(in: request.bytes))
         let route: Route
         switch worker.decide(authority, for: url.isSecure ? .secure : .plain, client: client) {
         case .refuse(let error): return .refuse(error.report.title)
@@ -37,7 +37,7 @@ extension ClientConnection {
     }
 
     private func follow(_ route: Route, by rules: ExchangeRules?) -> RedirectRuling {
-        exchangeRoute = route
+        self.route = route
         return .follow(route.destination, rules)
     }
 }

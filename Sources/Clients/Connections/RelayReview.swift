@@ -10,8 +10,8 @@ import Transport
 /// ended if the configuration in force would not have let it begin.
 extension ClientConnection {
     /// Why the configuration in force doesn't let this client, or its user, in; nil if it does.
-    var withdrawal: String? {
-        guard isStillAllowed else { return "after a reload this client is no longer allowed (proxy.allow_clients)" }
+    func withdrawal(of identity: ClientIdentity) -> String? {
+        guard isStillAllowed(identity) else { return "after a reload this client is no longer allowed (proxy.allow_clients)" }
         guard let users = worker.users, !identity.isLetIn(by: users) else { return nil }
         if identity.run != nil { return "after a reload proxy.users asks for a name and a password, and this run has none that hold" }
         return identity.user == nil
@@ -21,10 +21,10 @@ extension ClientConnection {
 
     /// To be called when it begins, since a reload may have come in the meantime, and after each reload.
     package func reviewRelay() {
-        guard case .relaying(let relay, let relayed) = state else { return }
+        guard case .relaying(let relay, let relayed) = carrier else { return }
         // It is reviewed once that is known.
         if awaitsPeer(for: relayed.route.authority) { return askForDecision() }
-        if let withdrawal { return relay.cancel(because: withdrawal) }
+        if let withdrawal = withdrawal(of: tunnel?.identity ?? request.identity) { return relay.cancel(because: withdrawal) }
         guard relayed.route.snapshot !== worker.snapshot else { return }
         switch review(relayed) {
         case .success(let route): relayed.route = route

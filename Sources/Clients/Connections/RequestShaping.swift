@@ -6,7 +6,7 @@ import Session
 import Transport
 
 /// Requests to hosts with rules: which rules hold, and what they make of a request before it is passed on.
-extension ClientConnection {
+extension ClientRequest {
     /// What `base_url` and `upgrade_insecure` make of a URL.
     /// - Parameter followsBase: false: it comes from a base, which leads no further.
     /// - Returns: nil if the request was refused.
@@ -48,7 +48,7 @@ extension ClientConnection {
             return server.refuseRequest(.ambiguousPath(host: place.host, entry: place.entry))
         }
         rules.counts.countExchange()
-        exchangeTimeout = rules.timeout
+        timeout = rules.timeout
         if case .plain = route.target.layer, rules.sendsSecret {
             return server.refuseRequest(.secretInTheClear(host: place.host, entry: place.entry))
         }
@@ -78,7 +78,7 @@ extension ClientConnection {
     }
 
     private func begin(_ route: Route, _ rules: ExchangeRules) {
-        server.begin(to: route.destination, by: rules, over: takeKept(for: route))
+        server.begin(to: route.destination, by: rules, over: connection.takeKept(for: route))
     }
 
     /// Puts another message in the place of the request, and passes it on.

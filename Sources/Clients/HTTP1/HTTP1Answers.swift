@@ -30,7 +30,7 @@ extension HTTP1Server {
         exchange.record.began(number: session.takeNumber(), at: session.now)
         deadline.clear()
         phase = .held
-        owner.receivedUnreadable(error, by: self)
+        handler.receivedUnreadable(error, by: self)
     }
 
     /// Answers that with an error, and ends the connection.
@@ -41,7 +41,7 @@ extension HTTP1Server {
 
     func complete(with error: ProxyError) {
         exchange.record.refused(error.refusal)
-        owner.refused(error)
+        handler.refused(error)
         session.complete(&exchange.record)
     }
 

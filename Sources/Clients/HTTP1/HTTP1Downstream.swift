@@ -78,19 +78,19 @@ extension HTTP1Server: Downstream {
 }
 
 extension HTTP1Server: ExchangeGuide {
-    func attemptReport() -> AttemptReport { owner.attemptReport() }
+    func attemptReport() -> AttemptReport { handler.attemptReport() }
 
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {
-        owner.attempted(result)
+        handler.attempted(result)
     }
 
     func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling {
-        owner.route(to: url, isAbroad: isAbroad, for: request)
+        handler.route(to: url, isAbroad: isAbroad, for: request)
     }
 
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal {
         let error = ProxyError.exchange(failure, destination)
-        owner.refused(error)
+        handler.refused(error)
         return error.refusal
     }
 }

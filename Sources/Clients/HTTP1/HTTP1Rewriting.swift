@@ -44,9 +44,9 @@ extension HTTP1Server {
         case .ended: endGathering(collector.whole)
         case .malformed(let error): endGathering(.malformed(error))
         case .blocked: if let refusal = collector.refusal { endGathering(refusal) }
-        case .truncated(let why): owner.clientHasGone(why)
-        case .sourceFailed(let error), .sinkFailed(let error): owner.clientHasGone(error.description)
-        case .failed(let failure): owner.clientHasGone(failure.cause)
+        case .truncated(let why): handler.clientHasGone(why)
+        case .sourceFailed(let error), .sinkFailed(let error): handler.clientHasGone(error.description)
+        case .failed(let failure): handler.clientHasGone(failure.cause)
         }
     }
 

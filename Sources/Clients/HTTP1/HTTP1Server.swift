@@ -3,52 +3,58 @@ package import HTTPWire
 package import Session
 package import Transport
 
-/// Who gives the requests of an ``HTTP1Server`` their answers.
-package protocol HTTP1ServerOwner: AnyObject {
-    /// A whole head has arrived: ``HTTP1Server/withRequest(_:)`` lends it. To be answered by one of
-    /// ``HTTP1Server/refuseRequest(_:)``, ``HTTP1Server/answer(_:then:)`` and ``HTTP1Server/begin(to:by:over:)``,
-    /// at once or later.
+/// Answers the requests that arrive at a near door.
+package protocol RequestHandler: AnyObject {
+    /// A whole head arrived: ``HTTP1Server/withRequest(_:)`` lends it. Answer it with ``HTTP1Server/refuseRequest(_:)``,
+    /// ``HTTP1Server/answer(_:then:)`` or ``HTTP1Server/begin(to:by:over:)``, at once or later.
     func received(by server: HTTP1Server)
-    /// What has come is no request. To be answered by ``HTTP1Server/refuseUnreadable(_:)``, at once or later.
+    /// The bytes that arrived are no request. Answer with ``HTTP1Server/refuseUnreadable(_:)``, at once or later.
     func receivedUnreadable(_ error: ProxyError, by server: HTTP1Server)
-    /// The answer before ``HTTP1Server/AfterAnswer/handOver`` has been written: the stream is the owner's.
-    func handedOver(by server: HTTP1Server)
-    /// The stream, which is the owner's, can be read, and has been given no other owner of its events. Called until it
-    /// is read or ``ByteStream/wantsRead`` is false.
-    func lentStreamIsReadable(_ server: HTTP1Server)
-    /// An exchange has become another protocol: the stream is the owner's.
-    func switched(to upstream: UpstreamConnection, by server: HTTP1Server)
-    /// Keeps an upstream for this client's next request: it is nobody else's.
-    func keep(_ upstream: UpstreamConnection)
     /// Decides whether a redirect of the exchange may be followed, as if the client had asked for its target.
     /// - Parameters:
     ///   - isAbroad: another origin was asked before, so the target gets no secret.
     ///   - request: as it would be sent there, with the whole URL.
     func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling
-    /// Reports connection attempts for the current request. Other tasks may make them, even after the owner is
+    /// Reports connection attempts for the current request. Other tasks may make them, even after the handler is
     /// released.
     func attemptReport() -> AttemptReport
     /// A connection was tried for a request.
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>)
-    /// Its request is refused, or what it asked for failed before anything of an answer was passed on.
+    /// The request is refused, or failed before anything of an answer was passed on.
     func refused(_ error: ProxyError)
-    /// The deadline that the owner set for something of its own has passed.
+    /// The deadline that the handler set for its request has passed.
     func timedOut(_ server: HTTP1Server)
-    /// The client has gone while the owner had its request in hand.
+    /// The client closed while the handler had its request in hand.
     func clientHasGone(_ why: String)
-    /// The client's TLS handshake is over, see ``HTTP1Server/serve()``.
+}
+
+/// Owns the connection that an ``HTTP1Server`` serves.
+package protocol HTTP1ServerOwner: AnyObject {
+    /// The answer before ``HTTP1Server/AfterAnswer/handOver`` was written: the stream is the owner's.
+    func handedOver(by server: HTTP1Server)
+    /// The stream, which is the owner's, can be read, and no other owner of its events was set. Called until it is read
+    /// or ``ByteStream/wantsRead`` is false.
+    func lentStreamIsReadable(_ server: HTTP1Server)
+    /// An exchange switched protocols: the stream is the owner's.
+    func switched(to upstream: UpstreamConnection, by server: HTTP1Server)
+    /// Keeps an upstream for this client's next request: no other client may use it.
+    func keep(_ upstream: UpstreamConnection)
+    /// The deadline that the owner set for its stream has passed.
+    func lentStreamTimedOut(_ server: HTTP1Server)
+    /// The client's TLS handshake ended, see ``HTTP1Server/serve()``.
     func secured(_ result: Result<Void, StreamError>)
-    /// The connection is over. Called once.
+    /// The connection is closed. Called once.
     func closed(_ server: HTTP1Server)
 }
 
-/// Of an owner that answers every request itself: none of this happens to it.
-package protocol AnsweringOwner: HTTP1ServerOwner {}
+/// An owner that answers every request itself: it has no exchange, and its stream isn't lent.
+package protocol AnsweringOwner: HTTP1ServerOwner, RequestHandler {}
 
 extension AnsweringOwner {
     package func receivedUnreadable(_ error: ProxyError, by server: HTTP1Server) { server.refuseUnreadable(error) }
     package func refused(_ error: ProxyError) {}
     package func lentStreamIsReadable(_ server: HTTP1Server) { server.abort() }
+    package func lentStreamTimedOut(_ server: HTTP1Server) { server.abort() }
     package func switched(to upstream: UpstreamConnection, by server: HTTP1Server) { upstream.close() }
     package func keep(_ upstream: UpstreamConnection) { upstream.close() }
     package func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling { .pass }
@@ -75,9 +81,9 @@ package final class HTTP1Server: ByteStreamOwner {
     package enum Phase {
         /// A request's head is awaited, or has come in part.
         case awaitingRequest
-        /// A request is with the owner.
+        /// A request is with the handler.
         case held
-        /// Its body is gathered for the owner.
+        /// Its body is gathered for the handler.
         case gathering
         /// Bytes of the proxy's own are on their way to the client.
         case answering(then: AfterAnswer)
@@ -107,6 +113,9 @@ package final class HTTP1Server: ByteStreamOwner {
     /// Set once, before ``serve()``.
     // unowned: the owner keeps the server until closed(_:), and the server calls nothing after that.
     package unowned var owner: (any HTTP1ServerOwner)!
+    /// Set with the owner.
+    // unowned: it is the owner, or the owner keeps it as long as the server.
+    package unowned var handler: (any RequestHandler)!
     package var phase = Phase.awaitingRequest
     let exchange: Exchange
     let deadline: Deadline
@@ -178,7 +187,7 @@ package final class HTTP1Server: ByteStreamOwner {
             // A body that is made here doesn't come from the client.
             if made.map({ $0.body === requests }) ?? true, exchange.downstreamIsReadable() { return }
             if let error = receiveAhead() { exchange.downstreamIsGone(error) }
-        case .held: if let error = receiveAhead() { owner.clientHasGone(error.description) }
+        case .held: if let error = receiveAhead() { handler.clientHasGone(error.description) }
         case .gathering: gather(readable: true)
         case .lingering: discard()
         case .lent: owner.lentStreamIsReadable(self)
@@ -203,7 +212,8 @@ package final class HTTP1Server: ByteStreamOwner {
             refuse(.requestStalled(after: settings.idle))
         case .awaitingRequest: close()
         case .gathering: gatheringTimedOut()
-        case .held, .lent: owner.timedOut(self)
+        case .held: handler.timedOut(self)
+        case .lent: owner.lentStreamTimedOut(self)
         // The kernel goes on delivering what was said.
         case .lingering: close()
         case .breakingOff(let delivery): resetWhenDelivered(delivery)
@@ -252,7 +262,7 @@ package final class HTTP1Server: ByteStreamOwner {
             requests.begin(head: Int(head.length), framing: head.framing)
             phase = .held
             noteRequest()
-            owner.received(by: self)
+            handler.received(by: self)
         }
         return true
     }
@@ -291,7 +301,7 @@ package final class HTTP1Server: ByteStreamOwner {
 
     func withRequest(_ body: (borrowing RequestView) -> Void) { readRequest(body) }
 
-    /// The owner needs the head no more.
+    /// The handler doesn't need the head any more.
     package func dropHead() {
         made = nil
         requests.dropHead()

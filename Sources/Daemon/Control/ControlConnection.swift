@@ -40,6 +40,7 @@ final class ControlConnection {
         outgoing = ByteBuffer(slabs: session.slabs)
         received = ByteBuffer(slabs: session.slabs)
         server.owner = self
+        server.handler = self
     }
 
     /// A request of its is being answered.

@@ -44,6 +44,7 @@ final class RunConnection {
         self.ask = ask
         self.ended = ended
         server.owner = self
+        server.handler = self
     }
 
     /// The token of the run that lasts as long as this connection.

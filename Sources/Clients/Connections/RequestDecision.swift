@@ -5,13 +5,13 @@ import Records
 import Security
 import Session
 
-/// A client's requests: to the proxy itself, and inside a CONNECT to the authority that it named.
-extension ClientConnection {
+/// What becomes of a request: to the proxy itself, or inside a CONNECT to the authority that it named.
+extension ClientRequest {
     // MARK: Requests to the proxy
 
-    func requestToProxy() {
-        guard isAllowed || showsOwnersToken else { return server.refuseRequest(objectionToClient) }
-        identity = ClientIdentity(peer: identity.peer)
+    func receivedByProxy() {
+        guard connection.isAllowed || showsOwnersToken else { return server.refuseRequest(objectionToClient) }
+        identity = ClientIdentity()
         let (users, runs) = (worker.users, worker.shared.runs)
         if users == nil, runs.isEmpty { return performRequest() }
         let credentials = server.readRequest { Credentials(in: $0.head, $0.bytes) }
@@ -23,9 +23,8 @@ extension ClientConnection {
             run?.challenged(asking: askedAuthority)
             return refuseAsker(.credentialsMissing)
         }
-        state = .authenticating
-        server.setDeadline(afterNanoseconds: worker.serverSettings.idleNanoseconds)
-        users.verify(credentials, for: Claimant(peer, source: source), on: worker.loop) { [weak self] ruling in
+        awaitRuling()
+        users.verify(credentials, for: Claimant(peer, source: connection.source), on: worker.loop) { [weak self] ruling in
             self?.verified(credentials, ruling, by: users)
         }
     }
@@ -40,10 +39,8 @@ extension ClientConnection {
     }
 
     private func verified(_ credentials: Credentials, _ ruling: UserVerifier.Ruling, by users: UserVerifier) {
-        guard case .authenticating = state else { return }
-        if holdsBack({ $0.verified(credentials, ruling, by: users) }) { return }
-        state = .open
-        server.clearDeadline()
+        guard isAuthenticating, !holdsBack({ $0.verified(credentials, ruling, by: users) }) else { return }
+        settle()
         switch ruling {
         case .right:
             identity.user = users.user(named: credentials.user)
@@ -62,7 +59,7 @@ extension ClientConnection {
 
     private func performRequest() {
         switch server.readRequest({ RequestDestination.of($0.head, $0.bytes) }) {
-        case .proxyItself: server.refuseRequest(.askedForProxyItself(url: ownURL ?? server.url))
+        case .proxyItself: server.refuseRequest(.askedForProxyItself(url: connection.ownURL ?? server.url))
         case .malformed(let error):
             record.forgetPath()
             server.refuseRequest(.badAuthority(error))
@@ -72,7 +69,7 @@ extension ClientConnection {
             server.refuseRequest(.unsupportedScheme(url))
         case .tunnel(let authority):
             record.authority = authority.canonical
-            guard awaitsPeer(for: authority.canonical) else { return requestTunnel(authority) }
+            guard connection.awaitsPeer(for: authority.canonical) else { return requestTunnel(authority) }
             identify { $0.requestTunnel(authority) }
         case .url(let named, let wanted):
             requestSettled(named, wanted)
@@ -83,15 +80,15 @@ extension ClientConnection {
     func requestSettled(_ named: Authority, _ wanted: Purpose) {
         guard let (authority, purpose) = settled(named, wanted) else { return }
         record.authority = authority.canonical
-        guard awaitsPeer(for: authority.canonical) else { return requestURL(authority, purpose) }
+        guard connection.awaitsPeer(for: authority.canonical) else { return requestURL(authority, purpose) }
         identify { $0.requestURL(authority, purpose) }
     }
 
     private func requestTunnel(_ authority: Authority) {
-        asked = authority
         switch decide(authority.canonical, for: .secure) {
         case .refuse(let error): server.refuseRequest(error)
-        case .relay(let route), .tunnel(let route): connect(beforeItSpeaks(route))
+        case .relay(let route), .tunnel(let route):
+            connection.connect(authority, by: identity, connection.beforeItSpeaks(route))
         }
     }
 
@@ -108,7 +105,7 @@ extension ClientConnection {
         if !hasMemory(for: purpose) { return .refuse(.noMemory) }
         if server.request.hasVia, hasPassed(authority) { return .refuse(.loop(authority.description)) }
         let via = server.readRequest { $0.head.via(in: $0.bytes) }
-        let decision = worker.decide(authority, for: purpose, client: Route.Client(place: place, asker: .client(peer), via: via))
+        let decision = worker.decide(authority, for: purpose, client: Route.Client(place: connection.place, asker: .client(peer), via: via))
         if case .refuse = decision {
             let own = worker.shared.testHosts.entry(for: authority.host)
             let entry = own ?? worker.snapshot.entry(for: authority.host, port: authority.port)
@@ -134,39 +131,54 @@ extension ClientConnection {
     // MARK: Requests inside CONNECT
 
     /// The authority is settled.
-    func requestInside(_ route: Route) {
+    func receivedInside(_ tunnel: ClientTunnel) {
+        let route = tunnel.route
         record.authority = route.authority
         record.entrySlot = route.slot
-        if route.snapshot === worker.snapshot { return performInside(route) }
+        if route.snapshot === worker.snapshot { return performInside(tunnel) }
         // There was a reload.
-        if let withdrawal { return fail(withdrawal) }
-        if awaitsPeer(for: route.authority) { return identify { $0.requestInside(route) } }
-        guard case .relay(let fresh) = worker.decide(route.authority, for: .secure, client: client(as: route.client)) else {
-            return fail("after a reload this host may no longer be intercepted")
+        if let withdrawal = connection.withdrawal(of: identity) { return connection.fail(withdrawal) }
+        if connection.awaitsPeer(for: route.authority) {
+            return identify { $0.received(by: $0.server) }
         }
-        state = .inside(fresh)
-        performInside(fresh)
+        guard case .relay(let fresh) = worker.decide(route.authority, for: .secure, client: connection.client(as: route.client)) else {
+            return connection.fail("after a reload this host may no longer be intercepted")
+        }
+        tunnel.route = fresh
+        performInside(tunnel)
     }
 
-    private func performInside(_ route: Route) {
+    private func performInside(_ tunnel: ClientTunnel) {
         run?.requestedInside()
-        let connected = asked ?? route.authority
-        if let misdirection = misdirection(from: connected, for: .secure) {
-            return server.refuseRequest(.misdirected(misdirection, connected: connected))
+        if let misdirection = misdirection(in: tunnel, for: .secure) {
+            return server.refuseRequest(.misdirected(misdirection, connected: tunnel.asked))
         }
         if !worker.shared.pressure.admitsRequest() { return server.refuseRequest(.noMemory) }
-        if let refusalInside { return server.refuseForGood(refusalInside) }
-        if server.request.hasVia, hasPassed(route.authority) { return server.refuseRequest(.loop(route.authority.description)) }
-        beginExchange(route)
+        if let refusal = tunnel.refusalInside { return server.refuseForGood(refusal) }
+        let authority = tunnel.route.authority
+        if server.request.hasVia, hasPassed(authority) { return server.refuseRequest(.loop(authority.description)) }
+        beginExchange(tunnel.route)
     }
 
-    /// What was named, by the client's SNI or by its request, in the place of the authority of CONNECT; nil: nothing.
-    func misdirection(from connected: Authority, for purpose: Purpose) -> Misdirection? {
-        if misdirectedName != nil { return misdirectedName.map(Misdirection.init(serverName:)) }
+    /// A plain request inside: it must be for the authority of CONNECT.
+    func receivedPlainInside(_ tunnel: ClientTunnel) {
+        record.authority = tunnel.asked.canonical
+        if let withdrawal = connection.withdrawal(of: identity) { return connection.fail(withdrawal) }
+        run?.requestedInside()
+        if let misdirection = misdirection(in: tunnel, for: .plain) {
+            return server.refuseRequest(.misdirected(misdirection, connected: tunnel.asked))
+        }
+        if let refusal = tunnel.refusalInside { return server.refuseForGood(refusal) }
+        requestSettled(tunnel.asked, .plain)
+    }
+
+    /// What the client's SNI or its request named instead of the authority of CONNECT; nil: nothing.
+    private func misdirection(in tunnel: ClientTunnel, for purpose: Purpose) -> Misdirection? {
+        if let name = tunnel.misdirectedName { return Misdirection(serverName: name) }
         return server.readRequest { view in
             guard
                 let source = RequestDestination.disagreement(
-                    of: view.head, view.bytes, with: connected, for: purpose)
+                    of: view.head, view.bytes, with: tunnel.asked, for: purpose)
             else { return nil }
             return Misdirection(source, view.bytes, for: purpose)
         }
@@ -182,9 +194,9 @@ extension ClientConnection {
             case .hops, .unlimited: break
             }
         }
-        if exchangeRoute !== route { exchangeRoute = route }
-        exchangeTimeout = nil
-        guard let layers = route.rules else { return server.begin(to: route.destination, over: takeKept(for: route)) }
+        if self.route !== route { self.route = route }
+        timeout = nil
+        guard let layers = route.rules else { return server.begin(to: route.destination, over: connection.takeKept(for: route)) }
         beginShaped(route, by: layers)
     }
 
