@@ -18,6 +18,7 @@ extension ClientConnection {
     /// Notes how the verification ended.
     func tunnelEnded(_ ending: VerifiedTunnel.Ending) -> ConnectionState.TunnelRuling {
         guard case .verifying(let verification) = carrier else { return .failed }
+        carrier = .none
         server.clearDeadline()
         record.tunnelBegan(up: verification.bytesUp, down: verification.bytesDown)
         switch ending {
