@@ -1,5 +1,5 @@
-// Records: what is written about what happened: the log, metrics, files in the state directory, reports. Who acts hands it
-// values; it asks nobody.
+// Records: what is written about what happened: the log, metrics, files in the state directory, reports. The rooms above hand
+// it values.
 
 package import EventLoop
 package import Logging
