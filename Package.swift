@@ -36,7 +36,7 @@ let package = Package(
     products: [
         .executable(name: "pinproxy", targets: ["pinproxy"]),
         // For programs: docs/library.md.
-        .library(name: "Session", targets: ["Session"]),
+        .library(name: "PinnedSession", targets: ["PinnedSession"]),
         .library(name: "Security", targets: ["Security"]),
         .library(name: "Serialization", targets: ["Serialization"]),
         .library(name: "Reachability", targets: ["Reachability"]),
@@ -87,6 +87,10 @@ let package = Package(
         room(
             "Session",
             ["Transport", "Security", "Serialization", "HTTPWire", "Reachability", "EventLoop", "TLS", "Addresses"]),
+        // What programs see of the session manager.
+        room(
+            "PinnedSession",
+            ["Session", "Transport", "Security", "Serialization", "HTTPWire", "EventLoop", "TLS"]),
         room("Decoding", ["Session", "Serialization", "EventLoop", "CSeccomp", "CShims"]),
         room(
             "Configuration",
@@ -154,7 +158,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "IntegrationTests",
-            dependencies: ["pinproxy", "Proxy", "Session", "Security", "Serialization", "TestAuthority", "TestBodies"], exclude: ["Peers"],
+            dependencies: ["pinproxy", "Proxy", "PinnedSession", "Session", "Security", "Serialization", "TestAuthority", "TestBodies"], exclude: ["Peers"],
             swiftSettings: settings),
     ]
 )

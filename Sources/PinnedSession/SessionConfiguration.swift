@@ -1,5 +1,6 @@
 public import Security
 public import Serialization
+import Session
 
 /// How a ``SessionManager`` reaches servers: NSURLSessionConfiguration, with AFSecurityPolicy for each host.
 ///

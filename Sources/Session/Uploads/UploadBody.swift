@@ -7,7 +7,7 @@ package final class UploadBody: BodySource {
     private var piece = PassingBytes()
     package private(set) var moved: UInt64 = 0
     /// Tells of bytes that were passed on.
-    var progressed: ((UInt64) -> Void)?
+    package var progressed: ((UInt64) -> Void)?
 
     /// - Parameter whenReady: called when there is something to move after a wait.
     package init(_ source: any UploadSource, whenReady: @escaping () -> Void) {
@@ -15,7 +15,7 @@ package final class UploadBody: BodySource {
         source.moved = whenReady
     }
 
-    var length: Int? { source.length }
+    package var length: Int? { source.length }
     package var canRewind: Bool { source.canRewind }
 
     package func rewind() {
@@ -26,7 +26,7 @@ package final class UploadBody: BodySource {
     }
 
     /// Nothing more is asked for.
-    func close() { source.close() }
+    package func close() { source.close() }
 
     package func move(to sink: any BodySink, readable: Bool) -> BodyMove {
         guard !source.isEmpty else { return sink.endBody() }

@@ -2,6 +2,7 @@ import EventLoop
 import HTTPWire
 import Security
 import Serialization
+import Session
 import TLS
 
 /// What a ``SessionConfiguration`` comes to, checked: where requests go, and what holds there.

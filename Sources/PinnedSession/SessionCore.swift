@@ -1,10 +1,11 @@
 import EventLoop
+import Glibc
 import HTTPWire
 import Security
 import Serialization
+import Session
 import TLS
 import Transport
-import Glibc
 
 /// The part of a ``SessionManager`` that lives on its thread: its connections, and the tasks under way.
 final class SessionCore {

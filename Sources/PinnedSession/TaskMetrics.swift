@@ -1,4 +1,5 @@
 import EventLoop
+import Session
 
 /// What a task took: NSURLSessionTaskMetrics. All instants are durations since ``SessionTask/resume()`` began it.
 public struct TaskMetrics: Sendable, Hashable {

@@ -1,5 +1,6 @@
 import EventLoop
 public import Serialization
+import Session
 import Synchronization
 
 /// Makes requests, and keeps their connections: AFURLSessionManager and AFHTTPSessionManager for Swift programs, with

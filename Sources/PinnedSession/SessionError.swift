@@ -1,4 +1,5 @@
 public import Serialization
+import Session
 
 /// Why a task, or a session, failed. ``code`` is the number that NSURLErrorDomain, and so AFNetworking, has for it.
 public enum SessionError: Error, Sendable {

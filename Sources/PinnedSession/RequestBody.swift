@@ -1,4 +1,5 @@
 public import Serialization
+import Session
 
 /// What a request carries after its head.
 ///

@@ -1,5 +1,6 @@
 import EventLoop
 import Glibc
+import Session
 import Transport
 
 /// Where the body of a task's response goes. Lives on the loop.

@@ -1,4 +1,5 @@
 import EventLoop
+import Session
 import Synchronization
 
 /// One task of a ``SessionManager``: NSURLSessionTask. Made suspended; ``resume()``, or waiting for its

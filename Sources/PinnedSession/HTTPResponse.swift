@@ -1,4 +1,5 @@
 import HTTPWire
+import Session
 
 /// A response, without its body: NSHTTPURLResponse, with what the security policy found.
 public struct HTTPResponse: Sendable {

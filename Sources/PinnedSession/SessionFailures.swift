@@ -2,6 +2,7 @@ import EventLoop
 import HTTPWire
 import Security
 import Serialization
+import Session
 import TLS
 
 /// What programs are told of an exchange that came to no response.

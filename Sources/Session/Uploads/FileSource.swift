@@ -1,27 +1,6 @@
 package import EventLoop
 import Serialization
 
-/// Opens the files of a body, on the queue that reads them.
-func openFiles(
-    on loop: EventLoop, _ completion: @escaping (Result<any UploadSource, SessionError>) -> Void,
-    _ open: @escaping @Sendable () throws(RequestSerializationError) -> MultipartBody
-) {
-    let queue: WorkQueue
-    do throws(SystemError) {
-        queue = try WorkQueue("uploads", isBackground: true)
-    } catch {
-        return completion(.failure(.requestBody("\(error)")))
-    }
-    let handle = loop.handle
-    let completion = LoopBound(completion, on: loop)
-    queue.async {
-        let reader = Result { () throws(RequestSerializationError) in UploadReader(try open(), on: queue) }
-        handle.post { loop in
-            completion.value(on: loop)(reader.map { FileSource($0, on: loop) }.mapError { .requestBody($0.description) })
-        }
-    }
-}
-
 /// Files, read on a queue a piece at a time.
 package final class FileSource: UploadSource {
     package let length: Int?

@@ -1,4 +1,5 @@
 public import Serialization
+import Session
 
 /// What a program wants to decide, or hear, of a session's tasks: the blocks of AFURLSessionManager.
 ///

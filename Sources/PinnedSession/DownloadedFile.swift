@@ -1,6 +1,7 @@
 import Dispatch
 import EventLoop
 import Glibc
+import Session
 import Transport
 
 /// Writes a body into a file beside its place, and moves it there when it is whole. The disk is waited for on a queue;

@@ -1,5 +1,6 @@
 import HTTPWire
 public import Serialization
+import Session
 
 /// A request that a program makes: NSURLRequest, as a value.
 ///

@@ -2,6 +2,7 @@ import EventLoop
 import Glibc
 import HTTPWire
 import Serialization
+import Session
 import Transport
 
 /// The near door of an exchange that a Swift program asked for: one task, on the session's loop.

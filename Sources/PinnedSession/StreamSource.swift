@@ -1,4 +1,5 @@
 import EventLoop
+import Session
 
 /// Pieces that a program makes, pulled one at a time.
 final class StreamSource: UploadSource {
