@@ -86,7 +86,7 @@ package final class UpstreamPool {
     private let capacity: Int
     /// All that are idle.
     // Changed by code that calls nobody.
-    @exclusivity(unchecked) private var idle = RestingOrder()
+    @exclusivity(unchecked) private var idle = RestingOrder<UpstreamConnection>()
 
     private struct Known {
         // unowned: an origin removes itself in its deinit. Weak would slow down every use of the origin.

@@ -1,5 +1,6 @@
 internal import FoundationEssentials
 internal import Glibc
+internal import Proxy
 internal import Security
 internal import TLS
 
@@ -136,6 +137,14 @@ struct TrustFiles: Equatable {
 }
 
 extension StateFiles {
-    /// - Parameter key: of the authority.
-    static func trustFolder(_ key: String) -> String { "trust/\(key)" }
+    /// Those of ``TrustFiles``, of every authority. Stores are named by what is in them: those that are there, whole or in part.
+    private var trustFiles: [String] {
+        own.names(in: "trust").map(Self.trustFolder).flatMap { folder in
+            let stores = own.names(in: folder).compactMap { $0.prefixMatch(of: /java-[0-9a-f]{12}\.p12/).map { String($0.output) } }
+            return (TrustFiles.names + ProgramFiles.names + stores).map { "\(folder)/\($0)" }
+        }
+    }
+
+    /// Those that are written beside their place and moved there, but for the authority's.
+    var files: [String] { [ChainRecorder.fileName, PinHistory.fileName, RuleHistory.fileName, ListenFile.name, KeptConfiguration.fileName] + trustFiles }
 }

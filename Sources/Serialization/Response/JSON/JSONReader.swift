@@ -6,15 +6,6 @@ struct JSONReader: ~Escapable {
     /// What becomes of a key that is in an object already.
     enum Repetition { case refused, lastCounts }
 
-    static func read(_ body: [UInt8]) throws(RequestSerializationError) -> ParameterValue {
-        do throws(BodyDefect) {
-            try JSONResponseSerializer().check(body: body)
-            return try value(of: body, repetition: .refused)
-        } catch {
-            throw RequestSerializationError(.malformedBody(format: "JSON", error))
-        }
-    }
-
     /// - Parameter body: that was found to be JSON; its grammar isn't looked at again.
     static func value(of body: [UInt8], repetition: Repetition) throws(BodyDefect) -> ParameterValue {
         let text = JSONEncoding(of: body).utf8(of: body).text
