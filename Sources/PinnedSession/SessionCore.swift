@@ -7,6 +7,8 @@ import Session
 import TLS
 import Transport
 
+// One idea with ProgramDownstream.swift: a session keeps the downstreams of its tasks, and they run in it.
+
 /// The part of a ``SessionManager`` that lives on its thread: its connections, and the tasks under way.
 final class SessionCore {
     let loop: EventLoop
@@ -93,5 +95,18 @@ final class SessionCore {
         hasEnded = true
         session.pool.close()
         loop.stop()
+    }
+}
+
+extension LoopThread: TaskRunner where Object == SessionCore {
+    func perform(_ order: TaskOrder, for task: SessionTask) -> Bool {
+        perform { core in
+            switch order {
+            case .begin: core.begin(task)
+            case .suspend: core.suspend(task)
+            case .resume: core.resume(task)
+            case .cancel: core.cancel(task)
+            }
+        }
     }
 }

@@ -102,7 +102,7 @@ public final class SessionManager: Sendable {
 
     private func task(for request: HTTPRequest, _ purpose: SessionTask.Purpose) -> SessionTask {
         let id = lastID.wrappingAdd(1, ordering: .relaxed).newValue
-        return SessionTask(id: id, request: request, purpose: purpose, thread: thread)
+        return SessionTask(id: id, request: request, purpose: purpose, runner: thread)
     }
 
     // MARK: The end

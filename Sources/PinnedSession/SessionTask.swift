@@ -1,4 +1,3 @@
-import EventLoop
 import Session
 import Synchronization
 
@@ -41,7 +40,7 @@ public final class SessionTask: Sendable {
     /// As it was asked for, before any redirect.
     public let request: HTTPRequest
     let purpose: Purpose
-    private let thread: LoopThread<SessionCore>
+    private let runner: any TaskRunner
     private let shared = Mutex(Shared())
 
     private struct Shared {
@@ -54,11 +53,11 @@ public final class SessionTask: Sendable {
         var streamsMade = 0
     }
 
-    init(id: UInt64, request: HTTPRequest, purpose: Purpose, thread: LoopThread<SessionCore>) {
+    init(id: UInt64, request: HTTPRequest, purpose: Purpose, runner: any TaskRunner) {
         self.id = id
         self.request = request
         self.purpose = purpose
-        self.thread = thread
+        self.runner = runner
     }
 
     /// The state at this moment.
@@ -73,7 +72,7 @@ public final class SessionTask: Sendable {
             return !shared.hasBegun
         }
         guard let begins else { return }
-        tell { [self] core in begins ? core.begin(self) : core.resume(self) }
+        tell(begins ? .begin : .resume)
     }
 
     /// Stops reading, writing and the clock on this task until ``resume()``. Harmless if it is over.
@@ -84,7 +83,7 @@ public final class SessionTask: Sendable {
             return true
         }
         guard isWanted else { return }
-        tell { [self] core in core.suspend(self) }
+        tell(.suspend)
     }
 
     /// Ends it with ``SessionError/cancelled``. Harmless if it is over.
@@ -96,11 +95,11 @@ public final class SessionTask: Sendable {
         }
         guard let hasBegun else { return }
         guard hasBegun else { return complete(.failure(.cancelled)) }
-        tell { [self] core in core.cancel(self) }
+        tell(.cancel)
     }
 
-    private func tell(_ work: @escaping @Sendable (SessionCore) -> Void) {
-        if !thread.perform(work) { complete(.failure(.invalidated)) }
+    private func tell(_ order: TaskOrder) {
+        if !runner.perform(order, for: self) { complete(.failure(.invalidated)) }
     }
 
     /// Waits until it is over; begins it, if nobody has. If the waiting Swift task is cancelled, so is this one.
@@ -183,4 +182,13 @@ public struct TransferProgress: Sendable, Hashable {
     public internal(set) var receivedTotal: UInt64?
 
     init() {}
+}
+
+/// What a task has its session do.
+enum TaskOrder: Sendable { case begin, suspend, resume, cancel }
+
+/// Where tasks run.
+protocol TaskRunner: Sendable {
+    /// - Returns: false: the session has ended, and nothing is done.
+    func perform(_ order: TaskOrder, for task: SessionTask) -> Bool
 }

@@ -2,6 +2,8 @@ import EventLoop
 package import HTTPWire
 import Transport
 
+// One idea with UpstreamConnection.swift: an origin keeps its idle connections, and a connection returns to its origin.
+
 /// One destination of one worker: the idle connections to it. Kept alive by whoever uses it; the
 /// pool only knows where to find it.
 package final class Origin {
