@@ -1,4 +1,4 @@
-/// Different addresses may lead to the same place. Wherever hosts are compared it is their ``canonical`` ones that are.
+/// Different addresses may name the same host. Hosts are compared by their ``canonical`` addresses.
 extension IPAddress {
     /// 127.0.0.0/8 and ::1; not IPv4-mapped ones.
     package var isLoopback: Bool { isIPv6 ? high == 0 && low == 1 : low >> 24 == 127 }
@@ -9,7 +9,7 @@ extension IPAddress {
     /// The IPv4 address that an IPv4-mapped IPv6 address stands for (RFC 4291 section 2.5.5.2); any other is itself.
     package var unmapped: IPAddress { isIPv6 && high == 0 && low >> 32 == 0xFFFF ? embedded : self }
 
-    /// The address that a connection to this one is made with, and by which hosts are compared: an IPv4-mapped
+    /// The address that is dialled for this one, and compared with others: an IPv4-mapped
     /// address is the IPv4 address, and the unspecified address is loopback, where connect(2) leads it.
     package var canonical: IPAddress {
         let address = unmapped
@@ -17,7 +17,7 @@ extension IPAddress {
         return IPAddress(high: 0, low: address.isIPv6 ? 1 : 0x7F00_0001, isIPv6: address.isIPv6)
     }
 
-    /// The IPv4 address whose host answers here, where a translator on the way sees to that: under the well-known prefix
+    /// The IPv4 address that a translator on the way makes of this one: under the well-known prefix
     /// of NAT64 (RFC 6052 section 2.1), translated (RFC 2765 section 2.1) or compatible (RFC 4291 section
     /// 2.5.5.1); `nil` for all others. It is another address, but no other host: an entry for the one speaks for the other,
     /// which may have its own.

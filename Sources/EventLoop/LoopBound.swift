@@ -36,7 +36,7 @@ package struct LoopBound<Value>: @unchecked Sendable {
         }
 
         deinit {
-            // Unsafe in name: one thread alone releases it, the loop's or this one in its place.
+            // Unsafe in name: one thread releases it, the loop's, or this one if the loop has ended.
             nonisolated(unsafe) let held = held
             // A loop that has ended refuses the post, and touches nothing any more.
             guard !inbox.isOfThisThread, inbox.post({ _ in held.release() }) else { return held.release() }

@@ -10,7 +10,7 @@ package struct NetlinkSocket: ~Copyable {
 
     /// - Parameters:
     ///   - family: NETLINK_ROUTE, NETLINK_SOCK_DIAG.
-    ///   - groups: the groups whose messages are wanted, as bits; 0: none, the socket is for questions.
+    ///   - groups: the multicast groups to receive from, as bits; 0: none, the socket is for requests.
     package init(_ family: CInt, groups: UInt32 = 0) throws(SystemError) {
         guard let raw = mnl_socket_open2(family, CInt(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)) else {
             throw SystemError.last("socket(AF_NETLINK)")

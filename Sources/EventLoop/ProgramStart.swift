@@ -1,8 +1,9 @@
 internal import CShims
 package import Glibc
 
-/// How another program is started (posix_spawn(3)): without a fork, whose child could do next to nothing where this process has
-/// threads.
+/// Starts another program (posix_spawn(3)).
+///
+/// A process with threads can't fork: almost nothing is safe in the child.
 package struct ProgramStart {
     /// What one of the program's descriptors is.
     package enum Source {

@@ -3,7 +3,7 @@ internal import Glibc
 
 /// A counting semaphore of the system's (sem_overview(7)).
 package final class Semaphore: Sendable {
-    // Unsafe in name: it is the system's to guard, and in its place until the deinit.
+    // Unsafe in name: the system guards it, and it doesn't move until the deinit.
     nonisolated(unsafe) fileprivate let raw: UnsafeMutablePointer<sem_t>
 
     package init() {

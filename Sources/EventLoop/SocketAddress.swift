@@ -1,4 +1,4 @@
-// Whoever has a socket's address has its IP address.
+// A socket's address contains an IP address: importers see that type too.
 @_exported public import Addresses
 internal import Glibc
 

@@ -6,7 +6,7 @@ package enum SystemThread {
     /// Signals that report a fault of the thread itself. Blocked, they end the process without `proxy.crash`.
     private static let faults = [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS]
 
-    /// The thread blocks all signals except those of its own faults. Another thread waits for the process's signals.
+    /// The thread blocks all signals except those that its faults raise. Another thread waits for the process's signals.
     /// - Parameters:
     ///   - name: for debuggers; at most 15 bytes of it are seen.
     ///   - stackSize: in bytes, a multiple of a page.

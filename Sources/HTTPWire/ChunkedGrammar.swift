@@ -38,7 +38,7 @@ struct ChunkedGrammar: Sendable {
     private var lineLength = 0
 
     var isEnded: Bool { state == .ended }
-    /// A part of a trailer's line has come.
+    /// Within a trailer's line.
     var isInTrailers: Bool { state == .trailerName || state == .trailerValue || state == .trailerLineFeed }
 
     /// The next piece of `bytes`, which begin at `start`; `start` must not be their end.

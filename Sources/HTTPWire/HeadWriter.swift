@@ -149,7 +149,7 @@ package enum HeadWriter {
 
     /// What decides about the fields of requests and responses alike.
     private struct FieldPassage {
-        /// Of the message as it was received.
+        /// Of the received message.
         let version: HTTPVersion
         let lastVia: Int?
         let via: ViaPseudonym?

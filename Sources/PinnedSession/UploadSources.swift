@@ -40,7 +40,7 @@ private func openFiles(
 }
 
 extension UploadSource {
-    /// How the body ends on the wire. A method that has one says that there is none (RFC 9110 section 8.6).
+    /// How the body is framed. POST, PUT and PATCH without a body say so (RFC 9110 section 8.6).
     func framing(for method: MethodName) -> BodyFraming {
         if isEmpty { return ["POST", "PUT", "PATCH"].contains(method.description) ? .length(0) : .none }
         return length.map { .length(UInt64($0)) } ?? .chunked

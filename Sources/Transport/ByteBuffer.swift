@@ -43,7 +43,7 @@ package struct ByteBuffer: ~Copyable {
         get { unsafe _overrideLifetime(Span(_unsafeBytes: unread), borrowing: self) }
     }
 
-    /// Lends the first `count` unread bytes.
+    /// Borrows the first `count` unread bytes.
     package func withFront<Result, Failure>(_ count: Int, _ body: (RawSpan) throws(Failure) -> Result) throws(Failure) -> Result {
         try body(span.bytes.extracting(first: count))
     }

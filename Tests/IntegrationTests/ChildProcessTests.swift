@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The harness itself: what a test is told of a program that it starts.
+/// The harness itself: what a test learns about a program that it starts.
 @Suite(.timeLimit(.minutes(5)))
 struct ChildProcessTests {
     /// Whatever the numbers of its descriptors are here, where many tests have many open.

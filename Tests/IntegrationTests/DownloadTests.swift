@@ -35,7 +35,7 @@ struct DownloadTests {
         return try await shared.bed.run([PythonPeer.python, "-c", script, file, "\(length)"]).output == "True"
     }
 
-    @Test(arguments: ["good", "closes", "date", "busy"]) func aBrokenDownloadArrivesWhole(_ kind: String) async throws {
+    @Test(arguments: ["good", "closes", "date", "busy", "hints"]) func aBrokenDownloadArrivesWhole(_ kind: String) async throws {
         let length = 5_000_000
         let path = "/\(kind)/1500000/\(length)/whole"
         let file = shared.bed.path("whole-\(kind)")

@@ -33,7 +33,7 @@ struct MemoryLackTests {
 
             try limit.set(taken: 300)
             let over = try await shared.proxy.events.first("memory.limit") { $0["effect"] == "over" }
-            // What they took may be enough: then it is over before the limit is lifted.
+            // The released memory may be enough: then the shortage ends before the limit is lifted.
             #expect((over["closed"].flatMap { Int($0) } ?? 0) > 0, "\(over)")
             try await eventually("memory") { try await metrics(shared).contains("\npinproxy_memory_pressure 0\n") }
             let again = try (1...40).map { _ in try RawConnection(to: shared.proxy) }

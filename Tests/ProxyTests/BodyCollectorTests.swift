@@ -8,7 +8,7 @@ import Transport
 @Suite struct BodyCollectorTests {
     private static let text = Array("user=x&tags=a".utf8)
 
-    /// What became of a body, by name, and what it is.
+    /// The outcome's name, and the body.
     private func collect(
         _ body: [UInt8], announced length: BodyLength, limit: Int = 100, from budget: BodyBudget = BodyBudget()
     ) -> (outcome: String, body: [UInt8]) {

@@ -318,6 +318,23 @@ struct Unexpected: Error { let text: String }
         #expect(line.wires.arrived() == Passage.written + Passage.small[0].body)
     }
 
+    /// A write that was begun can't be taken back, though nothing of it has left.
+    @Test func `a blocked head has begun`() throws {
+        let line = try Line()
+        var filling = ByteBuffer(slabs: line.wires.slabs)
+        var outcome = WriteOutcome.done
+        while case .done = outcome {
+            filling.append(copying: [UInt8](repeating: 0, count: 60_000).span.bytes)
+            outcome = line.wires.sink.write(filling.count, from: &filling)
+        }
+        line.begin(Passage.small[0])
+        #expect(!line.outlet.hasBegun)
+        #expect(try !line.outlet.flush())
+        #expect(line.outlet.carried == 0 && line.outlet.hasBegun)
+        line.outlet.reset()
+        #expect(!line.outlet.hasBegun)
+    }
+
     @Test(arguments: [70_000, 100_000, 200_000]) func `received bytes are bounded`(limit: Int) throws {
         let line = try Line()
         let piece = [UInt8](repeating: 1, count: 10_000)

@@ -120,7 +120,7 @@ extension BodyMove {
         #expect(budget.inUse == 0)
     }
 
-    /// The answer has come while the body was being sent again.
+    /// The answer arrived while the body was being sent again.
     @Test func whatIsForgottenInTheMiddleStillArrives() {
         let source = PieceSource(Self.body)
         source.isEnded = true

@@ -243,7 +243,7 @@ private final class SlowSink: BodySink {
         }
     }
 
-    /// A download that broke off goes on from another connection: nothing is asked twice.
+    /// A broken download continues over another connection: nothing is requested twice.
     @Test(arguments: [true, false]) func anotherSourceGivesTheRest(isHeld: Bool) throws {
         let sink = SlowSink(most: 1000)
         let inspection = try inspection(.judgement(try judgement()), limit: 9, isHeld: isHeld, isEnforced: isHeld)

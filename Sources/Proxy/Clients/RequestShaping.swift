@@ -171,7 +171,7 @@ extension ClientConnection {
         do {
             let request = try server.readRequest { OwnedRequest($0) }
                 .rewritten(contentType: form.contentType, bodyLength: body.contentLength)
-            // Files may have changed when they are to be sent again.
+            // Files may have changed by the time that they are sent again.
             let files = FileSource(UploadReader(body, on: queue), on: worker.loop, canRewind: false)
             let upload = UploadBody(files) { [weak server] in
                 guard let server, server.exchange.isUnderWay else { return }

@@ -49,7 +49,7 @@ struct ControlCall: ~Copyable {
         }
     }
 
-    /// Nil at the end; `silent` if there is no whole line yet and the socket has no more.
+    /// The next line; nil at the end. Throws `silent` if no whole line has arrived.
     mutating func line() throws(ControlClient.Failure) -> [UInt8]? {
         while true {
             if let end = bytes.firstIndex(of: UInt8(ascii: "\n")) {

@@ -2,7 +2,7 @@ import HTTPWire
 import Session
 import Transport
 
-/// Gathers the body of a request that is to be written anew.
+/// Gathers the body of a request that a rule rewrites.
 final class BodyCollector: BodySink {
     enum Outcome {
         /// The body, and what it holds of the budget.
@@ -16,7 +16,7 @@ final class BodyCollector: BodySink {
     private let limit: Int
     private let reservation: BodyReservation
     private var body: [UInt8] = []
-    /// Why it takes no more.
+    /// Why it stopped taking bytes.
     private(set) var refusal: Outcome?
     /// Bytes of the body that came.
     var carried: UInt64 { UInt64(body.count) }

@@ -54,7 +54,7 @@ extension HTTP1Server: Downstream {
     var guide: any ExchangeGuide { self }
 
     func exchangeEnded(_ ending: ExchangeEnding) {
-        made = nil
+        if made != nil { made = nil }
         switch ending {
         case .finished(let kept):
             if let kept {

@@ -9,8 +9,8 @@ extension HTTP1Server {
     /// - Parameters:
     ///   - limit: bytes that are gathered at most.
     ///   - rate: how fast it has to come; nil: as slowly as it likes.
-    ///   - done: called once, perhaps before this returns, unless the connection ends before; what it is told isn't
-    ///     ``BodyCollector/Progress/incomplete``, and the request is in the owner's hand again.
+    ///   - done: called once, perhaps before this returns, unless the connection ends before. The request is in the
+    ///     owner's hand again.
     func gatherBody(limit: Int, rate: MinimumRate?, _ done: @escaping (BodyCollector.Outcome) -> Void) {
         let collector = BodyCollector(head.bodyLength, limit: limit, from: session.slabs.budget)
         if let refusal = collector.refusal { return done(refusal) }

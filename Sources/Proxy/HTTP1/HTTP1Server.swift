@@ -113,7 +113,7 @@ final class HTTP1Server: ByteStreamOwner {
     let requests: MessagePipe
     /// Answers on their way to it.
     let answers: HTTP1Outlet
-    /// What is passed on in the place of the request in hand.
+    /// The rewritten request, sent instead of the received one.
     var made: (head: OwnedRequest, body: any BodySource)?
     // Both are changed by the parser alone, which calls nobody.
     @exclusivity(unchecked) var parser: HeadParser
@@ -246,7 +246,7 @@ final class HTTP1Server: ByteStreamOwner {
         case .complete:
             parser.reset()
             deadline.clear()
-            made = nil
+            if made != nil { made = nil }
             requests.begin(head: Int(head.length), framing: head.framing)
             phase = .held
             noteRequest()

@@ -78,7 +78,7 @@ final class FileWatch: SocketHandler {
     }
 
     func socketReady(_ readiness: Readiness) {
-        // Which files it was is told by their stamps.
+        // Their stamps say which files changed.
         var events = [UInt8](repeating: 0, count: 16 << 10)
         while read(descriptor, &events, events.count) > 0 {}
         // A link may have another target now.

@@ -39,7 +39,7 @@ final class WorkerContext {
 
     /// What is counted, and what went wrong lately.
     private final class Tally {
-        // Both are changed by code of their own, which calls nobody.
+        // Both are changed by their own methods, which call nothing else.
         @exclusivity(unchecked) var counters = WorkerCounters()
         @exclusivity(unchecked) var recent: RecentEvents
 

@@ -42,7 +42,7 @@ package enum Cut: Sendable {
 ///
 /// It keeps its exchange, and is called on the exchange's loop.
 package protocol Downstream: AnyObject {
-    /// Lends the request's head: until its body is moved, or the final response begins.
+    /// Lends the request's head. It is valid until the body moves or the final response begins.
     func withRequest(_ body: (borrowing RequestView) -> Void)
     /// What follows that head.
     var requestBody: any BodySource { get }
@@ -60,13 +60,13 @@ package protocol Downstream: AnyObject {
         edits: HeadEdits, from body: any BodySource
     ) -> any BodySink
 
-    /// Who decides what the exchange may not decide by itself.
+    /// Makes the decisions that aren't the exchange's.
     var guide: any ExchangeGuide { get }
     /// Called once for each ``Exchange/begin(_:to:by:over:)``, after the task's record is complete.
     func exchangeEnded(_ ending: ExchangeEnding)
 }
 
-/// Decides for who asked, and hears what was tried for them.
+/// Decides on behalf of the downstream, and hears of each connection attempt.
 package protocol ExchangeGuide: AnyObject {
     /// Tells of connections that are tried in this one's place, perhaps after it has ended.
     func attemptReport() -> AttemptReport
@@ -89,6 +89,6 @@ extension ExchangeGuide {
     package func credentials(for challenges: [Challenge], at url: RequestURL) -> Credentials? { nil }
     package func attemptReport() -> AttemptReport { { _ in } }
     package func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination) {}
-    /// Who asked follows it, or doesn't.
+    /// The downstream decides whether to follow it.
     package func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling { .pass }
 }

@@ -33,12 +33,12 @@ extension UpstreamConnection: Upstream {
 
     package func wantsRead(_ wanted: Bool) { stream.wantsRead = wanted }
 
-    package func receiveHead(of method: Method, limit: Int) -> ResponseHeadProgress {
+    package func receiveHead(of method: Method, limit: Int, readable: Bool) -> ResponseHeadProgress {
         responses.dropHead()
         if parser == nil { parser = HeadParser(limit: limit) }
         var progress = nextHead(of: method)
-        repeat {
-            guard case .incomplete = progress else { return progress }
+        var mayRead = readable || stream.holdsBytes
+        while case .incomplete = progress, mayRead {
             switch responses.receive(limit: limit) {
             case .received?:
                 receiver?.responseBegan()
@@ -53,7 +53,8 @@ extension UpstreamConnection: Upstream {
             case .failed(let error)?: return ended(error.description)
             case nil: return .tooLarge
             }
-        } while stream.holdsBytes
+            mayRead = stream.holdsBytes
+        }
         return progress
     }
 

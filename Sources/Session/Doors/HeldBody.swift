@@ -27,7 +27,7 @@ package final class HeldBody: BodySource {
     }
 }
 
-/// A near door whose request is made here, whole: that half of a ``Downstream``.
+/// A near door for a complete request that is made here: that half of a ``Downstream``.
 package protocol HoldsRequest: Downstream {
     var request: OwnedRequest { get }
     var held: HeldBody { get }

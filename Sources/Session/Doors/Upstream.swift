@@ -33,7 +33,7 @@ package enum UpstreamEnding {
     case finished(requestSent: Bool, idleNanoseconds: UInt64)
     /// It ends where it stands.
     case abandoned
-    /// It carries another protocol from now on.
+    /// The connection switches to another protocol.
     case switched
 }
 
@@ -56,13 +56,15 @@ package protocol Upstream: AnyObject {
     /// Whether ``UpstreamReceiver/upstreamIsReadable()`` is wanted.
     func wantsRead(_ wanted: Bool)
     /// Looks for the next head in what is there. One that was found before and has no body is dropped.
-    /// - Parameter limit: its bytes.
-    func receiveHead(of method: Method, limit: Int) -> ResponseHeadProgress
-    /// Lends the head that was found last, until its body is moved.
+    /// - Parameters:
+    ///   - limit: its bytes.
+    ///   - readable: there is known to be more to read.
+    func receiveHead(of method: Method, limit: Int, readable: Bool) -> ResponseHeadProgress
+    /// Lends the last head that was found. It is valid until its body moves.
     func withResponse(_ body: (borrowing ResponseView) -> Void)
     /// What follows that head.
     var responseBody: any BodySource { get }
 
-    /// - Returns: the connection, if it is the client's from now on.
+    /// - Returns: the connection, if the client takes it over.
     func end(_ ending: UpstreamEnding) -> UpstreamConnection?
 }

@@ -43,7 +43,7 @@ package final class Exchange: UpstreamReceiver {
     var atHand: (any Upstream)?
     /// Set while a rule may want the request sent in other words.
     @exclusivity(unchecked) var itinerary: Itinerary?
-    /// The request, where it must be sent again and who asked doesn't have it any more.
+    /// The request, kept by the exchange in case it has to be sent again.
     @exclusivity(unchecked) var replay: (head: OwnedRequest, body: ReplayedBody)?
     /// Set while a response is in flight that may be continued if it breaks off.
     @exclusivity(unchecked) var resumption: Resumption?
@@ -66,7 +66,7 @@ package final class Exchange: UpstreamReceiver {
 
     package var isUnderWay: Bool { state.isUnderWay }
 
-    /// What can be told of it now; nil if none is in flight.
+    /// A summary of the exchange in flight; nil if there is none.
     package var summary: TaskSummary? {
         guard isUnderWay else { return nil }
         return TaskSummary(
@@ -87,7 +87,7 @@ package final class Exchange: UpstreamReceiver {
     /// release itself and the exchange as soon as the exchange has ended.
     @inline(__always) func whileHeld(_ work: () -> Void) { withExtendedLifetime(downstream, work) }
 
-    /// Does what follows from the event, and from what that leads to, one after the other.
+    /// Performs the event's action, then those of the events that follow from it, in order.
     func happened(_ event: ExchangeState.Event?) {
         var next = event
         while let event = next { next = perform(state.received(event)) }

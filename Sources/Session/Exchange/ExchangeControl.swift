@@ -5,7 +5,7 @@ extension Exchange {
     // MARK: Events
 
     /// The client has sent something, or ended.
-    /// - Returns: false: it isn't the request's turn, and who asked looks after the bytes.
+    /// - Returns: false: the request isn't being read, and the downstream handles the bytes.
     package func downstreamIsReadable() -> Bool {
         if state.isSuspended {
             downstream.wantsRead(false)
@@ -26,7 +26,7 @@ extension Exchange {
         switch state.phase {
         case .interim:
             happened(passResponse(readable: false))
-            receiveHead()
+            receiveHead(readable: false)
         case .responding, .switching: happened(passResponse(readable: false))
         case .idle, .connecting, .awaiting, .holding, .judging: break
         }
@@ -36,7 +36,7 @@ extension Exchange {
         whileHeld {
             if state.isSuspended { return upstream?.wantsRead(false) ?? () }
             switch state.phase {
-            case .awaiting: receiveHead()
+            case .awaiting: receiveHead(readable: true)
             case .responding: happened(passResponse(readable: true))
             case .holding: happened(keepResponse(readable: true))
             case .idle, .connecting, .interim, .switching, .judging: upstream?.wantsRead(false)
@@ -69,7 +69,7 @@ extension Exchange {
         switch state.phase {
         case .responding where responseBody == nil: happened(release())
         case .interim, .responding, .switching: downstreamIsWritable()
-        case .awaiting: receiveHead()
+        case .awaiting: receiveHead(readable: false)
         case .holding: happened(keepResponse(readable: false))
         case .idle, .connecting, .judging: break
         }

@@ -86,8 +86,10 @@ extension ExchangeState {
         case responseMoved(isBlocked: Bool)
         case responseEnded
         /// The response breaks off, or breaks its framing.
-        /// - Parameter begun: a byte of it was passed on.
-        case responseBroke(begun: Bool, resumption: Resumption = .impossible)
+        /// - Parameters:
+        ///   - begun: a byte of it was passed on, or is being passed on.
+        ///   - isBlocked: the client has yet to take some of that.
+        case responseBroke(begun: Bool, isBlocked: Bool = false, resumption: Resumption = .impossible)
         /// What the rules say of a response that is held back.
         case judged(isAccepted: Bool)
         /// The upstream ended, or failed, before a whole head.

@@ -84,7 +84,7 @@ extension Exchange {
         case nil: break
         case .unjudged: return accept()
         case .notKept: return notJudged(noBudget)
-        // What was held back goes on as it came, where the rules only report.
+        // Rules that only report pass the held response on unchanged.
         case .refused(let error): return refuses(error) ? .judged(isAccepted: false) : accept()
         }
         switch outcome {
@@ -102,8 +102,8 @@ extension Exchange {
     /// What follows from what the inspection found in a body that is forwarded.
     /// - Returns: nil if it doesn't change what the move led to.
     func eventForwarding(_ inspection: ResponseInspection, _ outcome: BodyMove) -> ExchangeState.Event? {
-        if case .refused(let error)? = inspection.takeFinding(), refuses(error) {
-            return .responseBroke(begun: (responseSink?.carried ?? 0) > 0)
+        if case .refused(let error)? = inspection.takeFinding(), refuses(error), let responseSink {
+            return brokeForGood(responseSink)
         }
         // Nobody waits for the judgement of what has been forwarded.
         if case .ended = outcome { judgeForwarded(inspection) }
@@ -155,7 +155,7 @@ extension Exchange {
         }
     }
 
-    /// What was kept may go on.
+    /// The held response may be passed on.
     private func accept() -> ExchangeState.Event {
         inspection?.open()
         return .judged(isAccepted: true)

@@ -2,7 +2,7 @@ import HTTPWire
 import Serialization
 import Transport
 
-/// A request on its way from the one who asked to the upstream.
+/// A request on its way from the downstream to the upstream.
 extension Exchange {
     func send() -> ExchangeState.Event? {
         guard let upstream, let destination, let downstream else { return nil }
@@ -30,7 +30,7 @@ extension Exchange {
         requestSink = upstream.send(request, to: destination, edits: edits, from: source)
     }
 
-    /// Keeps what a body takes along, where the request may have to be sent again and who asked can't do so.
+    /// Keeps a copy of a body that the downstream can't send again, in case it has to be.
     private func keepForReplay(_ request: borrowing RequestView, over upstream: any Upstream) {
         guard self.request.hasBody, let body = requestBody, !body.canRewind, let limit = destination?.terms.limits.replayBody,
             itinerary != nil || self.request.method == .get || self.request.method.isIdempotent && upstream.facts.isReused
@@ -61,7 +61,7 @@ extension Exchange {
         return passRequest(readable: false)
     }
 
-    /// Lends the request as the current hop gets it.
+    /// Lends the request in the form that the current hop gets.
     func withRequest(_ body: (borrowing RequestView) -> Void) {
         // A copy in hand, since the view borrows from it.
         guard let owned = itinerary?.request ?? replay?.head else { return downstream.withRequest(body) }

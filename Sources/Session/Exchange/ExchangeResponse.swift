@@ -2,17 +2,24 @@ import EventLoop
 import HTTPWire
 import Transport
 
-/// A response on its way from the upstream to the one who asked.
+/// A response on its way from the upstream to the downstream.
 extension Exchange {
     package func responseBegan() {
         record.firstByte(at: session.now)
         happened(.responseBegan)
     }
 
-    func receiveHead() {
+    /// - Parameter readable: the upstream is known to have more to read. It is read once, however many heads come.
+    func receiveHead(readable: Bool) {
         guard let upstream, let limit = destination?.terms.limits.responseHead else { return }
         let method = method
-        while state.phase == .awaiting, self.upstream === upstream, let event = found(upstream.receiveHead(of: method, limit: limit), on: upstream) {
+        var mayRead = readable
+        while state.phase == .awaiting, self.upstream === upstream {
+            let progress = upstream.receiveHead(of: method, limit: limit, readable: mayRead)
+            mayRead = false
+            // The client has the response's head already, so interim responses are dropped.
+            if state.asksForRest, case .complete(let head) = progress, head.isInterim { continue }
+            guard let event = found(progress, on: upstream) else { return }
             happened(event)
         }
     }
@@ -22,7 +29,7 @@ extension Exchange {
         switch progress {
         case .incomplete: return nil
         case .complete(let response):
-            if state.asksForRest { return response.isInterim ? .head(.interim(isContinue: false)) : .head(foundRest()) }
+            if state.asksForRest { return .head(foundRest()) }
             if response.isInterim { return .head(.interim(isContinue: response.status == 100)) }
             if response.isUpgrade {
                 if rules != nil, refusesUpgrade(response) { return .head(.unacceptable) }
@@ -74,7 +81,7 @@ extension Exchange {
         return defect
     }
 
-    /// The part of the resource that the request, as it was sent, asked for.
+    /// The part of the resource that the request asked for, edits included.
     var wantedPart: WantedPart {
         var wanted = itinerary?.request.head.wantedPart ?? request.wantedPart
         if let rules { wanted.apply(rules.edits) }
@@ -121,12 +128,8 @@ extension Exchange {
         case .sourceFailed(let error): return broke(.bodyBroke(error.description))
         case .failed(let failure): return broke(failure)
         case .malformed(let error):
-            guard sink.carried == 0 else {
-                failure = .bodyBroke("the origin's body is malformed: \(error.message)")
-                return .responseBroke(begun: true)
-            }
-            failure = .badResponse(error)
-            return .responseBroke(begun: false)
+            failure = sink.hasBegun ? .bodyBroke("the origin's body is malformed: \(error.message)") : .badResponse(error)
+            return brokeForGood(sink)
         case .sinkFailed(let error): return downstreamIsGone(error.description)
         }
     }
@@ -137,12 +140,18 @@ extension Exchange {
         return .responseBroke(begun: true, resumption: takeBreak())
     }
 
+    /// Ends a response that must not continue.
+    func brokeForGood(_ sink: any BodySink) -> ExchangeState.Event {
+        guard sink.hasBegun else { return .responseBroke(begun: false) }
+        return .responseBroke(begun: true, isBlocked: (try? sink.flush()) != true)
+    }
+
     /// Keeps what the head says of another place, for ``responseEdits``.
     func noteLocation() {
         if let itinerary, !itinerary.hops.isEmpty { itinerary.location = try? location(relativeTo: itinerary.url) }
     }
 
-    /// What is changed in the head for the one who asked.
+    /// Edits to the head for the downstream.
     var responseEdits: HeadEdits { itinerary?.responseEdits ?? HeadEdits() }
 
     /// The origin answers: the request needn't be sent again.

@@ -48,7 +48,7 @@ extension Exchange {
         return open(fresh: true)
     }
 
-    /// Sends the request for the rest.
+    /// Requests the missing part.
     func askForRest(over upstream: any Upstream, _ resumption: Resumption, to destination: Destination) {
         guard let request = try? resumption.requestForRest() else { return }
         let body = HeldBody()

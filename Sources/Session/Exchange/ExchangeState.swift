@@ -99,7 +99,9 @@ package struct ExchangeState: Sendable, Hashable {
             return .wait
         case .responseEnded: return responseEnded()
         case .judged(let isAccepted): return judged(isAccepted)
-        case .responseBroke(let begun, let resumption): return responseBroke(begun: begun, resumption)
+        case .responseBroke(let begun, let isBlocked, let resumption):
+            if isBlocked { self.isBlocked = true }
+            return responseBroke(begun: begun, resumption)
         case .upstreamEnded(let resendable):
             guard phase == .awaiting else { return .none }
             if asksForRest { return askForRest(orEnd: .upstreamClosed) }

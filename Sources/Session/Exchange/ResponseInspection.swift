@@ -28,7 +28,7 @@ final class ResponseInspection: BodySource, BodySink {
     }
 
     let question: Question
-    /// The head of a response that is held back; nil: it goes on while it is looked at.
+    /// The head of a response that is held back; nil: it passes while it is inspected.
     private(set) var original: OwnedResponse?
     private let isEnforced: Bool
     private var limit: Int?
@@ -43,7 +43,7 @@ final class ResponseInspection: BodySource, BodySink {
     private var kept: [UInt8] = []
     /// What was held back, on its way.
     private var passing: PassingBytes?
-    /// What goes on is kept too.
+    /// Bytes that pass are kept too.
     private var keepsCopy = false
     /// Nothing is held back any more.
     private var isOpen: Bool
@@ -180,9 +180,9 @@ final class ResponseInspection: BodySource, BodySink {
         reservation = BodyReservation(of: budget, for: .response)
     }
 
-    // MARK: What goes on
+    // MARK: Passing on
 
-    /// What is held back may go on, and what follows.
+    /// Lets the held bytes pass, and those that follow.
     func open() {
         isOpen = true
         passing = PassingBytes(kept)

@@ -15,7 +15,7 @@ final class Resumption {
         case another(String)
     }
 
-    /// As it was asked for.
+    /// As requested.
     private let request: OwnedRequest
     /// As If-Range has it.
     private let validator: [UInt8]

@@ -23,11 +23,11 @@ final class SharedUpstream {
     private var prefix: BodyPrefix?
     /// Set while that is looked for in another response.
     private var search: PrefixSearch?
-    /// What is passed on now, and whose room in the budget it takes.
+    /// The piece that is being passed on, and its reservation in the budget.
     private var piece = PassingBytes()
     private var shared: SharedFetch.Piece?
     private(set) var moved: UInt64 = 0
-    /// The last piece has come.
+    /// The last piece was received.
     private var isWhole = false
     private var truncation = "the origin ended in the middle of the response"
 
@@ -139,7 +139,7 @@ extension SharedUpstream: Upstream {
         call()
     }
 
-    func receiveHead(of method: Method, limit: Int) -> ResponseHeadProgress {
+    func receiveHead(of method: Method, limit: Int, readable: Bool) -> ResponseHeadProgress {
         switch take() {
         case nil: return .incomplete
         case .head(let response, let asked, let scope)?:

@@ -32,7 +32,7 @@ package enum ExchangeFailure: Error {
     case notAdmitted(String)
     /// Whether its body is right couldn't be found out.
     case notJudged(BodyWorkFailure)
-    /// Who asked has gone, or takes no more; why, for people.
+    /// The downstream closed or failed; why, for people.
     case downstreamGone(String)
     /// Somebody who may do so has ended it; who, for people.
     case cancelled(String)

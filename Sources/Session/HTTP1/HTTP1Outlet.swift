@@ -14,6 +14,9 @@ package final class HTTP1Outlet: BodySink {
     @exclusivity(unchecked) private var isBlocked = false
     @exclusivity(unchecked) package private(set) var carried: UInt64 = 0
 
+    /// In TLS a record that was begun has to be written to its end, with the same bytes.
+    package var hasBegun: Bool { carried > 0 || isBlocked }
+
     package init(_ stream: ByteStream, slabs: SlabPool) {
         self.stream = stream
         pending = ByteBuffer(slabs: slabs)
@@ -38,6 +41,7 @@ package final class HTTP1Outlet: BodySink {
     package func reset() {
         carried = 0
         isEnded = false
+        isBlocked = false
         pending.consume(pending.count)
         pending.releaseIfEmpty()
     }

@@ -35,8 +35,8 @@ package final class MessagePipe: BodySource {
 
     package enum Kind {
         case requests
-        /// What is whole of a body that breaks its framing is passed on before the defect is told, and what has come is
-        /// confirmed at once: an origin may send the rest only then.
+        /// A malformed body passes as far as it is well formed, before its defect is reported. Received bytes are
+        /// acknowledged at once: some origins send the next segment only then.
         case responses
     }
 
@@ -104,7 +104,8 @@ package final class MessagePipe: BodySource {
         if isComplete { rest() }
     }
 
-    /// Whether the body is in chunks, which are passed on as they are from now on. To be asked before the body is moved.
+    /// Keeps a chunked body's chunks, to pass them on unchanged. Call it before the body moves.
+    /// - Returns: false: the body isn't chunked.
     func keepsChunks() -> Bool {
         guard case .decoding = coding, moved == 0 else { return false }
         coding = .verbatim(BodyScanner(.chunked))
@@ -129,7 +130,7 @@ package final class MessagePipe: BodySource {
             do throws(StreamError) {
                 if ready > 0 {
                     try pass(to: sink, outlet)
-                    guard ready == 0, try sink.flush() else { return blocked() }
+                    guard ready == 0, try flush(sink, outlet) else { return blocked() }
                 }
                 if isComplete { return try end(sink) ? .ended : blocked() }
             } catch {
@@ -139,7 +140,7 @@ package final class MessagePipe: BodySource {
             guard mayRead else {
                 rest()
                 stream.wantsRead = true
-                // Of two full segments the kernel confirms the second by itself: a body that flows costs nothing.
+                // The kernel confirms every second full segment itself, so a body that flows costs nothing.
                 if kind == .responses, moved - before < Self.twoSegments { stream.confirmNow() }
                 return .waiting
             }
@@ -176,6 +177,11 @@ package final class MessagePipe: BodySource {
         }
         ready -= taken
         moved += UInt64(taken)
+    }
+
+    private func flush(_ sink: any BodySink, _ outlet: HTTP1Outlet?) throws(StreamError) -> Bool {
+        if let outlet { return try outlet.flush() }
+        return try sink.flush()
     }
 
     private func end(_ sink: any BodySink) throws(StreamError) -> Bool {

@@ -3,9 +3,9 @@ package import Transport
 
 /// How far a body was moved.
 package enum BodyMove {
-    /// All that is there was passed on, and more is to come.
+    /// Every available byte was passed on, and more will follow.
     case waiting
-    /// The sink takes no more for now.
+    /// The sink is full for now.
     case blocked
     /// The body was passed on to its last byte, and the sink knows that it is whole.
     case ended
@@ -13,7 +13,7 @@ package enum BodyMove {
     case truncated(String)
     /// The source failed. All that it sent was passed on.
     case sourceFailed(StreamError)
-    /// The source can't go on, for a reason that is known.
+    /// The source failed for a known reason.
     case failed(ExchangeFailure)
     case sinkFailed(StreamError)
     /// The body breaks its framing. What was whole of it was passed on.
@@ -42,21 +42,24 @@ extension BodySource {
 /// Where the body of a message goes, after its head.
 package protocol BodySink: AnyObject {
     /// Takes bytes from the front of a piece.
-    /// - Returns: how many it took. Fewer than there are: it takes no more for now.
+    /// - Returns: how many it took. Fewer than there are: it is full for now.
     func write(_ piece: RawSpan) throws(StreamError) -> Int
     /// Takes the end of the body.
-    /// - Returns: false: it has no room for what is left, and is to be told again.
+    /// - Returns: false: it has no room for what is left. Call it again when there is.
     func end(_ trailers: TrailerSection) throws(StreamError) -> Bool
     /// Sends what waits to be joined with a piece, since none comes for now.
     /// - Returns: false: there is no room for it.
     func flush() throws(StreamError) -> Bool
     /// Bytes of the message that were passed on, with its head and its framing.
     var carried: UInt64 { get }
+    /// No other message can take this one's place: a byte of it was passed on, or lies in a write that has begun.
+    var hasBegun: Bool { get }
 }
 
 extension BodySink {
     package func end(_ trailers: TrailerSection) throws(StreamError) -> Bool { try flush() }
     package func flush() throws(StreamError) -> Bool { true }
+    package var hasBegun: Bool { carried > 0 }
 
     /// The end of a body that has no trailers.
     func endBody() -> BodyMove {

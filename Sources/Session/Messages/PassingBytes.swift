@@ -9,6 +9,8 @@ struct PassingBytes {
     init(_ bytes: [UInt8] = []) { all = bytes }
 
     var isPassed: Bool { position == all.count }
+    /// Bytes that the sink has yet to take.
+    var left: Int { all.count - position }
 
     /// Gives the sink the next ones. Its owner then calls ``advance(by:)``: no access to this value lasts while a sink works.
     /// - Returns: how many the sink took.

@@ -12,7 +12,6 @@ final class ReplayedBody: BodySource, BodySink {
     private var ending: TrailerSection?
     /// Where the body goes, while the source is asked for it.
     private var sink: (any BodySink)?
-    private(set) var moved: UInt64 = 0
     /// Every byte that was passed on is still here.
     private(set) var canRewind = true
 
@@ -23,10 +22,9 @@ final class ReplayedBody: BodySource, BodySink {
         reservation = BodyReservation(of: budget, for: .replay)
     }
 
-    func rewind() {
-        kept.rewind()
-        moved = 0
-    }
+    var moved: UInt64 { source.moved - min(source.moved, UInt64(kept.left)) }
+
+    func rewind() { kept.rewind() }
 
     /// It needn't be sent again.
     func forget() {
@@ -41,7 +39,6 @@ final class ReplayedBody: BodySource, BodySink {
             if !kept.isPassed {
                 let count = try kept.write(to: sink)
                 kept.advance(by: count)
-                moved += UInt64(count)
                 guard kept.isPassed else { return .blocked }
                 if !canRewind { forget() }
             }
@@ -61,7 +58,6 @@ final class ReplayedBody: BodySource, BodySink {
     func write(_ piece: RawSpan) throws(StreamError) -> Int {
         guard let sink else { return 0 }
         let count = try sink.write(piece)
-        moved += UInt64(count)
         if canRewind { keep(piece.extracting(first: count)) }
         return count
     }

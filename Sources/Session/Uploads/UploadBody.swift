@@ -15,6 +15,9 @@ package final class UploadBody: BodySource {
         source.moved = whenReady
     }
 
+    // A read that comes late tells nobody.
+    deinit { source.close() }
+
     package var length: Int? { source.length }
     package var canRewind: Bool { source.canRewind }
 

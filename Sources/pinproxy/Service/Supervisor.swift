@@ -15,7 +15,7 @@ struct Supervisor {
     private let socket: CInt
     private let signals: sigset_t
 
-    /// Makes a child, in which this returns and which becomes the proxy. This process supervises it until its end.
+    /// Forks a child that becomes the proxy. This function returns in the child; the parent supervises it until it ends.
     ///
     /// A fork, and not another start of the program: clients would wait while that is loaded and linked. What both processes
     /// have in common is in memory once. To be called while there is one thread.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A JVM whose store of trusted certificates is a copy in the test bed: the machine's own stays as it is.
+/// A JVM with its own copy of the trust store: the machine's stays unchanged.
 struct JVMCopy {
     private static let keytool = "/usr/bin/keytool"
     static var isAvailable: Bool { FileManager.default.isExecutableFile(atPath: keytool) }

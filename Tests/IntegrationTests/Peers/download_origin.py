@@ -8,6 +8,7 @@ The bytes are those of `block`, again and again. Ranges and If-Range are honest,
     closes       the connection is ended cleanly, not reset
     date         Last-Modified in the place of ETag
     busy         every second answer is 503
+    hints        103 comes before each part
     weak         the entity tag is weak
     plain        says nothing of ranges
     changed      after the first break it is another version, in whole
@@ -119,6 +120,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 last, complete, end, length = last + 1, complete + 1, end + 1, length + 1
             elif kind == "whole-length":
                 length = size
+        if kind == "hints" and status == 206:
+            self.connection.sendall(b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n")
         self.send_response(status)
         if kind == "date":
             self.send_header("Last-Modified", DATE)

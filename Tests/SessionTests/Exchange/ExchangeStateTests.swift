@@ -25,6 +25,7 @@ import Testing
         .responseBroke(begun: true, resumption: .possible(progressed: false)),
         .head(.held), .head(.unacceptable), .judged(isAccepted: true), .judged(isAccepted: false),
         .responseMoved(isBlocked: false), .responseMoved(isBlocked: true), .responseEnded, .responseBroke(begun: true), .responseBroke(begun: false),
+        .responseBroke(begun: true, isBlocked: true),
         .upstreamEnded(resendable: true), .upstreamEnded(resendable: false), .downstreamGone, .deadline, .suspend,
         .resume, .cancel(isTold: true), .cancel(isTold: false),
     ]
@@ -83,7 +84,7 @@ import Testing
                 connections = 0
                 leftShared += 1
             case .head where before.phase == .awaiting: answered = true
-            case .responseBroke(_, .possible(true)) where [.responding, .holding].contains(before.phase): continuations = 0
+            case .responseBroke(_, _, .possible(true)) where [.responding, .holding].contains(before.phase): continuations = 0
             default: break
             }
         }
@@ -147,7 +148,7 @@ import Testing
                 if isBroken, !isHeld || isAccepted { return "refused after a part of the response" }
                 isOpen = false
             case .cut(let how):
-                if how == .delivered, event == .downstreamGone { return "delivered to nobody" }
+                if how == .delivered, event == .downstreamGone || event == .responseBroke(begun: true, isBlocked: true) { return "delivered to nobody" }
                 if how == .delivered, !isBroken, !hasForwarded { return "delivered nothing" }
                 isOpen = false
             case .pause: isSuspended = true
@@ -226,255 +227,5 @@ import Testing
             z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
             return z ^ (z >> 31)
         }
-    }
-
-    // MARK: Ways that exchanges go
-
-    private func run(_ steps: [(Event, Action)]) {
-        var state = ExchangeState()
-        for (index, step) in steps.enumerated() {
-            let action = state.received(step.0)
-            #expect(action == step.1, "step \(index), \(step.0)")
-        }
-    }
-
-    @Test func anExchangeOverAnIdleConnection() {
-        run([
-            (.requestArrived(expectsContinue: false, leased: false), .open(fresh: false)),
-            (.upstreamReady(reused: true), .send), (.requestSent, .wait), (.responseBegan, .none),
-            (.head(.final), .forwardFinal), (.responseMoved(isBlocked: false), .wait), (.responseEnded, .finish),
-            (.responseEnded, .none), (.deadline, .none),
-        ])
-    }
-
-    @Test func aStaleConnectionIsTriedAgainOnce() {
-        run([
-            (.requestArrived(expectsContinue: false, leased: false), .open(fresh: false)),
-            (.upstreamReady(reused: true), .send), (.requestSent, .wait),
-            (.upstreamEnded(resendable: true), .open(fresh: true)), (.upstreamReady(reused: false), .resend),
-            (.requestSent, .wait), (.upstreamEnded(resendable: true), .refuse(.upstreamClosed)),
-        ])
-    }
-
-    /// A connection that is new each time, and always closes, must not be tried for ever, whatever it claims to be.
-    @Test func noMoreThanOneRetry() {
-        run([
-            (.requestArrived(expectsContinue: false, leased: false), .open(fresh: false)),
-            (.upstreamReady(reused: true), .send), (.upstreamEnded(resendable: true), .open(fresh: true)),
-            (.upstreamReady(reused: true), .resend), (.upstreamEnded(resendable: true), .refuse(.upstreamClosed)),
-        ])
-    }
-
-    @Test func whatCannotBeResentIsRefused() {
-        run([
-            (.requestArrived(expectsContinue: false, leased: false), .open(fresh: false)),
-            (.upstreamReady(reused: true), .send),
-            (.upstreamEnded(resendable: false), .refuse(.upstreamClosed)),
-        ])
-    }
-
-    @Test func nothingIsSentAgainOnceAnAnswerHasBegun() {
-        run([
-            (.requestArrived(expectsContinue: false, leased: false), .open(fresh: false)),
-            (.upstreamReady(reused: true), .send), (.responseBegan, .none),
-            (.upstreamEnded(resendable: true), .refuse(.upstreamClosed)),
-        ])
-    }
-
-    @Test func aHeldResponseIsForwardedOnlyOnceItIsAccepted() {
-        let asked: [(Event, Action)] = [
-            (.requestArrived(expectsContinue: false, leased: true), .none), (.upstreamReady(reused: false), .send),
-            (.requestSent, .wait), (.head(.held), .hold), (.responseMoved(isBlocked: false), .wait),
-        ]
-        run(asked + [(.responseEnded, .judge), (.judged(isAccepted: true), .release), (.responseEnded, .finish)])
-        run(asked + [(.responseEnded, .judge), (.judged(isAccepted: false), .refuse(.unacceptable))])
-        // Its beginning may be enough to know.
-        run(asked + [(.judged(isAccepted: false), .refuse(.unacceptable))])
-        run(asked + [(.judged(isAccepted: true), .release), (.responseBroke(begun: true), .cut(.delivered))])
-        // Nothing was forwarded: the client is told.
-        run(asked + [(.responseBroke(begun: true), .refuse(.responseBroke))])
-        run(asked + [(.deadline, .refuse(.nothingMoved))])
-        run(asked + [
-            (.responseEnded, .judge), (.suspend, .pause), (.judged(isAccepted: true), .none), (.resume, .goOn),
-            (.responseEnded, .finish),
-        ])
-    }
-
-    @Test func aClientThatExpectsIsNotTimedForItsBody() {
-        var state = ExchangeState()
-        _ = state.received(.requestArrived(expectsContinue: true, leased: false))
-        #expect(state.patience == .unlimited)
-        _ = state.received(.upstreamReady(reused: false))
-        _ = state.received(.requestPaused)
-        #expect(state.patience == .firstByte, "the origin is to say whether it wants the body")
-        #expect(!state.movesBody)
-        #expect(state.received(.head(.interim(isContinue: true))) == .forwardInterim)
-        #expect(state.received(.responseEnded) == .awaitHead)
-        #expect(state.patience == .idle, "the client's turn")
-        #expect(state.movesBody)
-        _ = state.received(.requestResumed)
-        _ = state.received(.requestStalled)
-        #expect(state.movesBody, "the origin takes it")
-        _ = state.received(.requestSent)
-        #expect(state.patience == .firstByte)
-        #expect(!state.movesBody)
-        #expect(state.received(.deadline) == .refuse(.noResponse))
-    }
-
-    /// The first byte's deadline is not left running while a retry connects: it is over with the try.
-    @Test func aRetryStopsTheClock() {
-        var state = ExchangeState()
-        _ = state.received(.requestArrived(expectsContinue: false, leased: false))
-        _ = state.received(.upstreamReady(reused: true))
-        _ = state.received(.requestSent)
-        #expect(state.patience == .firstByte)
-        _ = state.received(.upstreamEnded(resendable: true))
-        #expect(state.patience == .unlimited)
-    }
-
-    @Test func suspendedBeforeItsConnectionItSendsWhenResumed() {
-        run([
-            (.requestArrived(expectsContinue: false, leased: false), .open(fresh: false)), (.suspend, .pause),
-            (.suspend, .none), (.upstreamReady(reused: false), .none), (.deadline, .none), (.resume, .send),
-            (.resume, .none), (.requestSent, .wait), (.suspend, .pause), (.resume, .goOn),
-        ])
-    }
-
-    /// Whoever has nothing of a response is told of a cancellation, and nobody else.
-    @Test func aCancellationIsToldWhileThereIsNothingOfAResponse() {
-        let begin: [(Event, Action)] = [
-            (.requestArrived(expectsContinue: false, leased: true), .none), (.upstreamReady(reused: false), .send),
-        ]
-        run([begin[0], (.cancel(isTold: true), .refuse(.cancelled))])
-        run(begin + [(.suspend, .pause), (.cancel(isTold: true), .refuse(.cancelled)), (.resume, .none)])
-        run(begin + [(.cancel(isTold: false), .cut(.reset))])
-        run(begin + [(.head(.final), .forwardFinal), (.cancel(isTold: true), .cut(.delivered)), (.cancel(isTold: true), .none)])
-        run(begin + [(.head(.interim(isContinue: false)), .forwardInterim), (.cancel(isTold: true), .cut(.reset))])
-    }
-
-    /// What was passed on arrives, unless the client hasn't taken it, or is gone.
-    @Test func aCutDeliversWhatTheClientTook() {
-        let begun = Self.asked + [(.head(.final), .forwardFinal)]
-        for end in [Event.deadline, .cancel(isTold: false), .responseBroke(begun: true)] {
-            run(begun + [(end, .cut(.delivered))])
-            run(begun + [(.responseMoved(isBlocked: true), .wait), (end, .cut(.reset))])
-            run(begun + [(.responseMoved(isBlocked: true), .wait), (.responseMoved(isBlocked: false), .wait), (end, .cut(.delivered))])
-        }
-        run(begun + [(.downstreamGone, .cut(.reset))])
-    }
-
-    @Test func anUpgradeNobodyAskedForIsRefused() {
-        run([
-            (.requestArrived(expectsContinue: false, leased: true), .none), (.upstreamReady(reused: false), .send),
-            (.requestSent, .wait), (.head(.upgrade(isWanted: false)), .refuse(.unaskedUpgrade)),
-        ])
-        run([
-            (.requestArrived(expectsContinue: false, leased: true), .none), (.upstreamReady(reused: false), .send),
-            (.head(.upgrade(isWanted: true)), .refuse(.unaskedUpgrade)),
-        ])
-    }
-
-    @Test func aResponseThatBreaksIsCutNotRefused() {
-        run([
-            (.requestArrived(expectsContinue: false, leased: true), .none), (.upstreamReady(reused: false), .send),
-            (.requestSent, .wait), (.head(.final), .forwardFinal), (.responseBroke(begun: true), .cut(.delivered)),
-        ])
-        run([
-            (.requestArrived(expectsContinue: false, leased: true), .none), (.upstreamReady(reused: false), .send),
-            (.requestSent, .wait), (.head(.final), .forwardFinal),
-            (.responseBroke(begun: false), .refuse(.malformedResponse)),
-        ])
-    }
-
-    // MARK: Asking again
-
-    private static let asked: [(Event, Action)] = [
-        (.requestArrived(expectsContinue: false, leased: false, limits: limits), .open(fresh: false)),
-        (.upstreamReady(reused: false), .send), (.requestSent, .wait),
-    ]
-
-    @Test func aRedirectIsFollowedWithoutItsBody() {
-        run(Self.asked + [
-            (.head(.askAgain(.redirect)), .askAgain), (.upstreamReady(reused: true), .resend), (.requestSent, .wait),
-            // A connection from the pool may be stale at each place.
-            (.upstreamEnded(resendable: true), .open(fresh: true)), (.upstreamReady(reused: false), .resend),
-            (.requestSent, .wait), (.head(.final), .forwardFinal), (.responseEnded, .finish),
-        ])
-    }
-
-    @Test func aRedirectMayComeBeforeTheWholeRequest() {
-        run(Self.asked.dropLast() + [(.head(.askAgain(.redirect)), .askAgain), (.upstreamReady(reused: false), .resend)])
-    }
-
-    @Test func redirectsAndChallengesEnd() {
-        let again: [(Event, Action)] = [
-            (.upstreamReady(reused: false), .resend), (.requestSent, .wait),
-        ]
-        let redirect = [(Event.head(.askAgain(.redirect)), Action.askAgain)] + again
-        run(Self.asked + redirect + [(.head(.askAgain(.redirect)), .refuse(.notAskedAgain))])
-        let challenge = [(Event.head(.askAgain(.challenge)), Action.askAgain)] + again
-        run(Self.asked + challenge + [(.head(.askAgain(.challenge)), .refuse(.notAskedAgain))])
-        // Each place may ask who comes.
-        run(Self.asked + challenge + redirect + challenge + [(.head(.final), .forwardFinal)])
-    }
-
-    /// Nobody waits for the end of a response that is of no use.
-    @Test func aResponseThatIsOfNoUseIsNotWaitedFor() {
-        for event in [Event.responseBroke(begun: true), .deadline, .responseEnded, .responseMoved(isBlocked: true)] {
-            let action = event == .responseMoved(isBlocked: true) ? Action.wait : .none
-            run(Self.asked + [(.head(.askAgain(.challenge)), .askAgain), (event, action), (.upstreamReady(reused: false), .resend)])
-        }
-        run(Self.asked + [(.head(.askAgain(.challenge)), .askAgain), (.downstreamGone, .cut(.reset))])
-    }
-
-    private static let broke: [(Event, Action)] = asked + [
-        (.head(.final), .forwardFinal), (.responseMoved(isBlocked: false), .wait),
-        (.responseBroke(begun: true, resumption: .possible(progressed: true)), .reopen),
-    ]
-
-    @Test func aDownloadThatBreaksOffIsContinued() {
-        run(Self.broke + [
-            (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(.rest), .takeUp),
-            (.responseMoved(isBlocked: false), .wait), (.responseEnded, .finish),
-        ])
-    }
-
-    @Test func aDownloadIsNotContinuedForEver() {
-        run(Self.broke + [
-            (.upstreamFailed(isFinal: false), .reopen), (.upstreamFailed(isFinal: false), .cut(.delivered)),
-        ])
-        run(Self.broke + [(.upstreamFailed(isFinal: true), .cut(.delivered))])
-        run(Self.broke + [
-            (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(.notNow), .reopen),
-            (.upstreamReady(reused: false), .resend), (.deadline, .cut(.delivered)),
-        ])
-        // As long as it gets further it goes on.
-        var further = Self.broke
-        for _ in 0..<10 {
-            further += [
-                (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(.rest), .takeUp),
-                (.responseBroke(begun: true, resumption: .possible(progressed: true)), .reopen),
-            ]
-        }
-        run(further)
-    }
-
-    /// The client has a part: another entity's bytes must not follow it, nor another head.
-    @Test(arguments: [ExchangeState.Head.another, .final, .held, .malformed, .interim(isContinue: false), .askAgain(.redirect)])
-    func nothingButTheRestFollows(head: ExchangeState.Head) {
-        run(Self.broke + [
-            (.upstreamReady(reused: false), .resend), (.requestSent, .wait), (.head(head), .cut(.delivered)),
-        ])
-    }
-
-    @Test func whatIsHeldBackIsContinuedToo() {
-        let broke: [(Event, Action)] = Self.asked + [
-            (.head(.held), .hold), (.responseBroke(begun: true, resumption: .possible(progressed: false)), .reopen),
-            (.upstreamReady(reused: false), .resend), (.requestSent, .wait),
-        ]
-        run(broke + [
-            (.head(.rest), .takeUp), (.responseEnded, .judge), (.judged(isAccepted: true), .release), (.responseEnded, .finish),
-        ])
-        run(broke + [(.head(.another), .refuse(.entityChanged))])
     }
 }

@@ -23,8 +23,10 @@ import Transport
             terms: ExchangeTerms(timeouts: Timeouts(), limits: Limits()), via: nil)
     }
 
-    private func asked(_ request: String, by rules: ExchangeRules? = nil) throws -> MemoryDownstream {
-        let downstream = try MemoryDownstream(request, session: session)
+    private func asked(
+        _ request: String, by rules: ExchangeRules? = nil, takesInterim: Bool = false
+    ) throws -> MemoryDownstream {
+        let downstream = try MemoryDownstream(request, takesInterim: takesInterim, session: session)
         if !request.contains("Content-Length") { downstream.body.isEnded = true }
         downstream.begin(to: destination, by: rules, over: upstream)
         return downstream
@@ -49,7 +51,7 @@ import Transport
         #expect(downstream.endings == 1)
     }
 
-    /// Each side goes on as fast as the other takes it.
+    /// Each side is read as fast as the other takes the bytes.
     @Test func aSlowSideHoldsTheOtherBack() throws {
         upstream.sink.room = 2
         let downstream = try asked("PUT / HTTP/1.1\r\nContent-Length: 5")
@@ -68,12 +70,21 @@ import Transport
         #expect(downstream.response == "200 abc" && downstream.endings == 1)
     }
 
-    @Test func interimResponsesPassToWhoTakesThem() throws {
-        let downstream = try asked("GET / HTTP/1.1")
+    /// Clients of HTTP/1.1 take interim responses; requests that are made here don't.
+    @Test(arguments: [true, false]) func interimResponsesPassToClientsThatTakeThem(takesInterim: Bool) throws {
+        let downstream = try asked("GET / HTTP/1.1", takesInterim: takesInterim)
         try upstream.answer("HTTP/1.1 103 Early Hints")
+        try upstream.answer("HTTP/1.1 102 Processing")
         try upstream.answer("HTTP/1.1 200 OK\r\nContent-Length: 0", .none)
-        // A request that is made here takes none.
-        #expect(downstream.heads == ["200 "] && downstream.endings == 1)
+        #expect(downstream.heads == (takesInterim ? ["103 ", "102 ", "200 "] : ["200 "]) && downstream.endings == 1)
+    }
+
+    /// An origin that sends heads without end is read once in each turn.
+    @Test func oneTurnReadsOnce() throws {
+        let downstream = try asked("GET / HTTP/1.1")
+        for _ in 0..<9 { try upstream.answer("HTTP/1.1 103 Early Hints", isTold: false) }
+        upstream.goesOn()
+        #expect(upstream.reads == 1 && upstream.looks == 10 && downstream.ending == nil)
     }
 
     @Test(arguments: [false, true]) func anUpstreamThatEndsIsToldOrSeen(hasBegun: Bool) throws {

@@ -5,7 +5,7 @@ import Transport
 
 @testable import Session
 
-/// Who asks, in memory: a request, and what came back.
+/// A downstream in memory: a request, and the response that arrived.
 final class MemoryDownstream: Downstream, ExchangeGuide {
     let exchange: Exchange
     let body = PieceSource()
@@ -17,14 +17,19 @@ final class MemoryDownstream: Downstream, ExchangeGuide {
     private(set) var isRead = false
     var ruling = RedirectRuling.pass
 
-    init(_ request: String, session: LoopSession) throws {
+    private let takesInterim: Bool
+
+    init(_ request: String, takesInterim: Bool = false, session: LoopSession) throws {
+        self.takesInterim = takesInterim
         self.request = try OwnedRequest(Array((request + "\r\nHost: a.test\r\n\r\n").utf8))
         exchange = Exchange(session: session)
         exchange.downstream = self
     }
 
     func begin(to destination: Destination, by rules: ExchangeRules? = nil, over upstream: any Upstream) {
-        exchange.begin(RequestTraits(madeHere: request.head), to: destination, by: rules, over: upstream)
+        var traits = RequestTraits(madeHere: request.head)
+        traits.takesInterim = takesInterim
+        exchange.begin(traits, to: destination, by: rules, over: upstream)
     }
 
     /// What arrived, head and body.
@@ -59,12 +64,15 @@ final class MemoryDownstream: Downstream, ExchangeGuide {
     }
 }
 
-/// Who answers, in memory: what the test says, when it says so.
+/// An upstream in memory: the test says what it answers, and when.
 final class MemoryUpstream: Upstream {
     var facts = UpstreamFacts()
     let sink = BoundedSink()
     private(set) var heads: [String] = []
     private(set) var ending: UpstreamEnding?
+    /// How often a head was looked for, and how often more could be read for it.
+    private(set) var looks = 0
+    private(set) var reads = 0
     private var receiver: (any UpstreamReceiver)?
     private var progress: [ResponseHeadProgress] = []
     private var response: OwnedResponse?
@@ -72,9 +80,10 @@ final class MemoryUpstream: Upstream {
     private var body = PieceSource()
 
     /// Gives the head of a response, and what follows it.
-    func answer(_ head: String, _ body: PieceSource = .none) throws {
+    /// - Parameter isTold: the exchange is to look for it.
+    func answer(_ head: String, _ body: PieceSource = .none, isTold: Bool = true) throws {
         answers.append((try OwnedResponse(Array((head + "\r\n\r\n").utf8)), body))
-        receiver?.upstreamIsReadable()
+        if isTold { receiver?.upstreamIsReadable() }
     }
 
     func fails(_ failure: ResponseHeadProgress) {
@@ -99,7 +108,9 @@ final class MemoryUpstream: Upstream {
 
     func wantsRead(_ wanted: Bool) {}
 
-    func receiveHead(of method: Method, limit: Int) -> ResponseHeadProgress {
+    func receiveHead(of method: Method, limit: Int, readable: Bool) -> ResponseHeadProgress {
+        looks += 1
+        if readable { reads += 1 }
         if !progress.isEmpty { return progress.removeFirst() }
         guard !answers.isEmpty else { return .incomplete }
         let (head, body) = answers.removeFirst()
