@@ -17,8 +17,8 @@ func room(_ name: String, _ imports: [Target.Dependency], resources: [Resource] 
     .target(name: name, dependencies: imports, resources: resources, swiftSettings: settings)
 }
 
-/// A room without I/O: each step in it that could break memory is marked `unsafe`.
-func pureRoom(_ name: String, _ imports: [Target.Dependency]) -> Target {
+/// A room in which each step that could break memory is marked `unsafe`.
+func safeRoom(_ name: String, _ imports: [Target.Dependency]) -> Target {
     .target(name: name, dependencies: imports, swiftSettings: settings + [.strictMemorySafety()])
 }
 
@@ -70,10 +70,10 @@ let package = Package(
         library("CAVIF", pkgConfig: nil, package: "libavif-dev"),
         .target(name: "CShims", dependencies: ["CLibevent", "COpenSSL", "CCares"]),
 
-        pureRoom("Addresses", []),
+        safeRoom("Addresses", []),
         room("EventLoop", ["Addresses", "CLibevent", "CCares", "CMNL", "CShims"]),
         room("TLS", ["Addresses", "COpenSSL", "CShims"]),
-        pureRoom("HTTPWire", ["Addresses"]),
+        safeRoom("HTTPWire", ["Addresses"]),
         room("Security", ["Addresses", "TLS", "CShims", "CIDN2", "CPSL"]),
         room("Reachability", ["EventLoop", "CMNL"]),
         room("LocalPeers", ["EventLoop", "CMNL", "CShims"]),
@@ -88,7 +88,7 @@ let package = Package(
             "Session",
             ["Transport", "Security", "Serialization", "HTTPWire", "Reachability", "EventLoop", "TLS", "Addresses"]),
         // What programs see of the session manager.
-        room(
+        safeRoom(
             "PinnedSession",
             ["Session", "Transport", "Security", "Serialization", "HTTPWire", "EventLoop", "TLS"]),
         room("Decoding", ["Session", "Serialization", "EventLoop", "CSeccomp", "CShims"]),
@@ -158,7 +158,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "IntegrationTests",
-            dependencies: ["pinproxy", "Proxy", "PinnedSession", "Session", "Security", "Serialization", "TestAuthority", "TestBodies"], exclude: ["Peers"],
+            dependencies: ["pinproxy", "Proxy", "PinnedSession", "Security", "Serialization", "TestAuthority", "TestBodies"], exclude: ["Peers"],
             swiftSettings: settings),
     ]
 )

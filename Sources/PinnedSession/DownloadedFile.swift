@@ -130,17 +130,17 @@ private final class FileWriter: @unchecked Sendable {
     private func store(_ bytes: [UInt8]) -> SessionError? {
         if descriptor < 0 {
             var status = stat()
-            if path.isEmpty || path.hasSuffix("/") || (stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR) {
+            if unsafe path.isEmpty || path.hasSuffix("/") || (stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR) {
                 return .file(path: path, "it is a directory; name the file")
             }
             // The process' umask says who may read it, as for any other file.
-            descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o666)
+            descriptor = unsafe open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o666)
             if descriptor < 0 { return problem(errno) }
         }
         var written = 0
         while written < bytes.count {
-            let count = bytes.withUnsafeBytes {
-                Glibc.write(descriptor, $0.baseAddress! + written, bytes.count - written)
+            let count = unsafe bytes.withUnsafeBytes {
+                unsafe Glibc.write(descriptor, $0.baseAddress! + written, bytes.count - written)
             }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { return problem(errno) }
@@ -154,9 +154,9 @@ private final class FileWriter: @unchecked Sendable {
         guard fsync(descriptor) == 0 else { return problem(errno) }
         close(descriptor)
         descriptor = -1
-        guard rename(temporary, path) == 0 else {
+        guard unsafe rename(temporary, path) == 0 else {
             let code = errno
-            unlink(temporary)
+            unsafe unlink(temporary)
             return problem(code)
         }
         isOver = true
@@ -169,8 +169,8 @@ private final class FileWriter: @unchecked Sendable {
         guard descriptor >= 0 else { return }
         close(descriptor)
         descriptor = -1
-        unlink(temporary)
+        unsafe unlink(temporary)
     }
 
-    private func problem(_ code: CInt) -> SessionError { .file(path: path, String(cString: strerror(code))) }
+    private func problem(_ code: CInt) -> SessionError { unsafe .file(path: path, String(cString: strerror(code))) }
 }

@@ -22,7 +22,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
     private var stream: ByteStream?
     private var address: SocketAddress?
     private var parentReply: ParentReply?
-    /// The look-up of what the parent proxy is to be asked for, and how long it is waited for.
+    /// The look-up of the parent proxy's destination, and its time limit.
     private var destination: (resolution: Resolution?, deadline: Deadline)?
     /// What an origin that speaks first has said by way of the parent proxy.
     private var received: ByteBuffer
@@ -80,7 +80,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
     private func askOwnOrigin() {
         do throws(OwnOriginError) {
             guard let socket = try connector.ownOrigin?.connection(to: target.host) else { return happened(.notOwn) }
-            // There is none: this is what the log says of it.
+            // It has no address; the log shows this one.
             address = IPAddress("127.0.0.1").map { SocketAddress(ip: $0, port: target.port) }
             connected(socket, .inside)
         } catch {
@@ -96,9 +96,9 @@ package final class UpstreamAttempt: ByteStreamOwner {
                     && (target.key.addresses.mayObject || connector.listeners.use(port: target.port))))
     }
 
-    /// How long is waited without a network for the name servers: one on this machine may know the name as one of its own.
+    /// The time limit of a look-up without a network: a name server on this machine may know the name.
     private static let isolatedLookUpNanoseconds: UInt64 = 500_000_000
-    /// How long the parent proxy is not asked because the host's addresses aren't known here.
+    /// The time limit of the look-up of the parent proxy's destination.
     private static let destinationNanoseconds: UInt64 = 1_000_000_000
 
     private func lookUp(_ patience: UpstreamPlan.Patience, destinationToo: Bool) {
@@ -264,8 +264,7 @@ package final class UpstreamAttempt: ByteStreamOwner {
             let refusal = stream.certificateRefusal(at: connector.unixTime())
             return happened(.unsecured(error, judgement.verdict, refusal))
         }
-        // A resumed session carries the verdict under which it was made; a full handshake without
-        // a verdict can't happen, and would be no reason to go on.
+        // A resumed session carries the verdict of the handshake that made it.
         if stream.withTLS({ $0.isResumed }) == true, let resumed = judgement.resumed {
             judgement.verdict = resumed.verdict
             if !resumed.session.isSingleUse { connector.sessions.store(resumed, for: target.key) }

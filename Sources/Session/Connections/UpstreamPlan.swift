@@ -4,22 +4,23 @@ import Security
 import TLS
 import Transport
 
-/// What is tried to reach an origin, in which order, and what each outcome leads to: a value that is told what happened
-/// and says what is to be done. It knows no socket, no buffer and no clock; ``UpstreamAttempt`` does what it says.
+/// The plan of an attempt to reach an origin: a value that takes an event and returns the next step.
+///
+/// It knows no socket, no buffer and no clock. ``UpstreamAttempt`` carries out its steps.
 ///
 /// ```
 /// idle → (askingOwnOrigin) → surveying → lookingUp → dialling → (destinationUnknown) → (askingParent) → (securing) → ended
 ///                                ↑           ↓           ↓
 ///                                └───────── makingRoom ──┘
 /// ```
-/// Whatever the order of events, it ends once: with ``Step/finish(_:scope:)``, with ``Step/fail(_:)``, or by
+/// Whatever the order of events, the plan ends once: with ``Step/finish(_:scope:)``, with ``Step/fail(_:)``, or by
 /// ``Event/cancelled``. Every event after that is ignored.
 struct UpstreamPlan: Sendable, Hashable {
     private enum State: Sendable, Hashable {
         case idle
         case askingOwnOrigin
         case reaching(Reaching)
-        /// The parent proxy is connected. Whether it may be asked for the destination isn't known yet.
+        /// The parent proxy is connected. The look-up of its destination still runs.
         case destinationUnknown
         case askingParent(AddressScope?)
         case securing(AddressScope?)
@@ -30,9 +31,9 @@ struct UpstreamPlan: Sendable, Hashable {
         case surveying, lookingUp, dialling, makingRoom
     }
 
-    /// What the parent proxy is to be asked for.
+    /// The host that the parent proxy connects to, where its address rules matter.
     private enum Destination: Sendable, Hashable {
-        /// Nothing is to be found out about it.
+        /// No rule concerns its addresses.
         case undisputed
         case beingLookedUp
         /// It may be asked for.
@@ -83,7 +84,7 @@ struct UpstreamPlan: Sendable, Hashable {
         case connected(AddressScope)
         case unreachable(DialError)
         case roomMade(Bool)
-        /// The addresses of what the parent proxy is to be asked for; none: they aren't known here.
+        /// The addresses of the parent proxy's destination; none: they aren't known here.
         case destinationFound([Candidate])
         /// The tunnel is there. `isGreeted`: the origin has spoken.
         case parentAgreed(isGreeted: Bool)
@@ -111,9 +112,9 @@ struct UpstreamPlan: Sendable, Hashable {
         case askOwnOrigin
         /// Look at what the system says of the network.
         case survey
-        /// Look up what is dialled; and what the parent proxy is to be asked for.
+        /// Look up the host that is dialled, and the parent proxy's destination if `destinationToo`.
         case lookUp(Patience, destinationToo: Bool)
-        /// - Parameter anew: the time that connecting may take begins here.
+        /// - Parameter anew: the deadline for connecting starts here.
         case dial([SocketAddress], moreToCome: Bool, anew: Bool)
         /// Dial these beside the others, if the others don't answer.
         case dialToo([SocketAddress], moreToCome: Bool)
@@ -264,8 +265,8 @@ struct UpstreamPlan: Sendable, Hashable {
 
     // MARK: What the parent proxy is asked for
 
-    /// The parent proxy looks the host up itself, and would connect to whatever it finds. A host that is known here to
-    /// have none but blocked addresses is refused; of one that isn't known here, or not soon, the parent decides.
+    /// The parent proxy looks the host up itself, and connects to whatever it finds. A host whose known addresses are all
+    /// blocked is refused. About a host that isn't known here, or not soon, the parent decides.
     ///
     /// Nor may it be led back to this proxy's own listeners, as a parent on the same machine would be. Where a redirect must
     /// not lead inside, one blocked address is enough, since nobody here knows which the parent takes.

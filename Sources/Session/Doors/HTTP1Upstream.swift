@@ -66,7 +66,7 @@ extension UpstreamConnection: Upstream {
 
     private func nextHead(of method: Method) -> ResponseHeadProgress {
         guard !responses.isEmpty else { return .incomplete }
-        let progress = unsafe parser?.parseResponse(Span(_unsafeBytes: responses.unread), to: method, into: &response)
+        let progress = responses.withUnread { parser?.parseResponse($0, to: method, into: &response) }
         switch progress {
         case .incomplete?, nil: return .incomplete
         case .tooLarge?: return .tooLarge
@@ -77,14 +77,14 @@ extension UpstreamConnection: Upstream {
         // One copy in hand, and not one for each that is asked of it.
         let head = response
         if head.isInterim { parser?.reset() }
-        if unsafe head.authenticatesConnection(in: Span(_unsafeBytes: responses.unread)) { isPersonal = true }
+        if responses.withUnread({ head.authenticatesConnection(in: $0) }) { isPersonal = true }
         let isFinal = !head.isInterim && !head.isUpgrade
         responses.begin(head: Int(head.length), framing: isFinal ? head.framing : .none)
-        return .complete(ResponseTraits(head, received: responses.unread.count - Int(head.length)))
+        return .complete(ResponseTraits(head, received: responses.count - Int(head.length)))
     }
 
     package func withResponse(_ body: (borrowing ResponseView) -> Void) {
-        unsafe body(ResponseView(response, Span(_unsafeBytes: responses.unread)))
+        responses.withUnread { body(ResponseView(response, $0)) }
     }
 
     package var responseBody: any BodySource { responses }

@@ -3,11 +3,11 @@ package import Serialization
 
 /// Reads the files of a body a piece at a time, on a queue that may wait for a disk.
 package final class UploadReader: @unchecked Sendable {
+    // The body is touched on the queue alone, which does one thing at a time.
     private static let piece = 64 << 10
 
     /// In bytes.
     package let length: Int
-    // Unchecked: touched on the queue alone, which does one thing at a time.
     private let body: MultipartBody
     private let queue: WorkQueue
 

@@ -9,8 +9,8 @@ import Testing
 @testable import Session
 @testable import Transport
 
-/// What must hold of an attempt in whatever order things happen to it: every state that any sequence of events leads to
-/// is visited, and every event is tried there. No socket, no clock.
+/// Invariants of an attempt, whatever the order of events: the walk visits every reachable state and tries every event
+/// there. No socket, no clock.
 @Suite struct UpstreamPlanTests {
     typealias Event = UpstreamPlan.Event
     typealias Step = UpstreamPlan.Step
@@ -195,7 +195,7 @@ import Testing
         }
     }
 
-    /// Goes through every state that any sequence of events, of whatever length, leads to.
+    /// Visits every state that any sequence of events reaches.
     @Test func everySequenceKeepsTheInvariants() {
         let alphabet = alphabet
         var visited = 0
@@ -227,7 +227,7 @@ import Testing
 
     // MARK: Ways that attempts go
 
-    /// - Returns: what the last event leads to.
+    /// - Returns: the step after the last event.
     private func run(_ target: UpstreamTarget, mayBeOwn: Bool = false, _ events: [Event]) -> String {
         var plan = UpstreamPlan(for: target, mayBeOwn: mayBeOwn)
         var step = Step.none
