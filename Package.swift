@@ -17,8 +17,8 @@ func room(_ name: String, _ imports: [Target.Dependency], resources: [Resource] 
     .target(name: name, dependencies: imports, resources: resources, swiftSettings: settings)
 }
 
-/// A room without I/O: each step in it that could break memory is marked `unsafe`.
-func pureRoom(_ name: String, _ imports: [Target.Dependency]) -> Target {
+/// A room in which each step that could break memory is marked `unsafe`.
+func safeRoom(_ name: String, _ imports: [Target.Dependency]) -> Target {
     .target(name: name, dependencies: imports, swiftSettings: settings + [.strictMemorySafety()])
 }
 
@@ -36,7 +36,7 @@ let package = Package(
     products: [
         .executable(name: "pinproxy", targets: ["pinproxy"]),
         // For programs: docs/library.md.
-        .library(name: "Session", targets: ["Session"]),
+        .library(name: "PinnedSession", targets: ["PinnedSession"]),
         .library(name: "Security", targets: ["Security"]),
         .library(name: "Serialization", targets: ["Serialization"]),
         .library(name: "Reachability", targets: ["Reachability"]),
@@ -70,10 +70,10 @@ let package = Package(
         library("CAVIF", pkgConfig: nil, package: "libavif-dev"),
         .target(name: "CShims", dependencies: ["CLibevent", "COpenSSL", "CCares"]),
 
-        pureRoom("Addresses", []),
+        safeRoom("Addresses", []),
         room("EventLoop", ["Addresses", "CLibevent", "CCares", "CMNL", "CShims"]),
         room("TLS", ["Addresses", "COpenSSL", "CShims"]),
-        pureRoom("HTTPWire", ["Addresses"]),
+        safeRoom("HTTPWire", ["Addresses"]),
         room("Security", ["Addresses", "TLS", "CShims", "CIDN2", "CPSL"]),
         room("Reachability", ["EventLoop", "CMNL"]),
         room("LocalPeers", ["EventLoop", "CMNL", "CShims"]),
@@ -87,6 +87,10 @@ let package = Package(
         room(
             "Session",
             ["Transport", "Security", "Serialization", "HTTPWire", "Reachability", "EventLoop", "TLS", "Addresses"]),
+        // What programs see of the session manager.
+        safeRoom(
+            "PinnedSession",
+            ["Session", "Transport", "Security", "Serialization", "HTTPWire", "EventLoop", "TLS"]),
         room("Decoding", ["Session", "Serialization", "EventLoop", "CSeccomp", "CShims"]),
         room(
             "Configuration",
@@ -180,7 +184,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "IntegrationTests",
-            dependencies: ["pinproxy", "Clients", "Session", "Security", "Serialization", "TestAuthority", "TestBodies"], exclude: ["Peers"],
+            dependencies: ["pinproxy", "Clients", "PinnedSession", "Security", "Serialization", "TestAuthority", "TestBodies"], exclude: ["Peers"],
             swiftSettings: settings),
     ]
 )

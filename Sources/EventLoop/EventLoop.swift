@@ -21,7 +21,7 @@ package final class EventLoop {
     private var running: [() -> Void] = []
     private var isStopped = false
     private var isInTurn = false
-    /// A number, read and stored whole: no access of it can overlap another.
+    // A number, read and stored whole: no access of it can overlap another.
     @exclusivity(unchecked) @usableFromInline var cachedNow = MonotonicTime(nanoseconds: 0)
 
     package init() throws(SystemError) {

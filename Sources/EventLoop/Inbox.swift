@@ -2,6 +2,8 @@ internal import CShims
 internal import Glibc
 internal import Synchronization
 
+// One idea with EventLoop.swift: the inbox is the part of a loop that other threads touch.
+
 /// The thread-safe end of a loop: closures come in from any thread, an eventfd wakes the loop once a batch.
 final class Inbox: Sendable {
     typealias Post = @Sendable (EventLoop) -> Void

@@ -5,6 +5,7 @@
 /// The value is released on the loop's thread, whichever thread drops the last copy. Its deinit may close a socket,
 /// delete an event, or return memory to a pool of the loop.
 package struct LoopBound<Value>: @unchecked Sendable {
+    // The loop alone reads the value, and lets it go.
     private let keeper: Keeper
 
     package init(_ value: Value, on loop: EventLoop) {

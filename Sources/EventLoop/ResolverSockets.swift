@@ -1,6 +1,8 @@
 internal import CCares
 internal import Glibc
 
+// One idea with ResolverChannel.swift: c-ares makes its sockets by these functions, whose context is the channel.
+
 /// How c-ares gets its sockets: as it would itself, but that a lack of descriptors is noticed. c-ares has no word for that,
 /// and says that it could not contact a server.
 enum ResolverSockets {

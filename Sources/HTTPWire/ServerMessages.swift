@@ -1,3 +1,5 @@
+// One idea with ServerFlight.swift: a flight gives it the bytes of its records, and bounds each message.
+
 /// The handshake messages of a server's first flight, in the order in which they may come.
 struct ServerMessages: Sendable {
     enum Finding {

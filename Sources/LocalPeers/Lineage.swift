@@ -1,6 +1,8 @@
 internal import CShims
 internal import Glibc
 
+// One idea with ProcessTable.swift: the table reads births as a lineage does, and a lineage asks it for the holders of sockets.
+
 /// The processes that descend from this one.
 package enum Lineage {
     /// From now on a process whose parent has ended belongs to the nearest one above it that has called this, and not to the

@@ -1,18 +1,5 @@
 internal import FoundationEssentials
 
-/// A password or token. Printing it, by whatever means, shows only that there is one.
-public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The secret itself: for the one message that it is meant for.
-    public let text: String
-
-    /// - Parameter text: the secret itself.
-    public init(_ text: String) { self.text = text }
-
-    public var description: String { "•••" }
-    public var debugDescription: String { description }
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
-}
-
 /// A name and a password, as Basic (RFC 7617) and Digest (RFC 7616) use them.
 public struct Credentials: Sendable, Hashable {
     /// Not empty, without a colon or control characters.

@@ -43,15 +43,20 @@ package struct ByteBuffer: ~Copyable {
         get { unsafe _overrideLifetime(Span(_unsafeBytes: unread), borrowing: self) }
     }
 
+    /// Lends the unread bytes, also of a buffer that is a property of an object.
+    package func withUnread<Result>(_ body: (Span<UInt8>) -> Result) -> Result { body(span) }
+
     /// Borrows the first `count` unread bytes.
     package func withFront<Result, Failure>(_ count: Int, _ body: (RawSpan) throws(Failure) -> Result) throws(Failure) -> Result {
         try body(span.bytes.extracting(first: count))
     }
 
-    /// The unread bytes from `offset` on, to be changed in place. Valid until the next mutation.
-    package func unreadMutable(from offset: Int) -> UnsafeMutableRawBufferPointer {
-        guard let base else { return UnsafeMutableRawBufferPointer(start: nil, count: 0) }
-        return UnsafeMutableRawBufferPointer(start: base + start + offset, count: end - start - offset)
+    /// Lends the unread bytes from `offset` on, to be changed in place.
+    package mutating func edit<Result>(from offset: Int, _ body: (inout MutableSpan<UInt8>) -> Result) -> Result {
+        precondition(offset >= 0 && offset <= count)
+        let bytes = UnsafeMutableRawBufferPointer(start: base.map { $0 + start + offset }, count: base == nil ? 0 : count - offset)
+        var span = unsafe MutableSpan<UInt8>(_unsafeBytes: bytes)
+        return body(&span)
     }
 
     /// The free space after the unread bytes. Valid until the next mutation.
@@ -76,6 +81,10 @@ package struct ByteBuffer: ~Copyable {
         if capacity - end < bytes.count { grow(to: end + bytes.count) }
         memcpy(memory() + end, source, bytes.count)
         end += bytes.count
+    }
+
+    package mutating func append(_ text: StaticString) {
+        append(copying: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
     package mutating func append(copying bytes: RawSpan) { bytes.withUnsafeBytes { append(copying: $0) } }

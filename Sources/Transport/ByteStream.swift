@@ -335,6 +335,7 @@ package final class ByteStream: SocketHandler {
     private var handshakeWants = Readiness.read
     private var readWaitsForWrite = false
     /// The peer's close_notify, or a failure, that is known of while bytes that are good are still to be read.
+    // Stored whole.
     @exclusivity(unchecked) private var knownEnd: ReadOutcome?
     /// close_notify and FIN wait for room.
     private var endsWhenWritable = false

@@ -11,6 +11,7 @@ package final class SlabPool {
     private static let keptFree = 64
 
     /// Where heads are written before they are put into a buffer.
+    // Used by HTTP1Outlet.begin alone, and what writes a head there begins no other message.
     @exclusivity(unchecked) package var headScratch: [UInt8] = []
 
     // Both are changed here alone, by code that calls nobody.

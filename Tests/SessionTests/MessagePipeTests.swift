@@ -172,7 +172,7 @@ struct Unexpected: Error { let text: String }
             #expect(try line.move() == "ended")
             if cut == passage.sent.count { try line.receiveHead() }
             #expect(passage.decoded(line.wires.arrived()) == passage.body)
-            #expect(Array(line.pipe.unread) == behind, "cut at \(cut)")
+            #expect(line.pipe.unread == behind, "cut at \(cut)")
         }
     }
 
@@ -260,7 +260,7 @@ struct Unexpected: Error { let text: String }
         #expect(try line.move() == "sinkFailed")
         #expect(line.pipe.isComplete)
         line.pipe.abandon()
-        #expect(Array(line.pipe.unread) == Array("next".utf8))
+        #expect(line.pipe.unread == Array("next".utf8))
     }
 
     /// Its head stays, so that it can be sent again.
@@ -271,9 +271,9 @@ struct Unexpected: Error { let text: String }
         line.begin(Passage("none", .none))
         #expect(try line.move() == "ended")
         #expect(line.wires.arrived() == Passage.written)
-        #expect(Array(line.pipe.unread) == Passage.received + Array("next".utf8))
+        #expect(line.pipe.unread == Passage.received + Array("next".utf8))
         line.pipe.dropHead()
-        #expect(Array(line.pipe.unread) == Array("next".utf8))
+        #expect(line.pipe.unread == Array("next".utf8))
     }
 
     @Test func `a sink that is gone is the sink's failure`() throws {
@@ -346,4 +346,8 @@ struct Unexpected: Error { let text: String }
         }
         #expect(line.pipe.unread.count >= limit)
     }
+}
+
+extension MessagePipe {
+    fileprivate var unread: [UInt8] { withUnread { [UInt8](copying: $0.bytes) } }
 }

@@ -137,7 +137,7 @@ struct ConnectionState: Hashable {
         case .deadline: return interrupted(or: .giveUp)
         case .cancel: return interrupted(or: .cut)
         case .upgraded:
-            guard phase == .open || phase == .inside else { return .fail }
+            guard takesRequests else { return .cut }
             phase = .relaying
             return .relay
         case .connect, .connected, .overtaken, .connectFailed, .answered, .spoke, .secured, .judged:

@@ -49,7 +49,7 @@ extension ClientConnection {
 
     /// CONNECT was answered, and the client sent something, or ended.
     func clientSpoke() {
-        var first = server.requests.unread.first
+        var first = server.requests.withUnread { $0.isEmpty ? nil : $0[0] }
         if first == nil {
             switch server.stream.peek() {
             case .byte(let next): first = next

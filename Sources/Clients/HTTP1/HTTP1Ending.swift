@@ -41,7 +41,7 @@ extension HTTP1Server {
 
     func discard() {
         repeat {
-            requests.skip(requests.unread.count)
+            requests.skip(requests.count)
             requests.rest()
             switch requests.receive(limit: SlabPool.slabSize) {
             case .received?: continue

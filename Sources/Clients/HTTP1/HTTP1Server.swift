@@ -246,7 +246,7 @@ package final class HTTP1Server: ByteStreamOwner {
     @discardableResult
     func nextRequest() -> Bool {
         parser.limit = settings.requestHead
-        let progress = unsafe parser.parseRequest(Span(_unsafeBytes: requests.unread), into: &head)
+        let progress = requests.withUnread { parser.parseRequest($0, into: &head) }
         switch progress {
         case .incomplete: return false
         case .tooLarge: refuse(.requestHeadTooLarge(settings.requestHead))
@@ -269,8 +269,7 @@ package final class HTTP1Server: ByteStreamOwner {
 
     /// What came in the place of a request is a TLS handshake (RFC 8446 section 5.1).
     private var beginsTLS: Bool {
-        let bytes = requests.unread
-        return !stream.isSecure && bytes.count > 1 && bytes[0] == 22 && bytes[1] == 3
+        !stream.isSecure && requests.withUnread { $0.count > 1 && $0[0] == 22 && $0[1] == 3 }
     }
 
     func noteRequest() {
@@ -296,7 +295,7 @@ package final class HTTP1Server: ByteStreamOwner {
     /// Reads something out of the request in hand.
     package func readRequest<Result>(_ body: (borrowing RequestView) -> Result) -> Result {
         if let made { return body(made.head.view) }
-        return unsafe body(RequestView(head, Span(_unsafeBytes: requests.unread)))
+        return requests.withUnread { body(RequestView(head, $0)) }
     }
 
     func withRequest(_ body: (borrowing RequestView) -> Void) { readRequest(body) }

@@ -1,3 +1,5 @@
+// One idea with PathPattern.swift: a pattern is written as an automaton, whose elements it reads.
+
 /// A pattern as the nondeterministic automaton that it describes: one state in front of each element, and
 /// one at the end. It is run with all its states at once, so that no path makes it slow, as backtracking
 /// would be for `/**a*b` and a path of 64 KiB.

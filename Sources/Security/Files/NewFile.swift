@@ -1,6 +1,8 @@
 import CShims
 import Glibc
 
+// One idea with TrustedDirectory.swift: a file is made in a directory that was checked, and the directory makes its files so.
+
 /// Writing a file that others may be looking for: whole or not at all, and closed to them from its
 /// first byte on.
 package enum NewFile {

@@ -1,3 +1,5 @@
+// One idea with HostPatterns.swift: it numbers the patterns, and the table finds values by these numbers.
+
 /// The entries of the pin file by host: one question, one answer, at the cost of a few probes.
 ///
 /// A lookup reads the host once, from its end, and at each dot has the hash of the suffix that

@@ -1,3 +1,5 @@
+// One idea with BodyWork.swift, which finds each kind of work by its number in a message.
+
 /// The conversion of one request's body.
 package struct BodyConversionWork: BodyWork {
     private let conversion: BodyConversion

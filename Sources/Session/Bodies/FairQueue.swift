@@ -6,7 +6,7 @@ package struct FairQueue<Job> {
     /// A job, as long as it is here.
     package typealias Number = UInt64
 
-    package enum Admission {
+    package enum Arrival {
         /// - displaced: the jobs that gave up their place.
         case waits(Number, displaced: [Job])
         /// There is no room.
@@ -50,7 +50,7 @@ package struct FairQueue<Job> {
     // MARK: Coming
 
     /// - Parameter size: bytes that it holds while it is here.
-    package mutating func add(_ job: Job, of host: String, size: Int) -> Admission {
+    package mutating func add(_ job: Job, of host: String, size: Int) -> Arrival {
         let weight = max(size, leastWeight)
         guard let victims = victims(of: host, weight) else { return .refused }
         let displaced = victims.compactMap { remove($0) }

@@ -39,12 +39,6 @@ package struct NetworkOutlook: Sendable, Equatable {
         if case .notReachable(let reason) = machine { reason } else { nil }
     }
 
-    /// Why these rules keep an exchange from the target for the time being; nil: they don't.
-    package func refusal(by rules: ExchangeRules, to target: UpstreamTarget) -> UpstreamFailure? {
-        guard isViaWWAN, !rules.session.allowWWAN, let link = cellularLink(to: target.dialledHost) else { return nil }
-        return .cellularForbidden(link: link)
-    }
-
     /// The cellular link over which a connection to the host may go; nil: it goes over others, or isn't known to.
     func cellularLink(to host: String) -> String? {
         var status = hosts[host] ?? .unknown

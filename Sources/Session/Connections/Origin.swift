@@ -2,6 +2,8 @@ import EventLoop
 package import HTTPWire
 import Transport
 
+// One idea with UpstreamConnection.swift: an origin keeps its idle connections, and a connection returns to its origin.
+
 /// One destination of one worker: the idle connections to it. Kept alive by whoever uses it; the
 /// pool only knows where to find it.
 package final class Origin {
@@ -86,7 +88,7 @@ package final class UpstreamPool {
     private let capacity: Int
     /// All that are idle.
     // Changed by code that calls nobody.
-    @exclusivity(unchecked) private var idle = RestingOrder()
+    @exclusivity(unchecked) private var idle = RestingOrder<UpstreamConnection>()
 
     private struct Known {
         // unowned: an origin removes itself in its deinit. Weak would slow down every use of the origin.

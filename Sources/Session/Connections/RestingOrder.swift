@@ -1,11 +1,11 @@
-/// Idle connections in the order in which they came to rest.
+/// Idle connections in the order in which they became idle.
 ///
 /// Each lies in a place of a table, and the places are linked by their numbers: the one in the middle is taken out as easily
 /// as the first. The table alone holds what lies in it, so that few references are counted when one comes or goes, which is
 /// once for each exchange.
-struct RestingOrder {
+struct RestingOrder<Connection: AnyObject> {
     private struct Place {
-        var connection: UpstreamConnection?
+        var connection: Connection?
         var before = 0
         var after = 0
     }
@@ -17,10 +17,10 @@ struct RestingOrder {
 
     var count: Int { places.count - 1 - free.count }
     /// The one that has rested longest.
-    var longest: UpstreamConnection? { places[places[0].after].connection }
+    var longest: Connection? { places[places[0].after].connection }
 
     /// - Returns: its place, for ``remove(at:)``.
-    mutating func append(_ connection: UpstreamConnection) -> Int {
+    mutating func append(_ connection: Connection) -> Int {
         let last = places[0].before
         let place = free.popLast() ?? newPlace()
         places[place].connection = connection
@@ -32,9 +32,9 @@ struct RestingOrder {
     }
 
     /// What lies in a place that ``append(_:)`` has given.
-    func connection(at place: Int) -> UpstreamConnection? { places[place].connection }
+    func connection(at place: Int) -> Connection? { places[place].connection }
 
-    mutating func remove(at place: Int) -> UpstreamConnection {
+    mutating func remove(at place: Int) -> Connection {
         let (before, after) = (places[place].before, places[place].after)
         places[before].after = after
         places[after].before = before

@@ -5,32 +5,25 @@ import TLS
 package import Transport
 
 /// One way to an origin: look up, dial, ask the parent proxy for a tunnel, TLS handshake, verify, match
-/// the pins. Each step has a deadline; the first failure ends it.
+/// the pins. It carries out what its ``UpstreamPlan`` says and tells it what came of it.
 package final class UpstreamAttempt: ByteStreamOwner {
     private let connector: UpstreamConnector
     private let target: UpstreamTarget
     private let fixedAddress: SocketAddress?
     private let timeouts: Timeouts
     private let dscp: UInt8
+    /// Let go once the plan has ended.
     private var completion: ((Result<UpstreamConnection, UpstreamFailure>) -> Void)?
+    private var plan: UpstreamPlan
 
-    private var step = UpstreamFailure.Step.nameLookup
-    private lazy var deadline = Deadline(loop: connector.loop, owner: self) { $0.timedOut() }
-    /// Why nothing but this machine's own addresses can be dialled; nil: others can.
-    private var isolation: UnreachableReason?
+    private lazy var deadline = Deadline(loop: connector.loop, owner: self) { $0.happened(.deadline) }
     private var resolution: Resolution?
     private var dialer: Dialer?
-    private var hasMadeRoom = false
-    /// Why the first address that was left out was.
-    private var obstacle: UpstreamFailure?
     private var stream: ByteStream?
     private var address: SocketAddress?
     private var parentReply: ParentReply?
-    /// The look-up of what the parent proxy is to be asked for, and how long it is waited for.
-    private var destination: Resolution?
-    private var judging: Deadline?
-    /// Where the origin is; nil: not known.
-    private var scope: AddressScope?
+    /// The look-up of the parent proxy's destination, and its time limit.
+    private var destination: (resolution: Resolution?, deadline: Deadline)?
     /// What an origin that speaks first has said by way of the parent proxy.
     private var received: ByteBuffer
     private var metrics = ConnectMetrics()
@@ -50,201 +43,188 @@ package final class UpstreamAttempt: ByteStreamOwner {
         self.connector = connector
         self.target = target
         fixedAddress = address
+        plan = UpstreamPlan(for: target, mayBeOwn: address == nil && connector.ownOrigin != nil)
         received = ByteBuffer(slabs: connector.slabs)
         self.timeouts = timeouts
         self.dscp = dscp
         self.completion = completion
     }
 
+    func start() { happened(.begun) }
+
     /// Gives up; the completion is not called any more.
     package func cancel() {
+        happened(.cancelled)
         completion = nil
         release()
     }
 
-    private func timedOut() {
-        if let isolation, step == .nameLookup { fail(.noNetwork(isolation)) } else { fail(.timedOut(step)) }
+    private func happened(_ event: UpstreamPlan.Event) {
+        switch plan.received(event) {
+        case .none: break
+        case .askOwnOrigin: askOwnOrigin()
+        case .survey: survey()
+        case .lookUp(let patience, let destinationToo): lookUp(patience, destinationToo: destinationToo)
+        case .dial(let addresses, let moreToCome, let anew): dial(addresses, moreToCome: moreToCome, anew: anew)
+        case .dialToo(let addresses, let moreToCome): dialer?.add(addresses, moreToCome: moreToCome)
+        case .makeRoom: happened(.roomMade(connector.pool.makeRoom()))
+        case .askParent: askParent()
+        case .secure: secure()
+        case .finish(let verdict, let scope): finish(verdict, scope)
+        case .fail(let failure): fail(failure)
+        }
     }
 
     // MARK: Name and address
 
-    func start() {
-        guard completion != nil else { return }
-        if beginWithinProcess() { return }
-        let parent = target.key.parent
-        isolation = connector.network.outlook.obstacle(to: target.dialledHost)
-        let patience = timeouts.connect.nanoseconds
-        deadline.set(
-            afterNanoseconds: isolation == nil ? patience : min(patience, Self.isolatedLookUpNanoseconds))
-        if parent != nil, !hasMadeRoom { judgeDestination() }
-        guard completion != nil else { return }
+    private func askOwnOrigin() {
+        do throws(OwnOriginError) {
+            guard let socket = try connector.ownOrigin?.connection(to: target.host) else { return happened(.notOwn) }
+            // It has no address; the log shows this one.
+            address = IPAddress("127.0.0.1").map { SocketAddress(ip: $0, port: target.port) }
+            connected(socket, .inside)
+        } catch {
+            happened(.failed(error.cause))
+        }
+    }
+
+    private func survey() {
+        happened(
+            .surveyed(
+                isolation: connector.network.outlook.obstacle(to: target.dialledHost),
+                looksUpDestination: target.key.parent != nil
+                    && (target.key.addresses.mayObject || connector.listeners.use(port: target.port))))
+    }
+
+    /// The time limit of a look-up without a network: a name server on this machine may know the name.
+    private static let isolatedLookUpNanoseconds: UInt64 = 500_000_000
+    /// The time limit of the look-up of the parent proxy's destination.
+    private static let destinationNanoseconds: UInt64 = 1_000_000_000
+
+    private func lookUp(_ patience: UpstreamPlan.Patience, destinationToo: Bool) {
+        let limit = patience == .connect ? UInt64.max : Self.isolatedLookUpNanoseconds
+        deadline.set(afterNanoseconds: min(timeouts.connect.nanoseconds, limit))
+        if destinationToo { lookUpDestination() }
+        guard !plan.hasEnded else { return }
         if let fixedAddress { return found([fixedAddress.ip], port: fixedAddress.port, moreToCome: false) }
-        let port = parent?.port ?? target.port
-        resolution = connector.resolver.resolve(parent?.host ?? target.host) { [weak self] addresses in
+        let port = target.key.parent?.port ?? target.port
+        resolution = connector.resolver.resolve(target.dialledHost) { [weak self] addresses in
             self?.found(addresses, port: port, moreToCome: true)
         } completion: { [weak self] result in
-            guard let self, stream == nil else { return }
-            resolution = nil
             switch result {
-            case .success(let addresses): found(addresses, port: port, moreToCome: false)
-            case .failure(.noDescriptors): lacksDescriptor()
-            case .failure(let error): fail(.unresolved(error))
+            case .success(let addresses): self?.found(addresses, port: port, moreToCome: false)
+            case .failure(let error): self?.happened(.unresolved(error))
             }
         }
     }
 
-    /// - Returns: false if the host is to be dialled.
-    private func beginWithinProcess() -> Bool {
-        guard case .tls = target.layer, target.key.parent == nil, fixedAddress == nil, let origin = connector.ownOrigin else {
-            return false
+    private func found(_ addresses: [IPAddress], port: UInt16, moreToCome: Bool) {
+        let candidates = addresses.map { ip in
+            let address = SocketAddress(ip: ip, port: port)
+            return UpstreamPlan.Candidate(address: address, obstacle: obstacle(to: address))
         }
-        do throws(OwnOriginError) {
-            guard let socket = try origin.connection(to: target.host) else { return false }
-            // There is none: this is what the log says of it.
-            address = IPAddress("127.0.0.1").map { SocketAddress(ip: $0, port: target.port) }
-            scope = .inside
-            let stream = ByteStream(loop: connector.loop, descriptor: socket)
-            self.stream = stream
-            stream.owner = self
-            begin()
-        } catch {
-            fail(.local(error.cause))
-        }
-        return true
+        happened(.found(candidates, moreToCome: moreToCome))
     }
 
-    /// How long is waited without a network for the name servers: one on this machine may know the name as one of its own.
-    private static let isolatedLookUpNanoseconds: UInt64 = 500_000_000
+    /// Why the address is not dialled. The parent proxy's may be any, but for the proxy's own.
+    private func obstacle(to address: SocketAddress) -> UpstreamPlan.Obstacle? {
+        let isParent = target.key.parent != nil
+        if let isolation = plan.isolation, !Socket.isLocal(address.ip) { return .noNetwork(isolation) }
+        if connector.listeners.contains(address) { return .itself(address, asParent: isParent) }
+        return isParent ? nil : objection(to: address.ip)
+    }
 
-    /// Dials the addresses that may be dialled. Called again when more of them have come.
-    private func found(_ addresses: [IPAddress], port: UInt16, moreToCome: Bool) {
-        guard completion != nil else { return }
-        var allowed: [SocketAddress] = []
-        for ip in addresses {
-            let address = SocketAddress(ip: ip, port: port)
-            if let found = obstacle(to: address) { obstacle = obstacle ?? found } else { allowed.append(address) }
-        }
-        if let dialer { return dialer.add(allowed, moreToCome: moreToCome) }
-        if allowed.isEmpty {
-            if moreToCome { return }
-            if let obstacle { return fail(obstacle) }
-        }
+    private func objection(to ip: IPAddress) -> UpstreamPlan.Obstacle? {
+        if let objection = target.key.addresses.objection(to: ip) { return .blocked(ip, objection) }
+        return target.reach.allows(ip.scope) ? nil : .blocked(ip, .insideFromOutside)
+    }
+
+    private func dial(_ addresses: [SocketAddress], moreToCome: Bool, anew: Bool) {
         metrics.nameLookup = lap()
-        step = .connect
-        if isolation != nil { deadline.set(afterNanoseconds: timeouts.connect.nanoseconds) }
+        if anew { deadline.set(afterNanoseconds: timeouts.connect.nanoseconds) }
         let dialer = Dialer(
-            loop: connector.loop, addresses: allowed, moreToCome: moreToCome, dscp: dscp
+            loop: connector.loop, addresses: addresses, moreToCome: moreToCome, dscp: dscp
         ) { [weak self] result in
             guard let self else { return }
             self.dialer = nil
             resolution?.cancel()
             resolution = nil
             switch result {
-            case .success(let socket): connected(socket)
-            case .failure(let error) where error.isLackOfDescriptors: lacksDescriptor()
-            case .failure(let error):
-                // The address that would have answered is the proxy's own: that it was left out is the reason.
-                if case .itself? = obstacle, let obstacle { fail(obstacle) } else { fail(.unreachable(error)) }
+            case .success(let socket):
+                guard let descriptor = socket.take() else { return }
+                address = socket.address
+                connected(descriptor, socket.address.ip.scope)
+            case .failure(let error): happened(.unreachable(error))
             }
         }
         self.dialer = dialer
         dialer.start()
     }
 
-    /// What rests is given up before a client is refused; once, since others may be faster.
-    private func lacksDescriptor() {
-        guard completion != nil, !hasMadeRoom, connector.pool.makeRoom() else { return fail(.noDescriptors) }
-        hasMadeRoom = true
-        step = .nameLookup
-        start()
+    private func connected(_ socket: consuming Descriptor, _ scope: AddressScope) {
+        let stream = ByteStream(loop: connector.loop, descriptor: socket)
+        self.stream = stream
+        stream.owner = self
+        happened(.connected(scope))
     }
 
-    /// Why the address is not dialled. The parent proxy's may be any, but for the proxy's own.
-    private func obstacle(to address: SocketAddress) -> UpstreamFailure? {
-        let isParent = target.key.parent != nil
-        if let isolation, !Socket.isLocal(address.ip) { return .noNetwork(isolation) }
-        if connector.listeners.contains(address) { return .itself(address, asParent: isParent) }
-        return isParent ? nil : objection(to: address.ip)
-    }
+    // MARK: The parent proxy
 
-    private func objection(to ip: IPAddress) -> UpstreamFailure? {
-        if let objection = target.key.addresses.objection(to: ip) { return .blocked(ip, objection) }
-        return target.reach.allows(ip.scope) ? nil : .blocked(ip, .insideFromOutside)
-    }
-
-    // MARK: What the parent proxy is asked for
-
-    /// How long the parent proxy is not asked because the host's addresses aren't known here.
-    private static let judgementNanoseconds: UInt64 = 1_000_000_000
-
-    /// The parent proxy looks the host up itself, and would connect to whatever it finds. A host that is known here to
-    /// have none but blocked addresses is refused; of one that isn't known here, or not soon, the parent decides.
-    ///
-    /// Nor may it be led back to this proxy's own listeners, as a parent on the same machine would be. Where a redirect must
-    /// not lead inside, one blocked address is enough, since nobody here knows which the parent takes.
-    private func judgeDestination() {
-        let isLimited = target.reach != .anywhere
-        guard isLimited || target.key.addresses.mayObject || connector.listeners.use(port: target.port) else { return }
-        let judging = Deadline(loop: connector.loop, owner: self) { $0.destinationJudged([]) }
-        judging.set(afterNanoseconds: Self.judgementNanoseconds)
-        self.judging = judging
-        destination = connector.resolver.resolve(target.host) { [weak self] result in
-            self?.destinationJudged((try? result.get()) ?? [])
+    private func lookUpDestination() {
+        let deadline = Deadline(loop: connector.loop, owner: self) { $0.destinationFound([]) }
+        deadline.set(afterNanoseconds: Self.destinationNanoseconds)
+        destination = (nil, deadline)
+        let resolution = connector.resolver.resolve(target.host) { [weak self] result in
+            self?.destinationFound((try? result.get()) ?? [])
         }
-        if self.judging == nil { destination = nil }
+        // Nil: it was known at once.
+        destination?.resolution = resolution
     }
 
     /// - Parameter addresses: none: they aren't known here.
-    private func destinationJudged(_ addresses: [IPAddress]) {
-        judging = nil
-        destination?.cancel()
+    private func destinationFound(_ addresses: [IPAddress]) {
+        destination?.resolution?.cancel()
         destination = nil
-        scope = addresses.scope
-        let objections = addresses.compactMap { ip -> UpstreamFailure? in
+        let candidates = addresses.map { ip in
             let address = SocketAddress(ip: ip, port: target.port)
-            return connector.listeners.contains(address) ? .itself(address, asParent: false) : objection(to: ip)
+            let isOurs = connector.listeners.contains(address)
+            return UpstreamPlan.Candidate(
+                address: address, obstacle: isOurs ? .itself(address, asParent: false) : objection(to: ip))
         }
-        let isObjectionable = target.reach == .anywhere ? objections.count == addresses.count : true
-        if let objection = objections.first, isObjectionable { return fail(objection) }
-        guard target.reach.allows(scope) else { return fail(.unknownAddress) }
-        if stream != nil { begin() }
+        happened(.destinationFound(candidates))
     }
 
-    private func connected(_ socket: DialedSocket) {
-        guard let descriptor = socket.take() else { return }
-        address = socket.address
-        if target.key.parent == nil { scope = socket.address.ip.scope }
-        let stream = ByteStream(loop: connector.loop, descriptor: descriptor)
-        self.stream = stream
-        stream.owner = self
-        if judging == nil { begin() }
+    private func askParent() {
+        guard let stream, let parent = target.key.parent else { return }
+        let reply = ParentReply(parent: parent, target: target, slabs: connector.slabs)
+        parentReply = reply
+        stream.wantsRead = true
+        if let problem = reply.ask(over: stream) { happened(.parentFailed(problem)) }
     }
 
-    /// The connection is there, and may be used.
-    private func begin() {
-        guard let stream else { return }
-        if let parent = target.key.parent, !isPlain {
-            step = .parent
-            let reply = ParentReply(parent: parent, target: target, slabs: connector.slabs)
-            parentReply = reply
-            stream.wantsRead = true
-            if let problem = reply.ask(over: stream) { fail(.parentFailed(problem)) }
-        } else {
-            metrics.connect = lap()
-            beginTLS()
+    package func streamIsReadable(_ stream: ByteStream) {
+        guard let parentReply else { return }
+        switch parentReply.read(from: stream) {
+        case .incomplete: break
+        case .established:
+            self.parentReply = nil
+            stream.wantsRead = false
+            received = parentReply.takeRest()
+            happened(.parentAgreed(isGreeted: !received.isEmpty))
+        case .refused(let status): happened(.parentRefused(status: status))
+        case .failed(let problem): happened(.parentFailed(problem))
         }
     }
 
-    private var isPlain: Bool {
-        if case .plain = target.layer { true } else { false }
+    package func streamIsWritable(_ stream: ByteStream) {
+        if let problem = parentReply?.ask(over: stream) { happened(.parentFailed(problem)) }
     }
 
     // MARK: TLS
 
-    private func beginTLS() {
-        guard let stream else { return }
-        guard case .tls(let policy, let anchors, let name) = target.layer else { return finish(verdict: nil) }
-        step = .tls
+    private func secure() {
+        guard let stream, case .tls(let policy, let anchors, let name) = target.layer else { return }
+        metrics.connect = lap()
         deadline.set(afterNanoseconds: timeouts.tlsHandshake.nanoseconds)
         let now = connector.unixTime()
         judgement.resumed = connector.sessions.take(for: target.key, at: now)
@@ -275,61 +255,30 @@ package final class UpstreamAttempt: ByteStreamOwner {
             }
             stream.secure(connection)
         } catch {
-            fail(.local("\(error)"))
+            happened(.failed("\(error)"))
         }
     }
 
     package func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {
         if case .failure(let error) = result {
-            if let verdict = judgement.verdict, !verdict.isAccepted {
-                connector.forget(target, after: verdict.refusal)
-                return fail(.refused(verdict))
-            }
-            if let refusal = stream.certificateRefusal(at: connector.unixTime()) { return fail(.clientCertificate(refusal)) }
-            return fail(.tls(error))
+            let refusal = stream.certificateRefusal(at: connector.unixTime())
+            return happened(.unsecured(error, judgement.verdict, refusal))
         }
-        // The handshake itself may have kept the timer waiting.
-        if deadline.isOverdue { return fail(.timedOut(.tls)) }
-        metrics.tls = lap()
-        // A resumed session carries the verdict under which it was made; a full handshake without
-        // a verdict can't happen, and would be no reason to go on.
+        // A resumed session carries the verdict of the handshake that made it.
         if stream.withTLS({ $0.isResumed }) == true, let resumed = judgement.resumed {
             judgement.verdict = resumed.verdict
             if !resumed.session.isSingleUse { connector.sessions.store(resumed, for: target.key) }
         }
-        guard let verdict = judgement.verdict, verdict.isAccepted else {
-            return fail(.local("the handshake ended without a verdict"))
-        }
-        finish(verdict: verdict)
-    }
-
-    package func streamIsReadable(_ stream: ByteStream) {
-        guard let parentReply else { return }
-        switch parentReply.read(from: stream) {
-        case .incomplete: break
-        case .established:
-            self.parentReply = nil
-            metrics.connect = lap()
-            stream.wantsRead = false
-            received = parentReply.takeRest()
-            // Under TLS the client speaks first, and that is us.
-            guard received.isEmpty || target.key.layer == .tunnel else {
-                return fail(.parentFailed("it sent bytes that no one asked for"))
-            }
-            beginTLS()
-        case .refused(let status): fail(.parentRefused(status: status))
-        case .failed(let problem): fail(.parentFailed(problem))
-        }
-    }
-
-    package func streamIsWritable(_ stream: ByteStream) {
-        if let problem = parentReply?.ask(over: stream) { fail(.parentFailed(problem)) }
+        // The handshake itself may have kept the timer waiting.
+        happened(.secured(judgement.verdict, isOverdue: deadline.isOverdue))
     }
 
     // MARK: The end
 
-    private func finish(verdict: Verdict?) {
+    private func finish(_ verdict: Verdict?, _ scope: AddressScope?) {
         guard let stream, let address, let completion else { return }
+        if verdict == nil { metrics.connect = lap() } else { metrics.tls = lap() }
+        let isPlain = target.key.layer == .plain
         self.completion = nil
         self.stream = nil
         release()
@@ -343,28 +292,18 @@ package final class UpstreamAttempt: ByteStreamOwner {
 
     private func fail(_ failure: UpstreamFailure) {
         guard let completion else { return }
+        if case .refused(let verdict) = failure { connector.forget(target, after: verdict.refusal) }
         self.completion = nil
         release()
-        completion(.failure(explained(failure)))
-    }
-
-    /// While the internet can't be reached that is the reason, and not what it makes fail.
-    private func explained(_ failure: UpstreamFailure) -> UpstreamFailure {
-        guard let reason = isolation ?? connector.network.outlook.cutOff else { return failure }
-        switch failure {
-        case .unresolved(.timedOut), .unresolved(.serverFailure), .timedOut(.nameLookup): return .noNetwork(reason)
-        case .unreachable(let error) where error.isLackOfRoutes: return .noNetwork(reason)
-        default: return failure
-        }
+        completion(.failure(failure.explained(by: connector.network.outlook.cutOff)))
     }
 
     private func release() {
         deadline.clear()
         resolution?.cancel()
         resolution = nil
-        destination?.cancel()
+        destination?.resolution?.cancel()
         destination = nil
-        judging = nil
         dialer?.cancel()
         dialer = nil
         stream?.stop()

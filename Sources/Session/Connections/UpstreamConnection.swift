@@ -43,7 +43,6 @@ package final class UpstreamConnection: ByteStreamOwner {
     /// ``Origin/network`` when it was made.
     let network: UInt64
     // Unchecked from here on: each is stored whole, or changed by code that calls nobody, as the parser is.
-
     /// A client's credentials may be bound to it: it is not shared with others.
     @exclusivity(unchecked) package var isPersonal = false
     /// Exchanges begun on it; beyond one it is reused.

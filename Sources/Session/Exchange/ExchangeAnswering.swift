@@ -1,5 +1,6 @@
 import HTTPWire
 import Serialization
+import Transport
 
 /// Challenges that are answered from configured credentials (RFC 9110 section 11). None of it is reached where no rule
 /// has credentials.
@@ -88,7 +89,7 @@ extension Exchange {
         upstream?.withResponse { view in
             for field in view.head.fields
             where field.id == .other && field.name.text(in: view.bytes).lowercased() == "authentication-info" {
-                info = view.bytes.extracting(field.value.offsets).withUnsafeBufferPointer { Array($0) }
+                info = [UInt8](copying: view.bytes.extracting(field.value.offsets).bytes)
             }
         }
         session.challenges.accepted(

@@ -9,31 +9,21 @@ struct ChunkSize {
     }
 
     /// Lends the line, at most 18 bytes, without allocating.
-    func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
-        withUnsafeTemporaryAllocation(byteCount: 18, alignment: 1) { line in
-            var position = 18
-            func put(_ byte: UInt8) {
-                position -= 1
-                line[position] = byte
-            }
-            put(UInt8(ascii: "\n"))
-            put(UInt8(ascii: "\r"))
-            var left = size
-            repeat {
-                let digit = UInt8(left & 15)
-                put(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
-                left >>= 4
-            } while left > 0
-            return body(UnsafeRawBufferPointer(rebasing: line[position...]))
+    func withBytes<R>(_ body: (RawSpan) -> R) -> R {
+        var line = InlineArray<18, UInt8>(repeating: 0)
+        var position = 18
+        func put(_ byte: UInt8) {
+            position -= 1
+            line[position] = byte
         }
-    }
-
-    /// What ends a chunk's data, and a trailer section.
-    static var lineEnd: UnsafeRawBufferPointer { bytes("\r\n") }
-    /// The line of the chunk that ends a body.
-    static var lastChunk: UnsafeRawBufferPointer { bytes("0\r\n") }
-
-    private static func bytes(_ text: StaticString) -> UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+        put(UInt8(ascii: "\n"))
+        put(UInt8(ascii: "\r"))
+        var left = size
+        repeat {
+            let digit = UInt8(left & 15)
+            put(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
+            left >>= 4
+        } while left > 0
+        return body(line.span.bytes.extracting(position...))
     }
 }

@@ -85,16 +85,16 @@ package final class HTTP1Outlet: BodySink {
         guard inChunks else { return pending.append(copying: piece) }
         ChunkSize(piece.byteCount).withBytes { pending.append(copying: $0) }
         pending.append(copying: piece)
-        pending.append(copying: ChunkSize.lineEnd)
+        pending.append("\r\n")
     }
 
     package func end(_ trailers: TrailerSection) throws(StreamError) -> Bool {
         if !isEnded {
             isEnded = true
             if inChunks {
-                pending.append(copying: ChunkSize.lastChunk)
+                pending.append("0\r\n")
                 pending.append(copying: trailers.lines.span.bytes)
-                pending.append(copying: ChunkSize.lineEnd)
+                pending.append("\r\n")
             }
         }
         return try flush()

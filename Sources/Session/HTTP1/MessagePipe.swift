@@ -1,6 +1,8 @@
 package import HTTPWire
 package import Transport
 
+// One idea with HTTP1Outlet.swift: between the two a body goes from the buffer to the socket, its chunks as they are.
+
 /// What comes off a connection that speaks HTTP/1.1, one message after the other: a head, which stays in front of the
 /// received bytes until it isn't needed any more, and its body.
 ///
@@ -49,8 +51,10 @@ package final class MessagePipe: BodySource {
 
     // MARK: Between messages
 
-    /// Received bytes that were not passed on, the head's first. Valid until something is received or dropped.
-    package var unread: UnsafeRawBufferPointer { buffer.unread }
+    /// Lends the received bytes that were not passed on, the head's first.
+    package func withUnread<Result>(_ body: (Span<UInt8>) -> Result) -> Result { buffer.withUnread(body) }
+    /// How many those are.
+    package var count: Int { buffer.count }
     package var isEmpty: Bool { buffer.isEmpty }
 
     /// Receives more of a head; nil when it would pass `limit` bytes.
@@ -67,7 +71,7 @@ package final class MessagePipe: BodySource {
 
     /// Takes all that was received out, as bytes.
     package func takeReceived() -> [UInt8] {
-        let bytes = Array(buffer.unread)
+        let bytes = buffer.withUnread { [UInt8](copying: $0.bytes) }
         buffer.consume(bytes.count)
         buffer.releaseIfEmpty()
         return bytes
@@ -191,16 +195,15 @@ package final class MessagePipe: BodySource {
 
     /// Looks at the bytes that arrived and adds those of the message to the ready ones.
     private func absorb() {
-        let progress: BodyProgress
-        let arrived = buffer.unreadMutable(from: ready)
-        var span = unsafe MutableSpan(_unsafeElements: arrived.assumingMemoryBound(to: UInt8.self))
-        switch coding {
-        case .verbatim(var scanner):
-            progress = scanner.scan(inPlace: &span)
-            coding = .verbatim(scanner)
-        case .decoding(var decoder):
-            progress = decoder.decode(inPlace: &span)
-            coding = .decoding(decoder)
+        let progress = buffer.edit(from: ready) { arrived in
+            switch coding {
+            case .verbatim(var scanner):
+                defer { coding = .verbatim(scanner) }
+                return scanner.scan(inPlace: &arrived)
+            case .decoding(var decoder):
+                defer { coding = .decoding(decoder) }
+                return decoder.decode(inPlace: &arrived)
+            }
         }
         switch progress {
         case .passed(let kept, let consumed, let ended):

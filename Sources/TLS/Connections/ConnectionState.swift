@@ -1,5 +1,7 @@
 import COpenSSL
 
+// One idea with both contexts: OpenSSL calls back by the context, and the connection's state answers.
+
 /// The SSL object of one connection, and what its callbacks need. Belongs to one `TLSConnection`.
 final class ConnectionState {
     let ssl: OpaquePointer

@@ -1,11 +1,6 @@
 import COpenSSL
 import Synchronization
 
-/// What is wrong with a list, or with the file that should hold one.
-struct RevocationListFault: Error {
-    let reason: String
-}
-
 /// One list.
 final class RevocationList: @unchecked Sendable {
     // The first search of an X509_CRL sorts its entries under OpenSSL's own lock. Nothing else changes it.

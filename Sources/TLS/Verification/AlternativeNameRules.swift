@@ -6,11 +6,11 @@ import COpenSSL
 /// A certificate with one name that is not a valid one was issued without the checks that names get, so that no
 /// other name in it is worth more.
 enum AlternativeNameRules {
-    static func fault(of certificate: Certificate) -> CertificateRules.Fault? {
+    static func fault(of certificate: Certificate) -> RuleFault? {
         guard X509_get_ext_by_NID(certificate.pointer, NID_subject_alt_name, -1) >= 0 else {
             return .malformed("it has no subjectAltName, and a CN doesn't stand in for it")
         }
-        return certificate.alternativeNames { name -> CertificateRules.Fault? in
+        return certificate.alternativeNames { name -> RuleFault? in
             switch name.type {
             case GEN_DNS: name.d.dNSName.flatMap { fault(ofName: $0) }
             case GEN_IPADD: name.d.iPAddress.flatMap { fault(ofAddress: Int(ASN1_STRING_length($0))) }
@@ -19,11 +19,11 @@ enum AlternativeNameRules {
         }.first
     }
 
-    private static func fault(ofAddress count: Int) -> CertificateRules.Fault? {
+    private static func fault(ofAddress count: Int) -> RuleFault? {
         count == 4 || count == 16 ? nil : .malformed("its subjectAltName has an iPAddress of \(count) bytes")
     }
 
-    private static func fault(ofName name: UnsafePointer<ASN1_STRING>) -> CertificateRules.Fault? {
+    private static func fault(ofName name: UnsafePointer<ASN1_STRING>) -> RuleFault? {
         let bytes = UnsafeBufferPointer(start: ASN1_STRING_get0_data(name), count: Int(ASN1_STRING_length(name)))
         guard let problem = problem(of: bytes) else { return nil }
         let shown = Certificate.printable(Array(bytes.prefix(100)))

@@ -7,21 +7,6 @@ import Glibc
 /// Asked of a chain that OpenSSL has verified, whose certificates are all readable. An anchor is trusted
 /// for being in the set, not for what it says of itself: only its key must be a good one.
 enum CertificateRules {
-    /// A rule that is broken.
-    struct Fault {
-        let reason: VerificationFailure.Reason
-        /// What goes before the subject in the message, after "certificate" or "issuing certificate".
-        let text: String
-
-        static func malformed(_ text: String) -> Fault { Fault(reason: .malformed, text: "breaks RFC 5280: \(text)") }
-        static func wrongPurpose(_ text: String) -> Fault {
-            Fault(reason: .wrongPurpose, text: "is not for TLS servers: \(text)")
-        }
-        static func weakKey(_ text: String) -> Fault {
-            Fault(reason: .weakKey, text: "has a key that isn't accepted: \(text)")
-        }
-    }
-
     /// The first fault of a verified chain, leaf first.
     static func failure(of chain: VerifiedChain, options: VerificationOptions) -> VerificationFailure? {
         for (depth, certificate) in chain.certificates.enumerated() {
@@ -37,7 +22,7 @@ enum CertificateRules {
     }
 
     /// What any certificate below an anchor must keep to.
-    private static func common(_ certificate: Certificate) -> Fault? {
+    private static func common(_ certificate: Certificate) -> RuleFault? {
         let version = X509_get_version(certificate.pointer) + 1
         if version != 3 { return .malformed("it is of version \(version), not 3") }
         if let fault = serialNumber(of: certificate) { return fault }
@@ -50,7 +35,7 @@ enum CertificateRules {
     }
 
     /// What is asked of a server's own certificate, unless it is its own anchor.
-    private static func leaf(_ certificate: Certificate) -> Fault? {
+    private static func leaf(_ certificate: Certificate) -> RuleFault? {
         if certificate.isAuthority { return .wrongPurpose("it is an authority's, not a server's") }
         return AlternativeNameRules.fault(of: certificate)
     }
@@ -58,14 +43,14 @@ enum CertificateRules {
     /// A server signs the handshake in TLS 1.3 (RFC 8446 section 4.4.2.2), and the key exchange in all suites of TLS 1.2 that
     /// are accepted here (RFC 5246 section 7.4.2, RFC 8422 section 5.3). OpenSSL also takes keys for agreement and
     /// encipherment. This concerns the handshake and not trust, so it holds for a leaf that is its own anchor too.
-    private static func handshakeUsage(_ certificate: Certificate) -> Fault? {
+    private static func handshakeUsage(_ certificate: Certificate) -> RuleFault? {
         // All bits without the extension.
         X509_get_key_usage(certificate.pointer) & UInt32(KU_DIGITAL_SIGNATURE) != 0
             ? nil : .wrongPurpose("its keyUsage doesn't have digitalSignature")
     }
 
     /// RFC 5280 section 4.1.2.2: positive, and at most 20 octets.
-    private static func serialNumber(of certificate: Certificate) -> Fault? {
+    private static func serialNumber(of certificate: Certificate) -> RuleFault? {
         guard let number = X509_get0_serialNumber(certificate.pointer) else {
             return .malformed("it has no serial number")
         }
@@ -78,14 +63,14 @@ enum CertificateRules {
     }
 
     /// RFC 5280 section 4.1.2.5 counts the first and the last second.
-    private static func lifetime(of certificate: Certificate, maximum: Int64?) -> Fault? {
+    private static func lifetime(of certificate: Certificate, maximum: Int64?) -> RuleFault? {
         guard let maximum else { return nil }
         let (difference, overflow) = certificate.notAfter.subtractingReportingOverflow(certificate.notBefore)
         guard overflow || difference >= maximum else { return nil }
         let day: Int64 = 86_400
         let days = overflow ? "ever" : "\(difference / day + 1) days"
         let dates = "\(CalendarDate(certificate.notBefore)) to \(CalendarDate(certificate.notAfter))"
-        return Fault(
+        return RuleFault(
             reason: .lifetimeTooLong,
             text: "is valid for \(days) (\(dates)), and at most \(maximum / day) are accepted")
     }

@@ -18,17 +18,6 @@ enum ChainUse {
     }
 }
 
-/// Why an attempt to build a chain failed, and how far it had come.
-struct ChainFailure: Error {
-    let failure: VerificationFailure
-    /// Leaf first; empty if not even that was looked at.
-    var chain: [Certificate] = []
-    /// The authority whose name constraints are broken, or can't be understood.
-    var culprit: Certificate?
-
-    static let outOfMemory = ChainFailure(failure: .outOfMemory)
-}
-
 extension TrustAnchors {
     /// One attempt to build a chain, by OpenSSL alone. It takes the first issuer that fits and doesn't
     /// come back to choose another.
@@ -111,9 +100,9 @@ extension TrustAnchors {
     }
 }
 
-extension CertificateRules.Fault {
+extension RuleFault {
     /// OpenSSL multiplies names with constraints, gives up at a million, and doesn't say so.
-    fileprivate static let tooManyNames = CertificateRules.Fault(
+    fileprivate static let tooManyNames = RuleFault(
         reason: .nameConstraint, text: "has more names than can be checked against its issuers' name constraints")
 }
 

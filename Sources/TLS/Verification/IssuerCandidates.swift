@@ -10,7 +10,7 @@ struct IssuerCandidates {
 
     private(set) var certificates: [Certificate] = []
     /// Those that no chain may have in it, with what is wrong with each.
-    private(set) var unusable: [(certificate: Certificate, fault: CertificateRules.Fault)] = []
+    private(set) var unusable: [(certificate: Certificate, fault: RuleFault)] = []
     /// True if there were more than the limit.
     private(set) var isCut = false
 
@@ -37,7 +37,7 @@ struct IssuerCandidates {
         }
         // Neither can stand in a chain: an issuer that can't be read is not one for OpenSSL, and sums with a
         // key that isn't accepted may be long.
-        let unreadable = CertificateRules.unreadable(certificate).map { CertificateRules.Fault.malformed($0) }
+        let unreadable = CertificateRules.unreadable(certificate).map { RuleFault.malformed($0) }
         if let fault = unreadable ?? KeyRules.fault(of: certificate) {
             unusable.append((certificate, fault))
             return false
@@ -56,9 +56,9 @@ struct IssuerCandidates {
                 X509_NAME_cmp(name, X509_get_subject_name(certificate.pointer)) == 0
             }
             let unreadable = anchors.certificates.lazy.filter(isNamed).compactMap { anchor in
-                CertificateRules.unreadable(anchor).map { (anchor, CertificateRules.Fault.malformed($0)) }
+                CertificateRules.unreadable(anchor).map { (anchor, RuleFault.malformed($0)) }
             }
-            let found: (certificate: Certificate, fault: CertificateRules.Fault)? =
+            let found: (certificate: Certificate, fault: RuleFault)? =
                 unusable.first { isNamed($0.certificate) } ?? unreadable.first
             if let found {
                 failure = VerificationFailure(found.fault, depth: failure.depth + 1, certificate: found.certificate)

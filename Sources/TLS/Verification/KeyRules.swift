@@ -10,7 +10,7 @@ enum KeyRules {
     private static let longestExponent: CInt = 32
     private static let bits: ClosedRange<CInt> = 2048...8192
 
-    static func fault(of certificate: Certificate) -> CertificateRules.Fault? {
+    static func fault(of certificate: Certificate) -> RuleFault? {
         guard let key = X509_get0_pubkey(certificate.pointer) else { return .malformed("its key can't be read") }
         let description = KeyDescription.of(key)
         switch EVP_PKEY_get_base_id(key) {

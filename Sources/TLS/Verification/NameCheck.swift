@@ -26,14 +26,6 @@ extension Certificate {
     }
 }
 
-/// Whether a wildcard in a certificate may stand for a name.
-package enum WildcardRule: Sendable, Hashable {
-    /// As the whole left-most label, for one label (RFC 9525 section 6.3).
-    case oneLabel
-    /// Not at all, since the name is directly below a public suffix: `*.co.uk` would be for everybody there.
-    case refused(publicSuffix: String)
-}
-
 /// How DNS names are looked for.
 enum NameCheck {
     /// In subjectAltName only.

@@ -184,7 +184,7 @@ extension NameConstraints {
                 let text =
                     constraints.violation(byWildcardsOf: domains) ?? name.flatMap { constraints.violation(by: $0) }
                 guard let text else { continue }
-                let fault = CertificateRules.Fault(
+                let fault = RuleFault(
                     reason: .nameConstraint,
                     text: "breaks the name constraints of \(VerificationFailure.subject(of: authority)): \(text)")
                 let failure = VerificationFailure(fault, depth: 0, certificate: chain.leaf)

@@ -75,7 +75,7 @@ package final class TrustAnchors: @unchecked Sendable {
         of authority: Certificate, by issuers: [Certificate] = [], at time: UnixTime
     ) -> VerificationFailure? {
         for (depth, certificate) in ([authority] + issuers).enumerated() {
-            let fault = CertificateRules.unreadable(certificate).map { CertificateRules.Fault.malformed($0) }
+            let fault = CertificateRules.unreadable(certificate).map { RuleFault.malformed($0) }
             if let fault = fault ?? KeyRules.fault(of: certificate) {
                 return VerificationFailure(fault, depth: depth, certificate: certificate)
             }

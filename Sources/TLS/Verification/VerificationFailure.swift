@@ -71,16 +71,6 @@ extension VerificationFailure {
         message = Self.message(code: code, reason: reason, depth: depth, certificate: certificate, options: options)
     }
 
-    /// A rule that OpenSSL doesn't look at.
-    init(_ fault: CertificateRules.Fault, depth: Int, certificate: Certificate) {
-        // It becomes the alert bad_certificate.
-        x509Code = X509_V_ERR_CERT_REJECTED
-        self.depth = depth
-        self.certificate = certificate
-        reason = fault.reason
-        message = "\(Self.role(depth)) \(fault.text) (\(Self.subject(of: certificate)))"
-    }
-
     init(code: CInt, depth: Int, certificate: Certificate?, message: String) {
         self.init(code: code, depth: depth, certificate: certificate, reason: Reason(code), message: message)
     }

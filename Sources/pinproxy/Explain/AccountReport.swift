@@ -22,16 +22,7 @@ extension Account {
                 },
                 matchedPin: verdict?.matchedPin?.description, matchedDepth: verdict?.matchedDepth,
                 letThrough: isTried ? isLetThrough : nil, reported: verdict?.report != nil,
-                refusal: answer.map(Refusal.init), expected: rules.expected, response: rules.response))
-    }
-
-    /// What a client is told.
-    struct Refusal: Encodable {
-        let status: Int
-        let title: String
-        let details: String
-
-        init(_ answer: Rehearsal.Answer) { (status, title, details) = (answer.status, answer.title, answer.text) }
+                refusal: answer.map(RefusalReport.init), expected: rules.expected, response: rules.response))
     }
 
     private struct Report: Encodable {
@@ -90,7 +81,7 @@ extension Account {
         let matchedDepth: Int?
         let letThrough: Bool?
         let reported: Bool
-        let refusal: Refusal?
+        let refusal: RefusalReport?
         let expected: ExpectedResponse.Report?
         let response: ResponseJudgement.Report?
     }

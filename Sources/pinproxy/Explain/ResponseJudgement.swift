@@ -138,18 +138,18 @@ struct ResponseJudgement {
         let outcome: String
         let reason: String?
         let finding: Finding?
-        let refusal: Account.Refusal?
+        let refusal: RefusalReport?
         let remark: String?
     }
 
     var report: Report {
-        var (name, reason, refusal) = ("passed", String?.none, Account.Refusal?.none)
+        var (name, reason, refusal) = ("passed", String?.none, RefusalReport?.none)
         switch outcome {
         case .unjudged(let why): (name, reason) = ("unjudged", why)
         case .passed: break
         case .rewritten: name = "rewritten"
-        case .refused(let answer): (name, refusal) = ("refused", Account.Refusal(answer))
-        case .reported(let answer): (name, refusal) = ("reported", Account.Refusal(answer))
+        case .refused(let answer): (name, refusal) = ("refused", RefusalReport(answer))
+        case .reported(let answer): (name, refusal) = ("reported", RefusalReport(answer))
         }
         return Report(
             file: response.file, status: response.status, outcome: name, reason: reason, finding: error.map(Report.Finding.init),

@@ -181,7 +181,7 @@ struct RuleAccount {
             let matching: [Rule]
             let sent: SentRequest.Report?
             let base: String?
-            let refusal: Account.Refusal?
+            let refusal: RefusalReport?
         }
 
         let rules: [Key]?
@@ -207,7 +207,7 @@ struct RuleAccount {
             request: request.map {
                 Report.Request(
                     method: $0.method, path: $0.path, ambiguous: isAmbiguous, matching: matching.map(Report.Rule.init),
-                    sent: refusal == nil ? sent?.report : nil, base: exchange?.base, refusal: refusal.map(Account.Refusal.init))
+                    sent: refusal == nil ? sent?.report : nil, base: exchange?.base, refusal: refusal.map(RefusalReport.init))
             }, expected: expected?.report, response: judgement?.report)
     }
 }

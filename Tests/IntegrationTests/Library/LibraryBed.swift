@@ -1,6 +1,6 @@
 import Foundation
+import PinnedSession
 import Security
-import Session
 import Synchronization
 import TestAuthority
 import Testing

@@ -1,7 +1,7 @@
 import Foundation
+import PinnedSession
 import Security
 import Serialization
-import Session
 import Testing
 
 /// Requests of a Swift program: what comes back, whom they go to, and what they are refused for.

@@ -1,5 +1,5 @@
 import Foundation
-import Session
+import PinnedSession
 import Synchronization
 import Testing
 

@@ -1,5 +1,5 @@
 import Foundation
-import Session
+import PinnedSession
 import Testing
 
 /// Uploads and downloads of a Swift program's tasks, with what may go wrong with their files.

@@ -74,8 +74,17 @@ public struct BodyConversion: Sendable, Hashable {
     private func read(_ body: [UInt8], contentType: String) throws(RequestSerializationError) -> ParameterValue {
         switch from {
         case .form: try FormReader.read(body, contentType: contentType)
-        case .json: try JSONReader.read(body)
+        case .json: try Self.readJSON(body)
         case .propertyList: try PropertyListReader.read(body)
+        }
+    }
+
+    private static func readJSON(_ body: [UInt8]) throws(RequestSerializationError) -> ParameterValue {
+        do throws(BodyDefect) {
+            try JSONResponseSerializer().check(body: body)
+            return try JSONReader.value(of: body, repetition: .refused)
+        } catch {
+            throw RequestSerializationError(.malformedBody(format: "JSON", error))
         }
     }
 }

@@ -1,3 +1,5 @@
+// One idea with ContentDecoder.swift: a decoder is a row of stages, which share its limits.
+
 /// One coding of a body, with its bounds.
 struct DecodingStage {
     private let coding: ContentCoding
@@ -57,31 +59,4 @@ struct DecodingStage {
         if coding == .gzip, byte == 0x1F { return .secondMember(offset: consumed) }
         return .trailingBytes(coding: coding.rawValue, offset: consumed)
     }
-}
-
-/// A library that undoes one coding.
-protocol Decompressor: AnyObject {
-    /// Decodes at most ``DecompressionStep/room`` bytes and appends them.
-    func step(_ input: [UInt8], from start: Int, into output: inout [UInt8]) throws(DecompressionFault) -> DecompressionStep
-
-    /// After its end, with the byte that follows.
-    func beginsAgain(with byte: UInt8) -> Bool
-}
-
-struct DecompressionStep {
-    /// Bytes that come out of one step at most.
-    static let room = 64 << 10
-
-    let consumed: Int
-    let produced: Int
-    let isEnd: Bool
-
-    /// The room was filled: more may come out without more going in.
-    var mayHaveMore: Bool { produced == Self.room }
-}
-
-struct DecompressionFault: Error {
-    /// Bytes of this step's input up to the fault.
-    let consumed: Int
-    let explanation: String
 }

@@ -15,6 +15,8 @@ protocol XMLEvents: AnyObject {
     var allowsEntities: Bool { get }
 }
 
+// One idea with XMLReading.swift: a document is read by a reading, which tells the events of the document.
+
 /// Reads a document to its end by libxml2, which builds no tree, and judges whether it is well-formed.
 ///
 /// The interface without namespaces (SAX1) is used: with them, libxml2 looks each prefix up among all that are declared

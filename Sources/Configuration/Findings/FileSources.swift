@@ -1,0 +1,40 @@
+internal import Glibc
+internal import Security
+
+/// Where one load reads the files that decide what is let through: from their places, or from copies of them.
+///
+/// These are pinproxy.yaml, the pin file, and the trust anchors, pin files and lists of CT logs that they name.
+/// Everything else is always read from its own path: secrets, never copied; certificates, which belong to a key;
+/// and revocation lists, since an old one forgets a revocation.
+final class FileSources {
+    /// The files and what they were when they were read, in that order.
+    private(set) var stamps: [FileStamp] = []
+    private var known: Set<String> = []
+    private var copies: [String: CInt] = [:]
+
+    init() {}
+
+    /// Reads the copies instead of the files.
+    init(_ files: ConfigurationFiles) throws(ConfigurationProblems) {
+        for file in files.contents {
+            do throws(FileProblem) {
+                copies[file.path] = try MemoryFile.make(file.bytes)
+            } catch {
+                for descriptor in copies.values { close(descriptor) }
+                let place = Place(file: file.path)
+                throw ConfigurationProblems([Problem(.error, at: place, "its copy can't be read: \(error)")])
+            }
+        }
+    }
+
+    deinit { for descriptor in copies.values { close(descriptor) } }
+
+    /// The path to open for reading the file.
+    func source(_ path: String) -> String {
+        if ServiceCredential.isCredential(path) { return path }
+        if let copy = copies[FileStamp.absolute(path)] { return "/proc/self/fd/\(copy)" }
+        let stamp = FileStamp(path)
+        if known.insert(stamp.path).inserted { stamps.append(stamp) }
+        return path
+    }
+}

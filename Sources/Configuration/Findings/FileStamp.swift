@@ -1,0 +1,38 @@
+internal import Glibc
+
+/// Identifies one version of a file.
+package struct FileStamp: Sendable, Equatable {
+    let path: String
+    private let edition: Edition?
+
+    private struct Edition: Equatable {
+        let device: UInt64
+        let inode: UInt64
+        let size: Int
+        let seconds: Int
+        let nanoseconds: Int
+
+        init(_ status: stat) {
+            (device, inode, size) = (UInt64(status.st_dev), UInt64(status.st_ino), status.st_size)
+            (seconds, nanoseconds) = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
+        }
+    }
+
+    package init(_ path: String) {
+        self.path = Self.absolute(path)
+        var status = stat()
+        edition = stat(path, &status) == 0 ? Edition(status) : nil
+    }
+
+    /// Whether there was a file.
+    package var exists: Bool { edition != nil }
+
+    /// Whether the file is what it was.
+    var isCurrent: Bool { edition != nil && FileStamp(path) == self }
+
+    static func absolute(_ path: String) -> String {
+        guard !path.hasPrefix("/"), let current = getcwd(nil, 0) else { return path }
+        defer { free(current) }
+        return "\(String(cString: current))/\(path)"
+    }
+}

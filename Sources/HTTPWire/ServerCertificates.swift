@@ -1,0 +1,104 @@
+/// What a server of TLS 1.2 or older shows of itself in a full handshake.
+package struct ServerCertificates: Sendable, Equatable {
+    /// As on the wire: 0x0303 is TLS 1.2.
+    package let version: UInt16
+    /// Of its ServerHello: 32 bytes.
+    package let random: [UInt8]
+    /// As IANA numbers them; it says how the keys are exchanged.
+    package let cipherSuite: UInt16
+    /// Each as DER, the server's own first; at least one, parsed by nobody.
+    package let certificates: [[UInt8]]
+    /// The OCSP response that is stapled (RFC 6066 section 8).
+    package let ocspResponse: [UInt8]?
+    /// Those of the signed_certificate_timestamp extension, each as encoded there (RFC 6962 section
+    /// 3.3.1). A list that can't be read is as good as none.
+    package let timestamps: [[UInt8]]
+    /// The body of ServerKeyExchange, as it came; nil where there is none (see ``ServerKeyExchange``).
+    package let keyExchange: [UInt8]?
+
+    package init(
+        version: UInt16, random: [UInt8], cipherSuite: UInt16, certificates: [[UInt8]], ocspResponse: [UInt8]?,
+        timestamps: [[UInt8]], keyExchange: [UInt8]?
+    ) {
+        self.version = version
+        self.random = random
+        self.cipherSuite = cipherSuite
+        self.certificates = certificates
+        self.ocspResponse = ocspResponse
+        self.timestamps = timestamps
+        self.keyExchange = keyExchange
+    }
+}
+
+/// Takes the records of the clear part of a handshake apart (RFC 8446 section 5.1).
+struct RecordReader: Sendable {
+    enum Piece {
+        /// A part of a handshake record, as a range of the bytes given.
+        case handshake(ByteRange)
+        case changeCipherSpec
+        case alert(level: UInt8, description: UInt8)
+        case malformed
+    }
+
+    /// False within a handshake message, where no other record may stand.
+    var allowsOtherTypes = true
+    private var type: UInt8 = 0
+    private var header = 0
+    private var length = 0
+    private var left = 0
+    private var alertLevel: UInt8 = 0
+
+    var isBetweenRecords: Bool { header == 0 }
+
+    /// The next piece; nil when the bytes are used up before there is one.
+    mutating func next(in bytes: Span<UInt8>, from offset: inout Int) -> Piece? {
+        while offset < bytes.count {
+            if header < 5 {
+                guard readHeader(bytes[offset]) else {
+                    offset += 1
+                    return .malformed
+                }
+                offset += 1
+                continue
+            }
+            guard type == 22 else {
+                let byte = bytes[offset]
+                offset += 1
+                left -= 1
+                if left == 0 { header = 0 }
+                if type == 20 { return byte == 1 ? .changeCipherSpec : .malformed }
+                if left == 1 { alertLevel = byte } else { return .alert(level: alertLevel, description: byte) }
+                continue
+            }
+            let count = min(left, bytes.count - offset)
+            defer { offset += count }
+            left -= count
+            if left == 0 { header = 0 }
+            return .handshake(ByteRange(offset, offset + count))
+        }
+        return nil
+    }
+
+    /// Type, version, length; false if that can't be.
+    private mutating func readHeader(_ byte: UInt8) -> Bool {
+        defer { header += 1 }
+        switch header {
+        case 0:
+            type = byte
+            return byte == 22 || (allowsOtherTypes && (byte == 20 || byte == 21))
+        case 1: return byte == 3
+        case 2: return byte <= 4
+        case 3:
+            length = Int(byte) << 8
+            return true
+        default:
+            length |= Int(byte)
+            left = length
+            switch type {
+            case 20: return length == 1
+            case 21: return length == 2
+            default: return 1...(1 << 14) ~= length
+            }
+        }
+    }
+}

@@ -1,0 +1,33 @@
+internal import EventLoop
+internal import Transport
+
+/// Why the proxy can't be connected to, for people.
+package struct ProxyUnreachable: Error {
+    let cause: String
+
+    package init(_ cause: String) { self.cause = cause }
+}
+
+/// What all connections of a ``Door`` share.
+final class DoorContext {
+    let loop: EventLoop
+    let slabs = SlabPool()
+    let network: IsolatedNetwork
+    let connect: () throws(ProxyUnreachable) -> Descriptor
+    let credentials: String?
+    let reports: DoorReports
+    let names: Names
+    var isDraining = false
+
+    init(
+        loop: EventLoop, network: IsolatedNetwork, connect: @escaping () throws(ProxyUnreachable) -> Descriptor, credentials: String?,
+        reports: DoorReports, names: Names
+    ) {
+        self.loop = loop
+        self.network = network
+        self.connect = connect
+        self.credentials = credentials
+        self.reports = reports
+        self.names = names
+    }
+}

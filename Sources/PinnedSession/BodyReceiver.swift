@@ -1,0 +1,86 @@
+import EventLoop
+import Glibc
+import Session
+import Transport
+
+/// Where the body of a task's response goes. Lives on the loop.
+protocol BodyReceiver: BodySink {
+    /// Told when it takes more after it took none, or when ``failure`` is there.
+    var isReady: (() -> Void)? { get set }
+    var failure: SessionError? { get }
+    /// The body is whole.
+    /// - Parameter completion: called once on the loop, unless it is abandoned before.
+    func finish(_ completion: @escaping (Result<StoredBody, SessionError>) -> Void)
+    /// The body is not wanted any more.
+    func abandon()
+}
+
+/// What became of a body.
+struct StoredBody: Sendable {
+    var bytes: [UInt8] = []
+    var path: String?
+}
+
+/// Collects a body in memory, up to a limit, and as far as the session's budget has room.
+final class CollectedBody: BodyReceiver {
+    var isReady: (() -> Void)?
+    private(set) var failure: SessionError?
+    private var bytes: [UInt8] = []
+    private let limit: Int
+    private let budget: BodyBudget
+    private var reservation: BodyReservation?
+
+    init(limit: Int, from budget: BodyBudget) {
+        self.limit = limit
+        self.budget = budget
+        reservation = BodyReservation(of: budget, for: .response)
+    }
+
+    var carried: UInt64 { UInt64(bytes.count) }
+
+    func write(_ piece: RawSpan) throws(StreamError) -> Int {
+        let length = bytes.count + piece.byteCount
+        guard length <= limit else { throw fail(.bodyTooLong(limit: limit)) }
+        guard reservation?.grow(to: length) == true else { throw fail(.bodiesTooLong(limit: budget.limit)) }
+        bytes.append(copying: piece)
+        return piece.byteCount
+    }
+
+    private func fail(_ error: SessionError) -> StreamError {
+        failure = error
+        return .socket(ECANCELED)
+    }
+
+    /// From here on the body is the program's.
+    func finish(_ completion: @escaping (Result<StoredBody, SessionError>) -> Void) {
+        reservation = nil
+        completion(.success(StoredBody(bytes: bytes)))
+    }
+
+    func abandon() {
+        bytes = []
+        reservation = nil
+    }
+}
+
+/// Takes no more than a few bytes, of a body that nobody wants.
+final class DroppedBody: BodyReceiver {
+    var isReady: (() -> Void)?
+    var failure: SessionError? { nil }
+    private(set) var carried: UInt64 = 0
+    private let mostBytes: UInt64
+
+    init(mostBytes: UInt64) { self.mostBytes = mostBytes }
+
+    func write(_ piece: RawSpan) throws(StreamError) -> Int {
+        carried += UInt64(piece.byteCount)
+        guard carried <= mostBytes else { throw .socket(ECANCELED) }
+        return piece.byteCount
+    }
+
+    func finish(_ completion: @escaping (Result<StoredBody, SessionError>) -> Void) {
+        completion(.success(StoredBody()))
+    }
+
+    func abandon() {}
+}

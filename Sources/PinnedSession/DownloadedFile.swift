@@ -1,0 +1,176 @@
+import Dispatch
+import EventLoop
+import Glibc
+import Session
+import Transport
+
+/// Writes a body into a file beside its place, and moves it there when it is whole. The disk is waited for on a queue;
+/// what waits for it is bounded.
+final class DownloadedFile: BodyReceiver {
+    /// Bytes that may wait for the disk.
+    private static let mostWaiting = 1 << 20
+
+    var isReady: (() -> Void)?
+    private(set) var failure: SessionError?
+    private let writer: FileWriter
+    private let loop: EventLoop
+    private var waiting = 0
+    private var isBlocked = false
+    private var completion: ((Result<StoredBody, SessionError>) -> Void)?
+
+    init(_ path: String, on loop: EventLoop) {
+        self.loop = loop
+        writer = FileWriter(path)
+        // That it can't be written is known before a long body has come.
+        write([])
+    }
+
+    deinit { writer.abandon() }
+
+    private(set) var carried: UInt64 = 0
+
+    func write(_ piece: RawSpan) throws(StreamError) -> Int {
+        if failure != nil { throw .socket(ECANCELED) }
+        guard waiting < Self.mostWaiting else {
+            isBlocked = true
+            return 0
+        }
+        write([UInt8](copying: piece))
+        carried += UInt64(piece.byteCount)
+        return piece.byteCount
+    }
+
+    private func write(_ bytes: [UInt8]) {
+        waiting += bytes.count
+        let file = LoopBound(WeakFile(self), on: loop)
+        let handle = loop.handle
+        writer.write(bytes) { error in
+            handle.post { file.value(on: $0).file?.wrote(bytes.count, error) }
+        }
+    }
+
+    private func wrote(_ count: Int, _ error: SessionError?) {
+        waiting -= count
+        if let error, failure == nil {
+            failure = error
+            isReady?()
+        } else if isBlocked, waiting <= Self.mostWaiting / 2 {
+            isBlocked = false
+            isReady?()
+        }
+    }
+
+    func finish(_ completion: @escaping (Result<StoredBody, SessionError>) -> Void) {
+        self.completion = completion
+        let file = LoopBound(WeakFile(self), on: loop)
+        let handle = loop.handle
+        writer.finish { result in
+            handle.post { file.value(on: $0).file?.finished(result) }
+        }
+    }
+
+    private func finished(_ result: Result<StoredBody, SessionError>) {
+        defer { completion = nil }
+        completion?(result)
+    }
+
+    func abandon() {
+        completion = nil
+        writer.abandon()
+    }
+
+    private final class WeakFile {
+        weak var file: DownloadedFile?
+        init(_ file: DownloadedFile) { self.file = file }
+    }
+}
+
+/// The blocking part, on a queue of its own.
+private final class FileWriter: @unchecked Sendable {
+    // All of it is touched on the queue alone.
+    private let queue = DispatchQueue(label: "pinproxy.downloads", qos: .utility)
+    private let path: String
+    private let temporary: String
+    private var descriptor: CInt = -1
+    private var isOver = false
+    private var failure: SessionError?
+
+    init(_ path: String) {
+        self.path = path
+        let slash = path.utf8.lastIndex(of: UInt8(ascii: "/"))
+        let directory = slash.map { String(path[...$0]) } ?? ""
+        let name = slash.map { path[path.index(after: $0)...] } ?? path[...]
+        var generator = SystemRandomNumberGenerator()
+        let number = String(generator.next() as UInt64, radix: 16)
+        // A file's name has at most 255 bytes.
+        temporary = "\(directory).\(name.utf8.count <= 200 ? String(name) : "download").\(number).part"
+    }
+
+    func write(_ bytes: [UInt8], _ done: @escaping @Sendable (SessionError?) -> Void) {
+        queue.async { [self] in
+            if failure == nil, !isOver { failure = store(bytes) }
+            done(failure)
+        }
+    }
+
+    func finish(_ done: @escaping @Sendable (Result<StoredBody, SessionError>) -> Void) {
+        queue.async { [self] in
+            if failure == nil, !isOver { failure = moveIntoPlace() }
+            if let failure {
+                remove()
+                done(.failure(failure))
+            } else {
+                done(.success(StoredBody(path: path)))
+            }
+        }
+    }
+
+    func abandon() { queue.async { [self] in remove() } }
+
+    private func store(_ bytes: [UInt8]) -> SessionError? {
+        if descriptor < 0 {
+            var status = stat()
+            if unsafe path.isEmpty || path.hasSuffix("/") || (stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR) {
+                return .file(path: path, "it is a directory; name the file")
+            }
+            // The process' umask says who may read it, as for any other file.
+            descriptor = unsafe open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o666)
+            if descriptor < 0 { return problem(errno) }
+        }
+        var written = 0
+        while written < bytes.count {
+            let count = unsafe bytes.withUnsafeBytes {
+                unsafe Glibc.write(descriptor, $0.baseAddress! + written, bytes.count - written)
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return problem(errno) }
+            written += count
+        }
+        return nil
+    }
+
+    private func moveIntoPlace() -> SessionError? {
+        // Else a loss of power could leave an empty file under the name.
+        guard fsync(descriptor) == 0 else { return problem(errno) }
+        close(descriptor)
+        descriptor = -1
+        guard unsafe rename(temporary, path) == 0 else {
+            let code = errno
+            unsafe unlink(temporary)
+            return problem(code)
+        }
+        isOver = true
+        return nil
+    }
+
+    private func remove() {
+        guard !isOver else { return }
+        isOver = true
+        guard descriptor >= 0 else { return }
+        close(descriptor)
+        descriptor = -1
+        unsafe unlink(temporary)
+    }
+
+    private func problem(_ code: CInt) -> SessionError { unsafe .file(path: path, String(cString: strerror(code))) }
+}

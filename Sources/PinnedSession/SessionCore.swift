@@ -1,0 +1,112 @@
+import EventLoop
+import Glibc
+import HTTPWire
+import Security
+import Serialization
+import Session
+import TLS
+import Transport
+
+// One idea with ProgramDownstream.swift: a session keeps the downstreams of its tasks, and they run in it.
+
+/// The part of a ``SessionManager`` that lives on its thread: its connections, and the tasks under way.
+final class SessionCore {
+    let loop: EventLoop
+    let session: LoopSession
+    let routing: SessionRouting
+    let hooks: SessionHooks
+    private let resolver: Resolver
+    private var underWay: [UInt64: ProgramDownstream] = [:]
+    /// No task begins any more.
+    private var isEnding = false
+    private var hasEnded = false
+
+    init(loop: EventLoop, routing: SessionRouting, hooks: SessionHooks) throws {
+        self.loop = loop
+        self.routing = routing
+        self.hooks = hooks
+        resolver = try Resolver(loop: loop, cache: ResolverCache())
+        let slabs = SlabPool(budget: BodyBudget(limit: routing.longestBodies))
+        let pool = UpstreamPool()
+        let connector = UpstreamConnector(
+            loop: loop, resolver: resolver, slabs: slabs, pool: pool, sessions: UpstreamSessionCache(),
+            tls: try TLSClientContext(options: .init(for: TrustRequirements())), unixTime: { Int64(time(nil)) })
+        let records = Records()
+        var told = TaskHooks()
+        told.metricsCollected = { record in records.core?.underWay[record.number]?.collect(record) }
+        session = LoopSession(loop: loop, slabs: slabs, pool: pool, connector: connector, hooks: told)
+        records.core = self
+    }
+
+    /// Whom the loop's session tells.
+    private final class Records {
+        weak var core: SessionCore?
+    }
+
+    // MARK: Tasks
+
+    func begin(_ task: SessionTask) {
+        guard !isEnding else { return task.complete(.failure(.invalidated)) }
+        let downstream = ProgramDownstream(task, of: self)
+        underWay[task.id] = downstream
+        downstream.begin(task.request)
+    }
+
+    func suspend(_ task: SessionTask) { underWay[task.id]?.suspend() }
+    func resume(_ task: SessionTask) { underWay[task.id]?.resume() }
+    func cancel(_ task: SessionTask) { underWay[task.id]?.fail(.cancelled) }
+
+    /// To be called once for each task that began, with nothing of it to follow.
+    func ended(_ task: SessionTask, metrics: TaskMetrics, _ outcome: SessionTask.Outcome) {
+        if let completed = hooks.completed {
+            var error: SessionError?
+            if case .failure(let failure) = outcome { error = failure }
+            completed(task, metrics, error)
+        }
+        task.complete(outcome)
+        // It is still on the stack.
+        loop.afterThisTurn { [self] in
+            underWay[task.id] = nil
+            if isEnding, underWay.isEmpty { stop() }
+        }
+    }
+
+    func destination(of url: RequestURL) throws(SessionError) -> (Destination, ExchangeRules) {
+        try routing.destination(of: url, over: session.pool)
+    }
+
+    // MARK: The end
+
+    func finishAndInvalidate() {
+        isEnding = true
+        session.isDraining = true
+        if underWay.isEmpty { stop() }
+    }
+
+    func invalidate() {
+        isEnding = true
+        session.isDraining = true
+        for downstream in Array(underWay.values) { downstream.fail(.invalidated) }
+        if underWay.isEmpty { stop() }
+    }
+
+    private func stop() {
+        guard !hasEnded else { return }
+        hasEnded = true
+        session.pool.close()
+        loop.stop()
+    }
+}
+
+extension LoopThread: TaskRunner where Object == SessionCore {
+    func perform(_ order: TaskOrder, for task: SessionTask) -> Bool {
+        perform { core in
+            switch order {
+            case .begin: core.begin(task)
+            case .suspend: core.suspend(task)
+            case .resume: core.resume(task)
+            case .cancel: core.cancel(task)
+            }
+        }
+    }
+}

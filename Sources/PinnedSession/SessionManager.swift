@@ -1,0 +1,145 @@
+import EventLoop
+public import Serialization
+import Session
+import Synchronization
+
+/// Makes requests, and keeps their connections: AFURLSessionManager and AFHTTPSessionManager for Swift programs, with
+/// the security policy of AFSecurityPolicy for each host.
+///
+/// ```swift
+/// let session = try SessionManager(configuration: configuration)
+/// let (body, response) = try await session.data(for: HTTPRequest("https://api.example.com/v1/status"))
+/// ```
+///
+/// Each has a thread of its own, which never waits for a disk or for a server, and connections that its tasks use one
+/// after another. It may be used from any thread. When nobody holds it any more its tasks are cancelled, and the thread
+/// ends.
+///
+/// **What it guarantees.** A server's chain is verified and its pins are matched before the first byte of a request is
+/// sent, for each place that a redirect leads to anew; pins are matched against the chain that verification built and
+/// no other. Credentials go to the hosts that they are configured for. A body that ends early is an error, never a
+/// short body.
+public final class SessionManager: Sendable {
+    private let thread: LoopThread<SessionCore>
+    private let lastID = Atomic<UInt64>(0)
+    private let longestBody: Int
+
+    /// Starts its thread. Reads the trust anchors: not for a thread that serves others.
+    /// - Throws: ``SessionError/configuration(_:)`` for what is wrong in the configuration.
+    public init(
+        configuration: SessionConfiguration = SessionConfiguration(), hooks: SessionHooks = SessionHooks()
+    ) throws(SessionError) {
+        let routing = try SessionRouting(configuration)
+        longestBody = routing.longestBody
+        do {
+            thread = try LoopThread.start("pinproxy.http", stackSize: 1 << 20) { loop in
+                try SessionCore(loop: loop, routing: routing, hooks: hooks)
+            }
+        } catch {
+            throw .system("\(error)")
+        }
+    }
+
+    deinit { thread.perform { $0.invalidate() } }
+
+    // MARK: One call each
+
+    /// Makes a request and collects the response's body, up to ``SessionConfiguration/maximumBodyLength``.
+    ///
+    /// Any status is a response. Cancelled with the Swift task that waits.
+    /// - Returns: the body as the server sent it, in its content codings.
+    public func data(for request: HTTPRequest) async throws(SessionError) -> (body: [UInt8], response: HTTPResponse) {
+        let result = try await dataTask(for: request).result()
+        return (result.body, result.response)
+    }
+
+    /// Makes a request with a body in the place of its own, and collects the response's body.
+    ///
+    /// Cancelled with the Swift task that waits.
+    public func upload(
+        for request: HTTPRequest, from body: RequestBody
+    ) async throws(SessionError) -> (body: [UInt8], response: HTTPResponse) {
+        let result = try await uploadTask(for: request, from: body).result()
+        return (result.body, result.response)
+    }
+
+    /// Makes a request, and puts the response's body into a file.
+    ///
+    /// It is written beside its place (`.NAME.….part`), and moved there when it is whole and synced, over a file that
+    /// may be there. If anything fails, or the status isn't 2xx, the place stays as it was and nothing is left behind.
+    /// Cancelled with the Swift task that waits.
+    @discardableResult
+    public func download(for request: HTTPRequest, to path: String) async throws(SessionError) -> HTTPResponse {
+        try await downloadTask(for: request, to: path).result().response
+    }
+
+    /// Makes a request, and a value of its response (AFURLResponseSerialization): judges status and content type, takes
+    /// the content codings off (``SessionConfiguration/maximumBodyLength`` holds for what comes out, too), and parses.
+    /// - Returns: nil for a body without a value, such as an empty one.
+    public func value<Serializer: ResponseSerializer>(
+        for request: HTTPRequest, by serializer: Serializer
+    ) async throws(SessionError) -> (value: Serializer.Value?, response: HTTPResponse) {
+        let (body, response) = try await data(for: request)
+        return (try response.value(of: body, by: serializer, limit: longestBody), response)
+    }
+
+    // MARK: Tasks
+
+    /// A task that collects the response's body, suspended.
+    public func dataTask(for request: HTTPRequest) -> SessionTask { task(for: request, .data) }
+
+    /// A task that sends a body in the place of the request's own, suspended.
+    public func uploadTask(for request: HTTPRequest, from body: RequestBody) -> SessionTask {
+        var request = request
+        request.body = body
+        return task(for: request, .data)
+    }
+
+    /// A task that puts the response's body into a file, suspended; see ``download(for:to:)``.
+    public func downloadTask(for request: HTTPRequest, to path: String) -> SessionTask {
+        task(for: request, .download(to: path))
+    }
+
+    private func task(for request: HTTPRequest, _ purpose: SessionTask.Purpose) -> SessionTask {
+        let id = lastID.wrappingAdd(1, ordering: .relaxed).newValue
+        return SessionTask(id: id, request: request, purpose: purpose, runner: thread)
+    }
+
+    // MARK: The end
+
+    /// Cancels all tasks and ends the session (`invalidateAndCancel`): tasks fail with ``SessionError/invalidated``
+    /// from now on.
+    public func invalidate() { thread.perform { $0.invalidate() } }
+
+    /// Ends the session when the tasks that have begun are over (`finishTasksAndInvalidate`).
+    public func finishTasksAndInvalidate() { thread.perform { $0.finishAndInvalidate() } }
+}
+
+extension HTTPResponse {
+    fileprivate func value<Serializer: ResponseSerializer>(
+        of body: [UInt8], by serializer: Serializer, limit: Int
+    ) throws(SessionError) -> Serializer.Value? {
+        let head = Serialization.ResponseHead(
+            status: status, contentType: self["Content-Type"].map { ContentType($0) },
+            contentEncoding: self["Content-Encoding"], body: body.isEmpty ? .none : .length(body.count))
+        do throws(ResponseSerializationError) {
+            try serializer.validate(head, bodyIsEmpty: body.isEmpty)
+        } catch {
+            throw .unacceptable(error)
+        }
+        let plain: [UInt8]
+        do throws(ContentDecodingError) {
+            var decoder = try ContentDecoder(
+                contentEncoding: head.contentEncoding, limits: ContentDecoder.Limits(length: limit))
+            try decoder.push(body)
+            plain = try decoder.finish()
+        } catch {
+            throw .badResponse("the body can't be decoded: \(error)")
+        }
+        do throws(ResponseSerializationError) {
+            return try serializer.value(of: plain, head: head)
+        } catch {
+            throw .unacceptable(error)
+        }
+    }
+}

@@ -1,0 +1,160 @@
+import EventLoop
+import HTTPWire
+import Security
+import Serialization
+import Session
+import TLS
+
+/// What a ``SessionConfiguration`` comes to, checked: where requests go, and what holds there.
+struct SessionRouting: Sendable {
+    /// What holds for one place.
+    struct Place: Sendable {
+        let policy: SecurityPolicy
+        let rules: ExchangeRules
+    }
+
+    private let places: HostTable<Place>
+    private let elsewhere: Place
+    private let upstream: UpstreamSettings
+    private let terms: ExchangeTerms
+    private let base: RequestURL?
+    let userAgent: String?
+    let longestBody: Int
+    /// Bytes of the bodies that are collected at one time.
+    let longestBodies: Int
+    let redirectLimit: Int
+
+    init(_ configuration: SessionConfiguration) throws(SessionError) {
+        let rules = configuration.hosts
+        for rule in rules {
+            if let problem = rule.policy.contradictions.first { throw .configuration("\(rule.pattern): \(problem)") }
+        }
+        let patterns = HostPatterns.number(rules.map(\.pattern))
+        if let duplicate = patterns.duplicates.first {
+            throw .configuration("\(rules[duplicate.later].pattern) has two rules: write one")
+        }
+        places = patterns.table(
+            of: rules.map { Place(policy: $0.policy, rules: Self.rules(configuration, credentials: $0.credentials)) })
+        elsewhere = Place(policy: SecurityPolicy(), rules: Self.rules(configuration, credentials: nil))
+        upstream = UpstreamSettings(
+            anchors: try Self.anchors(configuration.trust), parent: try Self.parent(configuration.proxy))
+        var timeouts = Timeouts()
+        timeouts.connect = configuration.connectTimeout
+        timeouts.tlsHandshake = configuration.tlsTimeout
+        timeouts.firstByte = configuration.responseTimeout
+        timeouts.idleClient = configuration.idleTimeout
+        timeouts.idleUpstream = configuration.keepAlive
+        var limits = Limits()
+        limits.responseHead = max(configuration.maximumHeadLength, 1024)
+        // What is too slow for it, the program knows.
+        limits.minimumRate = nil
+        terms = ExchangeTerms(timeouts: timeouts, limits: limits)
+        longestBody = max(configuration.maximumBodyLength, 0)
+        longestBodies = max(configuration.maximumBodiesLength, 0)
+        redirectLimit = configuration.maximumRedirects
+        if let agent = configuration.userAgent, (try? HeaderValue(agent)) == nil {
+            throw .configuration("userAgent: \(agent.debugDescription) can't be the value of a field")
+        }
+        userAgent = configuration.userAgent
+        base = try configuration.baseURL.map { (text) throws(SessionError) in try Self.base(text) }
+        if let base, !base.isSecure, place(of: base.authority).policy.mode != .none {
+            let host = base.authority.host
+            throw .configuration("baseURL: \(host) has pins, and http:// can't be pinned: write https://")
+        }
+    }
+
+    private static func rules(_ configuration: SessionConfiguration, credentials: Credentials?) -> ExchangeRules {
+        var rules = SessionRules()
+        rules.redirects =
+            switch configuration.redirects {
+            case .pass: .pass
+            case .follow: .follow
+            case .refuse: .refuse
+            }
+        rules.maxRedirects = configuration.maximumRedirects
+        rules.followTo = .anywhere
+        rules.locationField = false
+        rules.credentials = credentials.map { ChallengeCredentials($0) }
+        rules.resume = configuration.resumesBrokenDownloads
+        return ExchangeRules(session: rules, answersChallenges: true)
+    }
+
+    private static func anchors(_ trust: TrustSource) throws(SessionError) -> TrustAnchors {
+        do {
+            return try TrustAnchors.load(system: trust.includesSystem, files: trust.files)
+        } catch {
+            throw .configuration("trust: \(error)")
+        }
+    }
+
+    private static func parent(_ proxy: ProxyServer?) throws(SessionError) -> ParentProxy? {
+        guard let proxy else { return nil }
+        let host = proxy.host.contains(":") ? "[\(proxy.host)]" : proxy.host
+        guard case .success(let authority) = Authority.parse(host, defaultPort: proxy.port), proxy.port > 0 else {
+            throw .configuration("proxy: \(proxy.host.debugDescription) is not a host")
+        }
+        return ParentProxy(
+            host: authority.host, port: proxy.port, authorization: proxy.credentials?.basicAuthorization.text)
+    }
+
+    private static func base(_ text: String) throws(SessionError) -> RequestURL {
+        do {
+            let url = try RequestURL(text)
+            // What is relative to it goes below it, and not beside its last segment.
+            let path = Array(url.target.prefix { $0 != UInt8(ascii: "?") })
+            let slash = UInt8(ascii: "/")
+            return RequestURL(
+                isSecure: url.isSecure, authority: url.authority, target: path.last == slash ? path : path + [slash])
+        } catch {
+            throw .configuration("baseURL: \(error.explanation(of: "the URL"))")
+        }
+    }
+
+    // MARK: Requests
+
+    func url(of request: HTTPRequest) throws(SessionError) -> RequestURL {
+        do {
+            return try RequestURL(request.url, relativeTo: base)
+        } catch {
+            throw .invalidRequest("\(request): \(error.explanation(of: "the URL"))")
+        }
+    }
+
+    private func place(of authority: Authority) -> Place {
+        places.value(forHost: authority.host, port: authority.port) ?? elsewhere
+    }
+
+    /// Where requests for a URL go.
+    func destination(of url: RequestURL, over pool: UpstreamPool) throws(SessionError) -> (Destination, ExchangeRules) {
+        let authority = url.authority.canonical
+        let place = place(of: authority)
+        if !url.isSecure, place.policy.mode != .none { throw .plainToPinnedHost(authority.host) }
+        let layer: UpstreamTarget.Layer =
+            url.isSecure ? .tls(place.policy, upstream.anchors, ServerName(host: authority.host)) : .plain
+        let target = UpstreamTarget(host: authority.host, port: authority.port, layer: layer, upstream: upstream)
+        let destination = Destination(
+            authority: authority, target: target, origin: pool.origin(for: target.key), terms: terms,
+            via: nil)
+        return (destination, place.rules)
+    }
+
+    /// The request's head, as a client of a proxy asks: what the next hop is to see of the URL is decided where that
+    /// is known.
+    func head(of request: HTTPRequest, to url: RequestURL, framing: BodyFraming) throws(SessionError) -> OwnedRequest {
+        var head = Array("\(request.method) \(url) HTTP/1.1\r\nHost: \(url.origin.host)\r\n".utf8)
+        let hasAgent = request.fields.contains { $0.name.description.lowercased() == "user-agent" }
+        if !hasAgent, let userAgent { head += "User-Agent: \(userAgent)\r\n".utf8 }
+        for field in request.fields { head += "\(field.name): \(field.value.text)\r\n".utf8 }
+        switch framing {
+        case .length(let length): head += "Content-Length: \(length)\r\n".utf8
+        case .chunked: head += "Transfer-Encoding: chunked\r\n".utf8
+        case .none, .untilClose: break
+        }
+        head += "\r\n".utf8
+        do {
+            return try OwnedRequest(head)
+        } catch {
+            throw .invalidRequest("\(request): \(error.message)")
+        }
+    }
+}

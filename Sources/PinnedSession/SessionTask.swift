@@ -1,0 +1,194 @@
+import Session
+import Synchronization
+
+/// One task of a ``SessionManager``: NSURLSessionTask. Made suspended; ``resume()``, or waiting for its
+/// ``result()``, begins it.
+///
+/// May be used from any thread. A task whose session has gone fails with ``SessionError/invalidated``.
+public final class SessionTask: Sendable {
+    /// As NSURLSessionTaskState has it.
+    public enum State: Sendable, Hashable {
+        /// Bytes may move.
+        case running
+        /// None do: it hasn't begun, or ``SessionTask/suspend()`` has stopped it.
+        case suspended
+        /// It was cancelled, and is about to end.
+        case canceling
+        /// It is over: its result is known.
+        case completed
+    }
+
+    /// What a task came to.
+    public struct Result: Sendable {
+        /// The final response, with the metrics of the task.
+        public let response: HTTPResponse
+        /// As the server sent it, in its content codings; empty for a download.
+        public let body: [UInt8]
+        /// Where a download went; nil for others.
+        public let file: String?
+    }
+
+    enum Purpose: Sendable {
+        case data
+        case download(to: String)
+    }
+
+    typealias Outcome = Swift.Result<Result, SessionError>
+
+    /// Another for each task of this process' session, from 1.
+    public let id: UInt64
+    /// As it was asked for, before any redirect.
+    public let request: HTTPRequest
+    let purpose: Purpose
+    private let runner: any TaskRunner
+    private let shared = Mutex(Shared())
+
+    private struct Shared {
+        var state = State.suspended
+        var hasBegun = false
+        var progress = TransferProgress()
+        var outcome: Outcome?
+        var waiting: [CheckedContinuation<Outcome, Never>] = []
+        var streams: [Int: AsyncStream<TransferProgress>.Continuation] = [:]
+        var streamsMade = 0
+    }
+
+    init(id: UInt64, request: HTTPRequest, purpose: Purpose, runner: any TaskRunner) {
+        self.id = id
+        self.request = request
+        self.purpose = purpose
+        self.runner = runner
+    }
+
+    /// The state at this moment.
+    public var state: State { shared.withLock { $0.state } }
+
+    /// Begins it, or goes on after ``suspend()``. Harmless if it runs, or is over.
+    public func resume() {
+        let begins: Bool? = shared.withLock { shared in
+            guard shared.state == .suspended else { return nil }
+            shared.state = .running
+            defer { shared.hasBegun = true }
+            return !shared.hasBegun
+        }
+        guard let begins else { return }
+        tell(begins ? .begin : .resume)
+    }
+
+    /// Stops reading, writing and the clock on this task until ``resume()``. Harmless if it is over.
+    public func suspend() {
+        let isWanted = shared.withLock { shared in
+            guard shared.state == .running else { return false }
+            shared.state = .suspended
+            return true
+        }
+        guard isWanted else { return }
+        tell(.suspend)
+    }
+
+    /// Ends it with ``SessionError/cancelled``. Harmless if it is over.
+    public func cancel() {
+        let hasBegun: Bool? = shared.withLock { shared in
+            guard shared.state == .running || shared.state == .suspended else { return nil }
+            shared.state = .canceling
+            return shared.hasBegun
+        }
+        guard let hasBegun else { return }
+        guard hasBegun else { return complete(.failure(.cancelled)) }
+        tell(.cancel)
+    }
+
+    private func tell(_ order: TaskOrder) {
+        if !runner.perform(order, for: self) { complete(.failure(.invalidated)) }
+    }
+
+    /// Waits until it is over; begins it, if nobody has. If the waiting Swift task is cancelled, so is this one.
+    public func result() async throws(SessionError) -> Result {
+        let outcome = await withTaskCancellationHandler {
+            if shared.withLock({ !$0.hasBegun }) { resume() }
+            return await withCheckedContinuation { continuation in
+                let known = shared.withLock { shared -> Outcome? in
+                    if shared.outcome == nil { shared.waiting.append(continuation) }
+                    return shared.outcome
+                }
+                if let known { continuation.resume(returning: known) }
+            }
+        } onCancel: {
+            cancel()
+        }
+        return try outcome.get()
+    }
+
+    // MARK: Progress
+
+    /// What has moved so far, now and whenever that changes. Who is slow sees the newest; the last is what there was at
+    /// the end.
+    public var progress: AsyncStream<TransferProgress> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: TransferProgress.self, bufferingPolicy: .bufferingNewest(1))
+        let (now, number) = shared.withLock { shared -> (TransferProgress, Int?) in
+            guard shared.outcome == nil else { return (shared.progress, nil) }
+            shared.streamsMade += 1
+            shared.streams[shared.streamsMade] = continuation
+            return (shared.progress, shared.streamsMade)
+        }
+        continuation.yield(now)
+        guard let number else {
+            continuation.finish()
+            return stream
+        }
+        continuation.onTermination = { [weak self] _ in
+            _ = self?.shared.withLock { $0.streams.removeValue(forKey: number) }
+        }
+        return stream
+    }
+
+    func report(_ progress: TransferProgress) {
+        let streams = shared.withLock { shared -> [AsyncStream<TransferProgress>.Continuation] in
+            shared.progress = progress
+            return shared.streams.isEmpty ? [] : Array(shared.streams.values)
+        }
+        for stream in streams { stream.yield(progress) }
+    }
+
+    /// Only the first outcome counts.
+    func complete(_ outcome: Outcome) {
+        let (waiting, streams) = shared.withLock { shared in
+            guard shared.outcome == nil else {
+                return ([CheckedContinuation<Outcome, Never>](), [AsyncStream<TransferProgress>.Continuation]())
+            }
+            shared.outcome = outcome
+            shared.state = .completed
+            defer {
+                shared.waiting = []
+                shared.streams = [:]
+            }
+            return (shared.waiting, Array(shared.streams.values))
+        }
+        for stream in streams { stream.finish() }
+        for continuation in waiting { continuation.resume(returning: outcome) }
+    }
+}
+
+/// How much of a task's bodies has moved: NSProgress of AFNetworking's uploads and downloads.
+public struct TransferProgress: Sendable, Hashable {
+    /// Bytes of the request's body that were handed on; less than before, if it has to be sent again.
+    public internal(set) var sent: UInt64 = 0
+    /// Of them in all; nil: unknown, or there is no body.
+    public internal(set) var sentTotal: UInt64?
+    /// Bytes of the response's body that have arrived.
+    public internal(set) var received: UInt64 = 0
+    /// Of them in all, as Content-Length says; nil: unknown.
+    public internal(set) var receivedTotal: UInt64?
+
+    init() {}
+}
+
+/// What a task has its session do.
+enum TaskOrder: Sendable { case begin, suspend, resume, cancel }
+
+/// Where tasks run.
+protocol TaskRunner: Sendable {
+    /// - Returns: false: the session has ended, and nothing is done.
+    func perform(_ order: TaskOrder, for task: SessionTask) -> Bool
+}

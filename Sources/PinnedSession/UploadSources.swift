@@ -1,0 +1,72 @@
+import EventLoop
+import HTTPWire
+import Serialization
+import Session
+
+/// Makes the source of a body; opening files takes a while.
+/// - Parameter completion: called once on the loop, perhaps before this returns.
+func makeSource(
+    of body: RequestBody, on loop: EventLoop, _ completion: @escaping (Result<any UploadSource, SessionError>) -> Void
+) {
+    switch body.content {
+    case .none: completion(.success(BytesSource(nil)))
+    case .bytes(let bytes): completion(.success(BytesSource(bytes)))
+    case .stream(let length, let make): completion(.success(StreamSource(length: length, make: make, on: loop)))
+    case .file(let path):
+        openFiles(on: loop, completion) { () throws(RequestSerializationError) in try MultipartBody(file: path) }
+    case .form(let form): openFiles(on: loop, completion) { () throws(RequestSerializationError) in try form.open() }
+    }
+}
+
+/// Opens the files of a body, on the queue that reads them.
+private func openFiles(
+    on loop: EventLoop, _ completion: @escaping (Result<any UploadSource, SessionError>) -> Void,
+    _ open: @escaping @Sendable () throws(RequestSerializationError) -> MultipartBody
+) {
+    let queue: WorkQueue
+    do throws(SystemError) {
+        queue = try WorkQueue("uploads", isBackground: true)
+    } catch {
+        return completion(.failure(.requestBody("\(error)")))
+    }
+    let handle = loop.handle
+    let completion = LoopBound(completion, on: loop)
+    queue.async {
+        let reader = Result { () throws(RequestSerializationError) in UploadReader(try open(), on: queue) }
+        handle.post { loop in
+            completion.value(on: loop)(reader.map { FileSource($0, on: loop) }.mapError { .requestBody($0.description) })
+        }
+    }
+}
+
+extension UploadSource {
+    /// How the body is framed. POST, PUT and PATCH without a body say so (RFC 9110 section 8.6).
+    func framing(for method: MethodName) -> BodyFraming {
+        if isEmpty { return ["POST", "PUT", "PATCH"].contains(method.description) ? .length(0) : .none }
+        return length.map { .length(UInt64($0)) } ?? .chunked
+    }
+}
+
+/// Bytes at hand, or none.
+final class BytesSource: UploadSource {
+    private static let piece = 64 << 10
+    private let bytes: [UInt8]?
+    private var position = 0
+    var moved: (() -> Void)?
+
+    init(_ bytes: [UInt8]?) { self.bytes = bytes }
+
+    var length: Int? { bytes?.count ?? 0 }
+    var isEmpty: Bool { bytes == nil }
+    var canRewind: Bool { true }
+
+    func next() -> BodyPiece {
+        guard let bytes, position < bytes.count else { return .ended }
+        let end = min(position + Self.piece, bytes.count)
+        defer { position = end }
+        return .bytes(Array(bytes[position..<end]))
+    }
+
+    func rewind() { position = 0 }
+    func close() {}
+}

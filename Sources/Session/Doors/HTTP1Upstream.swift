@@ -1,0 +1,113 @@
+package import HTTPWire
+import Transport
+
+/// The far door of an exchange whose origin speaks HTTP/1.1.
+extension UpstreamConnection: Upstream {
+    package func begin(for receiver: any UpstreamReceiver) {
+        self.receiver = receiver
+        exchanges += 1
+        parser = nil
+    }
+
+    package var facts: UpstreamFacts { UpstreamFacts(isReused: isReused, scope: scope, connection: self) }
+
+    // MARK: The request's way up
+
+    package func send(
+        _ request: borrowing RequestView, to destination: Destination, edits: HeadEdits, from body: any BodySource
+    ) -> any BodySink {
+        if request.head.authenticatesConnection(in: request.bytes) { isPersonal = true }
+        var edits = edits
+        if let parentHop { edits.append(parentHop.edits) }
+        requests.begin(inChunks: request.head.framing == .chunked, from: body) { head in
+            HeadWriter.write(
+                request: request.head, from: request.bytes, target: parentHop == nil ? .originForm : .absoluteForm,
+                authority: destination.authority, defaultPort: destination.defaultPort, via: destination.via,
+                forwardUpgrade: request.head.wantsUpgrade, edits: edits, into: &head)
+        }
+        stream.wantsRead = true
+        return requests
+    }
+
+    // MARK: The response's way down
+
+    package func wantsRead(_ wanted: Bool) { stream.wantsRead = wanted }
+
+    package func receiveHead(of method: Method, limit: Int, readable: Bool) -> ResponseHeadProgress {
+        responses.dropHead()
+        if parser == nil { parser = HeadParser(limit: limit) }
+        var progress = nextHead(of: method)
+        var mayRead = readable || stream.holdsBytes
+        while case .incomplete = progress, mayRead {
+            switch responses.receive(limit: limit) {
+            case .received?:
+                receiver?.responseBegan()
+                progress = nextHead(of: method)
+                if case .incomplete = progress { stream.confirmNow() }
+            case .blocked?:
+                responses.rest()
+                // A session ticket, or a part of a record. The response waits behind it where the origin writes without TCP_NODELAY.
+                if stream.isSecure { stream.confirmNow() }
+                return .incomplete
+            case .ended?: return ended("closed the connection")
+            case .failed(let error)?: return ended(error.description)
+            case nil: return .tooLarge
+            }
+            mayRead = stream.holdsBytes
+        }
+        return progress
+    }
+
+    private func ended(_ cause: String) -> ResponseHeadProgress {
+        // In TLS 1.3 this is when an origin says what it thinks of a client certificate.
+        guard let time = receiver?.unixTime, let refusal = stream.certificateRefusal(at: time) else { return .ended(cause) }
+        return .failed(.unreachable(.clientCertificate(refusal)))
+    }
+
+    private func nextHead(of method: Method) -> ResponseHeadProgress {
+        guard !responses.isEmpty else { return .incomplete }
+        let progress = responses.withUnread { parser?.parseResponse($0, to: method, into: &response) }
+        switch progress {
+        case .incomplete?, nil: return .incomplete
+        case .tooLarge?: return .tooLarge
+        case .tooManyFields?: return .tooManyFields
+        case .malformed(let error)?: return .malformed(error)
+        case .complete?: break
+        }
+        // One copy in hand, and not one for each that is asked of it.
+        let head = response
+        if head.isInterim { parser?.reset() }
+        if responses.withUnread({ head.authenticatesConnection(in: $0) }) { isPersonal = true }
+        let isFinal = !head.isInterim && !head.isUpgrade
+        responses.begin(head: Int(head.length), framing: isFinal ? head.framing : .none)
+        return .complete(ResponseTraits(head, received: responses.count - Int(head.length)))
+    }
+
+    package func withResponse(_ body: (borrowing ResponseView) -> Void) {
+        responses.withUnread { body(ResponseView(response, $0)) }
+    }
+
+    package var responseBody: any BodySource { responses }
+
+    // MARK: The end
+
+    package func end(_ ending: UpstreamEnding) -> UpstreamConnection? {
+        receiver = nil
+        switch ending {
+        case .abandoned:
+            stream.abort()
+            return nil
+        case .switched:
+            responses.dropHead()
+            return self
+        case .finished(let requestSent, let idleNanoseconds):
+            responses.dropHead()
+            let reusable =
+                requestSent && response.keepsAlive && response.framing != .untilClose && responses.isEmpty
+                && !stream.holdsBytes
+            if reusable, isPersonal { return self }
+            if reusable { origin.giveBack(self, idleNanoseconds: idleNanoseconds) } else { close() }
+            return nil
+        }
+    }
+}

@@ -1,0 +1,29 @@
+package import EventLoop
+package import Serialization
+
+/// Reads the files of a body a piece at a time, on a queue that may wait for a disk.
+package final class UploadReader: @unchecked Sendable {
+    // The body is touched on the queue alone, which does one thing at a time.
+    private static let piece = 64 << 10
+
+    /// In bytes.
+    package let length: Int
+    private let body: MultipartBody
+    private let queue: WorkQueue
+
+    package init(_ body: MultipartBody, on queue: WorkQueue) {
+        length = body.contentLength
+        self.body = body
+        self.queue = queue
+    }
+
+    /// - Parameter done: called once, on the queue; with no bytes at the end.
+    package func read(_ done: @escaping @Sendable (Result<[UInt8], RequestSerializationError>) -> Void) {
+        queue.async { [self] in
+            done(Result { () throws(RequestSerializationError) in try body.read(Self.piece) })
+        }
+    }
+
+    /// From the first byte on, for what is read next.
+    func rewind() { queue.async { [self] in body.rewind() } }
+}

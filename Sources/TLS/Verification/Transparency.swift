@@ -1,0 +1,59 @@
+import COpenSSL
+
+/// What the certificate timestamps of a server came to, whether they were enough or not.
+package struct TransparencyResult: Sendable, Hashable, CustomStringConvertible {
+    /// All that were looked at: first those of the certificate, then of the handshake, then of the OCSP
+    /// response.
+    package let timestamps: [CertificateTimestamp]
+    /// Different logs whose timestamps the certificate needs in itself.
+    package let neededEmbedded: Int
+    /// Different logs whose timestamps do as well, brought by the handshake.
+    package let neededDelivered: Int
+
+    /// True if enough different logs have vouched for the certificate's publication.
+    var isEnough: Bool {
+        logs { $0 == .certificate } >= neededEmbedded || logs { $0 != .certificate } >= neededDelivered
+    }
+
+    private func logs(_ counts: (CertificateTimestamp.Source) -> Bool) -> Int {
+        Set(timestamps.filter { $0.isValid && counts($0.source) }.map(\.logID)).count
+    }
+
+    package var description: String {
+        let (embedded, delivered) = (logs { $0 == .certificate }, logs { $0 != .certificate })
+        return "valid timestamps of \(embedded) different logs in the certificate (\(neededEmbedded) needed) and of "
+            + "\(delivered) in the handshake (\(neededDelivered) would do)"
+    }
+}
+
+/// Too few valid timestamps.
+package struct TransparencyFailure: Error, Sendable, Hashable, CustomStringConvertible {
+    package let result: TransparencyResult
+
+    package var description: String { "too few certificate timestamps (Certificate Transparency): \(result)" }
+}
+
+extension VerifiedChain {
+    /// Whether enough different logs vouch for the leaf's publication, by the numbers of Chrome's
+    /// policy: in the certificate two for a lifetime of up to 180 days and three above, or two brought by
+    /// the handshake.
+    /// - Parameter evidence: what the server sent beside its chain; nil: only the certificate is asked.
+    package func checkTransparency(
+        _ evidence: PeerEvidence?, logs: TransparencyLogs, at time: UnixTime
+    ) -> Result<TransparencyResult, TransparencyFailure> {
+        OpenSSLErrorQueue.clear()
+        defer { OpenSSLErrorQueue.clear() }
+        let check = TransparencyCheck(chain: self, logs: logs, time: time)
+        var timestamps: [CertificateTimestamp] = []
+        for list in [
+            TimestampList(in: leaf), TimestampList(evidence?.timestamps ?? []),
+            TimestampList(inResponse: evidence?.ocspResponse ?? []),
+        ] {
+            timestamps += check.judge(list)
+        }
+        let lifetime = leaf.notAfter.subtractingReportingOverflow(leaf.notBefore).partialValue
+        let result = TransparencyResult(
+            timestamps: timestamps, neededEmbedded: lifetime <= 180 * 86_400 ? 2 : 3, neededDelivered: 2)
+        return result.isEnough ? .success(result) : .failure(TransparencyFailure(result: result))
+    }
+}

@@ -1,0 +1,46 @@
+internal import Daemon
+internal import FoundationEssentials
+internal import Glibc
+internal import Records
+internal import Security
+
+/// The files that the running proxy leaves in the state directory for the other commands.
+struct StateFiles {
+    let directory: String
+
+    /// The same, for what is opened in it.
+    var own: TrustedDirectory { TrustedDirectory(directory) }
+
+    static let processID = "pinproxy.pid"
+    var controlSocket: StateSocket { ControlSocket.place(in: directory) }
+    var runSocket: StateSocket { RunSocket.place(in: directory) }
+    var doorSocket: StateSocket { DoorSocket.place(in: directory) }
+    /// The log of the proxy that `pinproxy exec --start` has started last.
+    static let execLog = "exec.log"
+
+    /// - Parameter key: of the authority.
+    static func trustFolder(_ key: String) -> String { "trust/\(key)" }
+
+    /// Makes the directory if it isn't there. Others may read in it (the authority's certificate
+    /// is for everybody); its key has permissions of its own.
+    func create() throws {
+        do throws(FileProblem) {
+            try own.create()
+        } catch {
+            throw CommandFailure("the state directory \(directory) can't be created: \(error)")
+        }
+    }
+
+    /// Makes it for a proxy. One that can't be made is no reason not to serve; one that others can change is.
+    func createForProxy() throws {
+        do throws(FileProblem) {
+            try own.create()
+            try own.requireOwn()
+        } catch .untrusted(let cause) {
+            throw CommandFailure(
+                code: CommandFailure.configuration,
+                message: "the state directory can't be used: \(cause); run this as the user to whom it belongs, or name another one with "
+                    + "--state-directory")
+        } catch {}
+    }
+}
