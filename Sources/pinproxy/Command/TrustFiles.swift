@@ -1,6 +1,7 @@
 internal import FoundationEssentials
 internal import Glibc
-internal import Proxy
+internal import Records
+internal import Daemon
 internal import Security
 internal import TLS
 

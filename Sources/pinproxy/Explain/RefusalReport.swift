@@ -1,4 +1,4 @@
-internal import Proxy
+internal import Clients
 
 /// What a client is told.
 struct RefusalReport: Encodable {
