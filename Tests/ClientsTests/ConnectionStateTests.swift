@@ -87,7 +87,7 @@ import Testing
             case .goOn: isSuspended = false
             case .none: break
             }
-            // Whoever does what these say closes the connection.
+            // The connection closes after these.
             if isEnded, event != .closed { _ = state.received(.closed) }
             if state.isSuspended != isSuspended, !isEnded { return "suspended, and not suspended" }
             return nil
@@ -137,7 +137,7 @@ import Testing
         ])
     }
 
-    /// A client that speaks TLS to a host whose server spoke plain HTTP.
+    /// The server spoke plain HTTP, the client speaks TLS.
     @Test func tlsIsNeverServedOverAPlainConnection() {
         expect(Self.asked + [
             (.connectFailed(.mayBePlain), .open(.plain)), (.connected(.inspected), .answer(.inspected)),

@@ -85,7 +85,7 @@ extension ClientConnection {
         }
     }
 
-    /// Notes what the client is told.
+    /// Notes the error for the client.
     private func connectFailed(
         _ failure: UpstreamFailure, by route: Route, isAnswered: Bool
     ) -> ConnectionState.ConnectFailure {
@@ -153,7 +153,7 @@ extension ClientConnection {
     }
 
     private func answer(for passage: ConnectionState.Passage) {
-        // The client is told inside its TLS, where a person in a browser can read it. Nothing that it sends goes anywhere.
+        // The refusal is shown inside the client's TLS, where a browser displays it. No request is passed on.
         if passage == .refusal { showRefusal() } else { holdPromised() }
         handshakeBegan()
         server.answer(Self.established, then: .handOver)

@@ -27,7 +27,7 @@ package final class ClientConnection {
 
     let worker: WorkerContext
     let source: Endpoint
-    /// Its socket is the one that was accepted, and counts under `limits.clients`.
+    /// It owns the accepted socket, and counts under `limits.clients`.
     package let isCounted: Bool
     let place: ClientPlace
     /// The proxy's as this client reaches it, where its socket doesn't tell.

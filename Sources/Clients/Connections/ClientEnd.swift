@@ -5,7 +5,7 @@ import Transport
 
 /// How a client's connection ends, and what is logged of its tasks.
 extension ClientConnection {
-    /// Ends the connection for a reason that the client can't be told.
+    /// Ends the connection without an answer.
     /// - Parameter cause: nil: the record has it.
     func fail(_ cause: String?) {
         if let cause { record.failed(cause) }
@@ -13,7 +13,7 @@ extension ClientConnection {
         server.close()
     }
 
-    /// The proxy stops: exchanges in flight go on, idle connections are closed.
+    /// The proxy stops: exchanges in flight continue, idle connections are closed.
     package func drain() {
         switch (state.phase, carrier) {
         case (.relaying, .relaying(let relay, _)): drain(relay)

@@ -47,10 +47,10 @@ extension ClientConnection {
 }
 
 extension ClientRequest {
-    /// Keeps the request in hand until it is known who asks.
+    /// Keeps the request in hand until the client is identified.
     func identify(then step: @escaping Step) {
         keep { request in
-            // A reload may have come meanwhile.
+            // There may have been a reload meanwhile.
             if request.connection.withdrawal(of: request.identity) != nil { request.received(by: request.server) } else { step(request) }
         }
         connection.askForDecision()

@@ -1,4 +1,4 @@
-/// Who asks, as far as the request shows it. The kernel's word is the connection's ``ClientPeer``.
+/// The client's identity, as far as the request shows it. What the kernel knows is the connection's ``ClientPeer``.
 struct ClientIdentity: Sendable {
     /// By a name and a password of `proxy.users`; nil if nobody had to say.
     var user: KnownUser?

@@ -4,7 +4,7 @@ import HTTPWire
 package import Session
 import Transport
 
-/// A request of a client: who asks, where it goes, by which rules, and the record of it. Its exchange is its door's.
+/// A request of a client: its identity, route, rules and record. Its exchange belongs to its door.
 ///
 /// A connection of HTTP/1.1 uses the same object for all its requests, one after the other.
 package final class ClientRequest {
@@ -56,7 +56,7 @@ package final class ClientRequest {
 
     var peer: ClientPeer { connection.peer }
 
-    /// Is told of refusals. What it may do is decided by ``ClientIdentity/run`` alone.
+    /// Hears of refusals. Only ``ClientIdentity/run`` decides what the client may do.
     var run: Run? { identity.run ?? connection.inquiries.run }
 
     // MARK: Steps that wait
@@ -127,7 +127,7 @@ package final class ClientRequest {
         server.refuseRequest(.cancelled(by: cause, host: host))
     }
 
-    /// What can be told of it now; nil if there is none.
+    /// The task in flight; nil if there is none.
     var task: TaskSummary? {
         if let summary = server.exchange.summary { return summary }
         switch phase {
@@ -194,7 +194,7 @@ extension ClientRequest: RequestHandler {
     package func refused(_ error: ProxyError) { refused(error, isShown: connection.tunnel?.refusalInside == nil) }
 
     /// Tells the run.
-    /// - Parameter isShown: false: it was told when the refusal came first.
+    /// - Parameter isShown: false: it heard of the refusal before.
     func refused(_ error: ProxyError, isShown: Bool) {
         guard isShown else { return }
         // Its program may have just not sent yet what it is asked for.

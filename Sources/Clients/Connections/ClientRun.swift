@@ -5,9 +5,9 @@ import Session
 /// The run of `pinproxy exec` that a client belongs to: by its token; or where it shows none (many programs take no name and password
 /// from the proxy's URL, or send them only when they are asked) by the answer of the process that began the run.
 extension ClientRequest {
-    /// Asks the runs of the client's user, if there are any, before the request in hand is examined: once it is refused, its client may
-    /// close before anybody has seen whose it was.
-    /// - Parameter step: begins anew once they have answered.
+    /// Asks the runs of the client's user, if there are any, before the request in hand is examined: a client that is refused may close
+    /// before its run was found.
+    /// - Parameter step: starts over when they have answered.
     /// - Returns: whether that is awaited.
     func awaitsRuns(_ step: @escaping Step) -> Bool {
         guard connection.asksRuns() else { return false }
@@ -25,10 +25,10 @@ extension ClientRequest {
 }
 
 extension ClientConnection {
-    /// Is told of refusals of what the connection has become.
+    /// Hears of refusals of the connection's CONNECT.
     var run: Run? { tunnel?.identity.run ?? inquiries.run }
 
-    /// - Returns: whether an answer is to be awaited.
+    /// - Returns: whether an answer will follow.
     func asksRuns() -> Bool {
         guard case .notBegun = inquiries.runs, let socket = peer.socket, let number = socket.inode else { return false }
         let isBegun = RunInquiry.begin(about: number, worker.shared.runs.runs(of: socket.user), on: worker.loop) { [weak self] run in
@@ -43,7 +43,7 @@ extension ClientConnection {
 
 /// What others are asked about a client, once in the life of its connection.
 struct ClientInquiries {
-    /// Whose processes are at the other end, for a decision.
+    /// The processes at the other end, for a decision.
     var isPeerAsked = false
     /// The same, for the log or the list of tasks.
     var isPeerLookedFor = false

@@ -6,7 +6,7 @@ import Transport
 
 /// The task that a client has in flight, and control over it.
 extension ClientConnection {
-    /// What can be told of it now; nil if there is none.
+    /// The task in flight; nil if there is none.
     package var task: TaskSummary? {
         guard let words = state.words else { return state.takesRequests ? request.task : nil }
         switch carrier {
@@ -46,8 +46,8 @@ extension ClientConnection {
 
     // MARK: Control
 
-    /// Reads nothing on either side from now on, and keeps no time. A connection that is being made, and a TLS
-    /// handshake that has begun, are brought to their end, and nothing follows from it.
+    /// Stops reading on both sides, and the clock. A connection that is being made, and a TLS handshake in flight,
+    /// are completed; the next step waits for ``resumeTask(_:)``.
     /// - Parameter cause: who wants it.
     package func suspendTask(_ cause: String) {
         guard task?.state == .running else { return }
@@ -94,7 +94,7 @@ extension ClientConnection {
         takeUp()
     }
 
-    /// Ends both sides, so that nobody takes a part for the whole. A client that has no part is told.
+    /// Ends both sides so that a part can't be mistaken for the whole. A client that has no part gets an answer.
     /// - Parameter cause: who wants it.
     package func cancelTask(_ cause: String) {
         guard let task, task.state != .canceling else { return }

@@ -6,7 +6,7 @@ import TLS
 final class ClientTunnel {
     /// The authority as the client wrote it: SNI, Host and the certificate that the client is shown name that.
     let asked: Authority
-    /// Who asked.
+    /// The client's.
     let identity: ClientIdentity
     /// Where the connection leads, by the snapshot that was asked last.
     var route: Route
@@ -14,7 +14,7 @@ final class ClientTunnel {
     var attempt: ConnectAttempt?
     /// Why the first attempt failed, while plain HTTP is tried: it says more than what follows.
     var failure: UpstreamFailure?
-    /// What the client is to be told.
+    /// The answer for the client, if it is refused.
     var refusal: ProxyError?
     /// The TLS alert that tells it of a tunnel that was refused.
     var alert: [UInt8]?

@@ -57,7 +57,7 @@ struct ConnectionState: Hashable {
     enum ConnectFailure: Hashable {
         /// The server seems to speak plain HTTP, and the policy lets that through.
         case mayBePlain
-        /// The client is told inside its CONNECT.
+        /// The client sees the refusal inside its CONNECT.
         case shown
         case told
     }
@@ -87,30 +87,30 @@ struct ConnectionState: Hashable {
         case suspend, resume, closed
     }
 
-    /// What is to be done now.
+    /// What the connection does now.
     enum Action: Hashable {
         case none
         case open(Attempt)
-        /// The CONNECT is decided about again.
+        /// Decide about the CONNECT again.
         case decideAnew
-        /// `200` is to be written.
+        /// Write `200`.
         case answer(Passage)
-        /// The request is to be refused.
+        /// Refuse the request.
         case refuse
-        /// The client's first words are to be awaited.
+        /// Await the client's first bytes.
         case awaitHandshake
         case secure
-        /// Requests are to be read off the connection as it stands.
+        /// Read requests off the connection.
         case serve
         case verify
         case relay
-        /// The client is to be told by a TLS alert.
+        /// Send a TLS alert.
         case alert
-        /// The connection ends for a reason that the client can't be told.
+        /// Close without an answer.
         case fail
-        /// The same, since nothing came in time.
+        /// Close, since nothing came in time.
         case giveUp
-        /// Both sides end where they stand.
+        /// End both sides at once.
         case cut
         case pause, goOn
     }
@@ -186,7 +186,7 @@ struct ConnectionState: Hashable {
         }
     }
 
-    /// - Parameter end: of a client that can't be told.
+    /// - Parameter end: for a client that was answered already.
     private mutating func interrupted(or end: Action) -> Action {
         switch phase {
         case .connecting(.asAsked), .connecting(.plain):

@@ -5,7 +5,7 @@ import Records
 import Security
 import Session
 
-/// What becomes of a request: to the proxy itself, or inside a CONNECT to the authority that it named.
+/// Decides about a request: to the proxy itself, or inside a CONNECT to the authority that it named.
 extension ClientRequest {
     // MARK: Requests to the proxy
 
@@ -29,7 +29,7 @@ extension ClientRequest {
         }
     }
 
-    /// - Parameter run: nil: it is over, or another proxy's.
+    /// - Parameter run: nil: it has ended, or is another proxy's.
     private func requestOfRun(_ run: Run?, _ users: UserVerifier?) {
         identity.run = run
         run?.requested()
@@ -44,7 +44,7 @@ extension ClientRequest {
         switch ruling {
         case .right:
             identity.user = users.user(named: credentials.user)
-            // A reload may have come meanwhile.
+            // There may have been a reload meanwhile.
             if worker.users.map(identity.isLetIn) != false { performRequest() } else { refuseAsker(.credentialsWrong) }
         case .wrong: refuseAsker(.credentialsWrong)
         case .notCompared(let what): refuseAsker(.credentialsNotCompared(what))
@@ -123,7 +123,7 @@ extension ClientRequest {
         }
     }
 
-    /// Whether the request in hand, which has passed a proxy, has come round to this one again.
+    /// Whether the request in hand passed this proxy before.
     private func hasPassed(_ authority: Authority) -> Bool {
         server.readRequest { $0.head.hasPassed(worker.shared.loops.pseudonym(for: authority), in: $0.bytes) }
     }

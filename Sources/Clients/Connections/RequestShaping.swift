@@ -81,7 +81,7 @@ extension ClientRequest {
         server.begin(to: route.destination, by: rules, over: connection.takeKept(for: route))
     }
 
-    /// Puts another message in the place of the request, and passes it on.
+    /// Passes another message on instead of the request.
     private func write(
         _ route: Route, _ rules: ExchangeRules, body: HeldBody? = nil,
         _ rewrite: (OwnedRequest) throws(WireError) -> OwnedRequest
@@ -97,7 +97,7 @@ extension ClientRequest {
 
     // MARK: Bodies
 
-    /// Writes the request's body in the format that the rules want, if it is in the one that they convert from.
+    /// Converts the request's body to the format that the rules want, if they convert from its own.
     private func convertBody(_ route: Route, _ rules: ExchangeRules) {
         guard let conversion = rules.request.convertBody, server.readRequest({ RequestOutline($0).hasBody }),
             let type = server.readRequest({ view in view.head.first(.contentType).map { $0.text(in: view.bytes) } }),
@@ -195,7 +195,7 @@ extension BaseURL {
 }
 
 extension RequestOutline {
-    /// Of a request as it was received.
+    /// Outlines a received request.
     init(_ view: borrowing RequestView) {
         let bytes = view.bytes
         self.init(
