@@ -185,6 +185,7 @@ extension ClientConnection: HTTP1ServerOwner {
 
     package func closed(_ server: HTTP1Server) {
         completeUnanswered()
+        request.giveUp()
         handshakeEnded()
         release()
         happened(.closed)

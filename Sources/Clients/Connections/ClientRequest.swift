@@ -6,7 +6,8 @@ import Transport
 
 /// A request of a client: its identity, route, rules and record. Its exchange belongs to its door.
 ///
-/// A connection of HTTP/1.1 uses the same object for all its requests, one after the other.
+/// A connection of HTTP/1.1 uses the same object for all its requests, one after the other. The two are one idea: a
+/// request asks its connection who the client is, and a connection hands its requests over.
 package final class ClientRequest {
     /// A step that waits for something. It is called with the request, and must not capture it or its connection: neither
     /// would ever be released.
@@ -157,6 +158,13 @@ package final class ClientRequest {
     }
 
     // MARK: The end
+
+    /// The connection is closed: an answer that arrives later leads to nothing.
+    func giveUp() {
+        phase = .settled
+        suspension = .none
+        conversionTicket.take()?.cancel()
+    }
 
     /// The exchange that would complete the task has not begun.
     private var isHeld: Bool {

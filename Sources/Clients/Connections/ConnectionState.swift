@@ -117,6 +117,8 @@ struct ConnectionState: Hashable {
 
     private(set) var phase = Phase.open
     private(set) var isSuspended = false
+    /// A connection with TLS was asked for after the answer. It isn't asked for twice.
+    private var triedSecurely = false
 
     mutating func received(_ event: Event) -> Action {
         guard phase != .closed else { return .none }
@@ -178,11 +180,14 @@ struct ConnectionState: Hashable {
 
     private mutating func spoke(_ words: FirstWords) -> Action {
         switch words {
-        case .request: go(to: .inside, .serve)
-        case .handshake(isServed: true): go(to: .securing, .secure)
-        case .handshake(isServed: false): go(to: .connecting(.secure), .open(.secure))
-        case .refusedHandshake: go(to: .open, .alert)
-        case .other: .fail
+        case .request: return go(to: .inside, .serve)
+        case .handshake(isServed: true): return go(to: .securing, .secure)
+        case .handshake(isServed: false):
+            guard !triedSecurely else { return .fail }
+            triedSecurely = true
+            return go(to: .connecting(.secure), .open(.secure))
+        case .refusedHandshake: return go(to: .open, .alert)
+        case .other: return .fail
         }
     }
 
