@@ -44,7 +44,7 @@ package struct ByteBuffer: ~Copyable {
     }
 
     /// Lends the unread bytes, also of a buffer that is a property of an object.
-    package func withUnread<Result>(_ body: (Span<UInt8>) -> Result) -> Result { body(span) }
+    @inline(__always) package func withUnread<Result>(_ body: (Span<UInt8>) -> Result) -> Result { body(span) }
 
     /// Borrows the first `count` unread bytes.
     package func withFront<Result, Failure>(_ count: Int, _ body: (RawSpan) throws(Failure) -> Result) throws(Failure) -> Result {
@@ -90,7 +90,7 @@ package struct ByteBuffer: ~Copyable {
     package mutating func append(copying bytes: RawSpan) { bytes.withUnsafeBytes { append(copying: $0) } }
 
     /// `count` bytes from the front have been used.
-    package mutating func consume(_ count: Int) {
+    @inline(__always) package mutating func consume(_ count: Int) {
         precondition(count >= 0 && count <= end - start)
         start += count
     }
@@ -131,8 +131,11 @@ package struct ByteBuffer: ~Copyable {
     }
 
     /// Gives the memory back if nothing is unread.
-    package mutating func releaseIfEmpty() {
-        guard start == end else { return }
+    @inline(__always) package mutating func releaseIfEmpty() {
+        if start == end, base != nil { release() }
+    }
+
+    private mutating func release() {
         giveBack(base, capacity)
         base = nil
         capacity = 0

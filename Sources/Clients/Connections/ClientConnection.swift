@@ -34,12 +34,14 @@ package final class ClientConnection {
     let ownURL: String?
     package let server: HTTP1Server
     let request: ClientRequest
-    private(set) var state = ConnectionState()
+    // Changed by code that calls nobody.
+    @exclusivity(unchecked) private(set) var state = ConnectionState()
     /// Who is at the other end, as far as it is known.
     var peer: ClientPeer
     var inquiries = ClientInquiries()
     /// The CONNECT that the connection has become, or tries to become.
-    var tunnel: ClientTunnel?
+    // Stored whole.
+    @exclusivity(unchecked) var tunnel: ClientTunnel?
     var carrier = Carrier.none
     /// Why the connection ends, for the log.
     var cause: String?

@@ -35,6 +35,7 @@ package final class ClientRequest {
     let server: HTTP1Server
     private var phase = Phase.settled
     private var suspension = Suspension.none
+    /// Inside a CONNECT, the identity that opened it.
     var identity = ClientIdentity()
     /// Where the exchange in flight goes.
     var route: Route?
@@ -185,9 +186,9 @@ package final class ClientRequest {
 
 extension ClientRequest: RequestHandler {
     package func received(by server: HTTP1Server) {
+        let connection: ClientConnection = connection
         guard case .inside = connection.state.phase, let tunnel = connection.tunnel else { return receivedByProxy() }
-        identity = tunnel.identity
-        if tunnel.isPlain { receivedPlainInside(tunnel) } else { receivedInside(tunnel) }
+        if tunnel.isPlain { receivedPlainInside(tunnel) } else { receivedInside(tunnel, of: connection) }
     }
 
     package func receivedUnreadable(_ error: ProxyError, by server: HTTP1Server) {

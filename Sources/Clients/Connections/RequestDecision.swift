@@ -95,7 +95,7 @@ extension ClientRequest {
     private func requestURL(_ authority: Authority, _ purpose: Purpose) {
         switch decide(authority.canonical, for: purpose) {
         case .refuse(let error): server.refuseRequest(error)
-        case .relay(let route): beginExchange(route)
+        case .relay(let route): beginExchange(route, of: connection)
         case .tunnel: server.refuseRequest(.cannotTunnelURL(authority.description))
         }
     }
@@ -131,11 +131,11 @@ extension ClientRequest {
     // MARK: Requests inside CONNECT
 
     /// The authority is settled.
-    func receivedInside(_ tunnel: ClientTunnel) {
+    func receivedInside(_ tunnel: ClientTunnel, of connection: ClientConnection) {
         let route = tunnel.route
         record.authority = route.authority
         record.entrySlot = route.slot
-        if route.snapshot === worker.snapshot { return performInside(tunnel) }
+        if route.snapshot === worker.snapshot { return performInside(tunnel, of: connection) }
         // There was a reload.
         if let withdrawal = connection.withdrawal(of: identity) { return connection.fail(withdrawal) }
         if connection.awaitsPeer(for: route.authority) {
@@ -145,11 +145,11 @@ extension ClientRequest {
             return connection.fail("after a reload this host may no longer be intercepted")
         }
         tunnel.route = fresh
-        performInside(tunnel)
+        performInside(tunnel, of: connection)
     }
 
-    private func performInside(_ tunnel: ClientTunnel) {
-        run?.requestedInside()
+    private func performInside(_ tunnel: ClientTunnel, of connection: ClientConnection) {
+        (identity.run ?? connection.inquiries.run)?.requestedInside()
         if let misdirection = misdirection(in: tunnel, for: .secure) {
             return server.refuseRequest(.misdirected(misdirection, connected: tunnel.asked))
         }
@@ -157,7 +157,7 @@ extension ClientRequest {
         if let refusal = tunnel.refusalInside { return server.refuseForGood(refusal) }
         let authority = tunnel.route.authority
         if server.request.hasVia, hasPassed(authority) { return server.refuseRequest(.loop(authority.description)) }
-        beginExchange(tunnel.route)
+        beginExchange(tunnel.route, of: connection)
     }
 
     /// A plain request inside: it must be for the authority of CONNECT.
@@ -184,7 +184,7 @@ extension ClientRequest {
         }
     }
 
-    private func beginExchange(_ route: Route) {
+    private func beginExchange(_ route: Route, of connection: ClientConnection) {
         record.entry = route.destination.source?.pattern
         record.entrySlot = route.slot
         if server.request.method.countsForwards {

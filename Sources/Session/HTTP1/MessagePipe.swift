@@ -52,7 +52,7 @@ package final class MessagePipe: BodySource {
     // MARK: Between messages
 
     /// Lends the received bytes that were not passed on, the head's first.
-    package func withUnread<Result>(_ body: (Span<UInt8>) -> Result) -> Result { buffer.withUnread(body) }
+    @inline(__always) package func withUnread<Result>(_ body: (Span<UInt8>) -> Result) -> Result { buffer.withUnread(body) }
     /// How many those are.
     package var count: Int { buffer.count }
     package var isEmpty: Bool { buffer.isEmpty }
