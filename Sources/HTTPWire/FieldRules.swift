@@ -124,19 +124,20 @@ struct FieldRules: Sendable {
 
 extension RequestHead {
     /// Draws the conclusions at the head's end.
-    mutating func finish(_ rules: FieldRules, length: Int, in bytes: Span<UInt8>) -> WireError? {
+    mutating func finish(
+        _ rules: FieldRules, length: Int, in bytes: Span<UInt8>, framing: inout HTTP1Framing
+    ) -> WireError? {
         if let defect = rules.framingDefect(version: version) { return WireError(defect, at: length) }
         // RFC 9112 section 3.2 wants one in any request. Some clients leave it out of CONNECT, whose target says all.
         guard rules.host != nil || version == .http10 || method == .connect else { return WireError(.missingHost, at: length) }
-        framing =
+        framing.body =
             if rules.isChunked { .chunked } else if let count = rules.contentLength { .length(count) } else { .none }
-        if method == .connect, framing != .none, framing != .length(0) {
-            return WireError(.connectWithBody, at: length)
-        }
+        framing.keepsAlive = rules.keepsAlive(version: version)
+        bodyLength = framing.body.length
+        if method == .connect, !bodyLength.isEmpty { return WireError(.connectWithBody, at: length) }
         host = rules.host
         connection = rules.connection
         acceptsTrailers = rules.acceptsTrailers
-        keepsAlive = rules.keepsAlive(version: version)
         expectsContinue = rules.expectsContinue && version == .http11
         wantsUpgrade =
             rules.connection.contains(.upgrade) && rules.namesUpgrade && !rules.namesCleartextHTTP2
@@ -157,30 +158,32 @@ extension ResponseHead {
     static func mayBeFramed(status: Int) -> Bool { status >= 200 && status != 204 && status != 205 }
 
     /// Draws the conclusions at the head's end, in the order of RFC 9112 section 6.3.
-    mutating func finish(_ rules: FieldRules, length: Int, answering method: Method) -> WireError? {
+    mutating func finish(
+        _ rules: FieldRules, length: Int, answering method: Method, framing: inout HTTP1Framing
+    ) -> WireError? {
         connection = rules.connection
-        keepsAlive = rules.keepsAlive(version: version)
+        framing = HTTP1Framing()
+        framing.keepsAlive = rules.keepsAlive(version: version)
         self.length = UInt32(truncatingIfNeeded: length)
         if method == .connect, 200..<300 ~= status {
             // The tunnel begins here, whatever the fields say.
-            framing = .none
             return nil
         }
         if let defect = rules.framingDefect(version: version) { return WireError(defect, at: length) }
         if !Self.mayHaveContent(status: status, answering: method) {
-            framing = .none
             // An origin that frames a body where there can be none may send it, too. It must not be read as the next
             // response.
             let announcesBody = rules.isChunked || (rules.contentLength ?? 0) > 0
-            if announcesBody, !Self.mayBeFramed(status: status) { keepsAlive = false }
+            if announcesBody, !Self.mayBeFramed(status: status) { framing.keepsAlive = false }
         } else if rules.isChunked {
-            framing = .chunked
+            framing.body = .chunked
         } else if let count = rules.contentLength {
-            framing = .length(count)
+            framing.body = .length(count)
         } else {
-            framing = .untilClose
-            keepsAlive = false
+            framing.body = .untilClose
+            framing.keepsAlive = false
         }
+        bodyLength = framing.body.length
         return nil
     }
 }

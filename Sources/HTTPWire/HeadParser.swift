@@ -35,6 +35,8 @@ package struct HeadParser: Sendable {
     /// Everything before it has been searched for the line's end.
     private var cursor = 0
     private var rules = FieldRules()
+    /// Of the head that was completed last.
+    package private(set) var framing = HTTP1Framing()
 
     /// - Parameter limit: the longest head, in bytes, at most 2³¹.
     package init(limit: Int) {
@@ -68,7 +70,7 @@ package struct HeadParser: Sendable {
                     stage = .fields
                 case .fields:
                     if line.isEmpty {
-                        if let error = head.finish(rules, length: lineStart, in: bytes) { return .malformed(error) }
+                        if let error = head.finish(rules, length: lineStart, in: bytes, framing: &framing) { return .malformed(error) }
                         return .complete
                     }
                     let fault = takeField(line, in: bytes, into: &head.fields, lastVia: &head.lastVia, heedsHost: true)
@@ -98,7 +100,7 @@ package struct HeadParser: Sendable {
                     stage = .fields
                 case .fields:
                     if line.isEmpty {
-                        if let error = head.finish(rules, length: lineStart, answering: method) {
+                        if let error = head.finish(rules, length: lineStart, answering: method, framing: &framing) {
                             return .malformed(error)
                         }
                         return .complete

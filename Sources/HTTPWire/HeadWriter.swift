@@ -14,15 +14,6 @@ package enum ClientPersistence: Sendable {
     case upgrade
 }
 
-/// What becomes of a response body's transfer coding.
-package enum ResponseCoding: Sendable {
-    case asReceived
-    /// The body is taken out of its chunks, for an HTTP/1.0 client, and ends with the connection.
-    case dechunked
-    /// Chunks are put around a body that ended with its connection.
-    case chunked
-}
-
 /// Rewrites heads for the next hop: hop-by-hop fields out (RFC 9110 section 7.6.1), Via in, and
 /// everything else copied in whole runs of lines, in its order and spelling.
 ///
@@ -84,6 +75,7 @@ package enum HeadWriter {
         } replacing: { field, out in
             if field.id == .maxForwards { writeMaxForwards(maxForwards, into: &out) }
         }
+        if head.bodyLength == .unknown { out.append(contentsOf: "Transfer-Encoding: chunked\r\n") }
         switch (upgrades, head.acceptsTrailers) {
         case (true, true): out.append(contentsOf: "TE: trailers\r\nConnection: Upgrade, TE\r\n")
         case (true, false): out.append(contentsOf: "Connection: Upgrade\r\n")
@@ -100,12 +92,12 @@ package enum HeadWriter {
     ///   - head: a complete head.
     ///   - bytes: what it was parsed from.
     ///   - clientVersion: of the request that is answered.
-    ///   - coding: what the receiver will see of the body's coding.
+    ///   - inChunks: the body is written in chunks.
     ///   - via: the name under which this hop is recorded; nil: it isn't.
     ///   - edits: what else is changed.
     package static func write(
         response head: ResponseHead, from bytes: Span<UInt8>, clientVersion: HTTPVersion,
-        connection: ClientPersistence, coding: ResponseCoding, via: ViaPseudonym?, edits: HeadEdits = HeadEdits(),
+        connection: ClientPersistence, inChunks: Bool, via: ViaPseudonym?, edits: HeadEdits = HeadEdits(),
         into out: inout [UInt8]
     ) {
         out.append(contentsOf: "HTTP/1.1 ")
@@ -125,15 +117,15 @@ package enum HeadWriter {
         writeFields(head.fields, passage, from: bytes, edits: edits, into: &out) { field in
             switch field.id {
             case .upgrade: keepsUpgrade
-            case .transferEncoding: mayBeFramed && coding == .asReceived
-            case .trailer: coding != .dechunked
+            // Trailers are lost where a body of unknown length isn't written in chunks.
+            case .trailer: inChunks || head.bodyLength != .unknown
             case .proxyStatus: ProxyStatusList.content(of: field.value, in: bytes) == .others
             default: true
             }
         } replacing: { field, out in
             if field.id == .proxyStatus { writeProxyStatus(field.value, from: bytes, into: &out) }
         }
-        if coding == .chunked { out.append(contentsOf: "Transfer-Encoding: chunked\r\n") }
+        if inChunks { out.append(contentsOf: "Transfer-Encoding: chunked\r\n") }
         // RFC 9112 section 6.3 doesn't list it: to a client it ends with its connection, unless its length is given.
         if head.status == 205 { out.append(contentsOf: "Content-Length: 0\r\n") }
         switch connection {
@@ -173,7 +165,7 @@ package enum HeadWriter {
             let field = fields[index]
             let keeps: Bool
             switch field.id {
-            case .connection, .keepAlive, .proxyConnection, .te, .http2Settings, .proxyAuthorization,
+            case .connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .http2Settings, .proxyAuthorization,
                 .proxyAuthenticate, .proxyAuthenticationInfo:
                 keeps = false
             case .contentLength: keeps = passage.isFramed && !hasLength && bytes.lengthAsWritten(field.value) == field.value

@@ -77,6 +77,15 @@ package enum BodyFraming: Sendable, Equatable {
     }
 }
 
+/// How HTTP/1.1 carries a message: where its body ends, and whether the connection can carry another message.
+package struct HTTP1Framing: Sendable, Equatable {
+    package internal(set) var body = BodyFraming.none
+    /// Requests: the client wants the connection kept: HTTP/1.1 without `close`, or HTTP/1.0 with `keep-alive`.
+    package internal(set) var keepsAlive = false
+
+    package init() {}
+}
+
 /// How long a message's body is, in bytes.
 package enum BodyLength: Sendable, Equatable {
     /// There is no body.

@@ -24,11 +24,7 @@ package struct RequestHead: Sendable {
     /// Bytes from the buffer's first byte to the first of the body, empty lines before the request
     /// line included.
     package internal(set) var length: UInt32 = 0
-    /// `none`, `length` or `chunked`.
-    package internal(set) var framing: BodyFraming = .none
-    /// Whether the client wants the connection kept: HTTP/1.1 without `close`, or HTTP/1.0 with
-    /// `keep-alive`.
-    package internal(set) var keepsAlive: Bool = false
+    package internal(set) var bodyLength: BodyLength = .none
     /// `Expect: 100-continue` in HTTP/1.1; in 1.0 it is ignored (RFC 9110 section 10.1.1).
     package internal(set) var expectsContinue: Bool = false
     /// `Connection: upgrade` with an Upgrade field in HTTP/1.1. Never for `h2c`: a cleartext
@@ -44,8 +40,6 @@ package struct RequestHead: Sendable {
 
     package init() {}
 
-    package var bodyLength: BodyLength { framing.length }
-
     /// The value of the first field of that name.
     package func first(_ id: FieldName) -> ByteRange? {
         for index in fields.indices where fields[index].id == id { return fields[index].value }
@@ -58,8 +52,7 @@ package struct RequestHead: Sendable {
         lastVia = nil
         connection = []
         acceptsTrailers = false
-        framing = .none
-        keepsAlive = false
+        bodyLength = .none
         expectsContinue = false
         wantsUpgrade = false
         length = 0

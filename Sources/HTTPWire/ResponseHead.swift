@@ -8,9 +8,7 @@ package struct ResponseHead: Sendable {
     package internal(set) var fields: [HeadField] = []
     /// Bytes from the buffer's first byte to the first of the body.
     package internal(set) var length: UInt32 = 0
-    package internal(set) var framing: BodyFraming = .none
-    /// Whether the connection can carry another response after this one.
-    package internal(set) var keepsAlive: Bool = false
+    package internal(set) var bodyLength: BodyLength = .none
 
     var connection: ConnectionOptions = []
     var lastVia: Int? = nil
@@ -21,7 +19,6 @@ package struct ResponseHead: Sendable {
     package var isInterim: Bool { status < 200 && status != 101 }
     /// 101: the connection speaks another protocol from here.
     package var isUpgrade: Bool { status == 101 }
-    package var bodyLength: BodyLength { framing.length }
 
     /// The value of the first field of that name.
     package func first(_ id: FieldName) -> ByteRange? {
@@ -33,8 +30,7 @@ package struct ResponseHead: Sendable {
         fields.removeAll(keepingCapacity: true)
         lastVia = nil
         connection = []
-        framing = .none
-        keepsAlive = false
+        bodyLength = .none
         length = 0
     }
 }

@@ -75,7 +75,7 @@ extension ResponseHead {
         }
         switch ContentRange.parse(bytes.extracting(field.offsets)) {
         case .bytes(let part, let complete)?:
-            if case .length(let length) = framing, length != part.length { return false }
+            if let length = bodyLength.bytes, length != part.length { return false }
             return wanted.includes(part, of: complete)
         case .unsatisfied?: return false
         case nil: return wanted == .other

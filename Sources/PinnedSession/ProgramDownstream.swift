@@ -72,7 +72,7 @@ final class ProgramDownstream {
                 report()
             }
             self.source = source
-            let message = try core.routing.head(of: wanted, to: url, framing: upload.framing(for: wanted.method))
+            let message = try core.routing.head(of: wanted, to: url, bodyLength: upload.bodyLength(for: wanted.method))
             let (destination, rules) = try core.destination(of: url)
             self.message = message
             request = RequestTraits(madeHere: message.head)

@@ -140,15 +140,15 @@ struct SessionRouting: Sendable {
 
     /// The request's head, as a client of a proxy asks: what the next hop is to see of the URL is decided where that
     /// is known.
-    func head(of request: HTTPRequest, to url: RequestURL, framing: BodyFraming) throws(SessionError) -> OwnedRequest {
+    func head(of request: HTTPRequest, to url: RequestURL, bodyLength: BodyLength) throws(SessionError) -> OwnedRequest {
         var head = Array("\(request.method) \(url) HTTP/1.1\r\nHost: \(url.origin.host)\r\n".utf8)
         let hasAgent = request.fields.contains { $0.name.description.lowercased() == "user-agent" }
         if !hasAgent, let userAgent { head += "User-Agent: \(userAgent)\r\n".utf8 }
         for field in request.fields { head += "\(field.name): \(field.value.text)\r\n".utf8 }
-        switch framing {
-        case .length(let length): head += "Content-Length: \(length)\r\n".utf8
-        case .chunked: head += "Transfer-Encoding: chunked\r\n".utf8
-        case .none, .untilClose: break
+        switch bodyLength {
+        case .known(let length): head += "Content-Length: \(length)\r\n".utf8
+        case .unknown: head += "Transfer-Encoding: chunked\r\n".utf8
+        case .none: break
         }
         head += "\r\n".utf8
         do {

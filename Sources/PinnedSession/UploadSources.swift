@@ -40,10 +40,10 @@ private func openFiles(
 }
 
 extension UploadSource {
-    /// How the body is framed. POST, PUT and PATCH without a body say so (RFC 9110 section 8.6).
-    func framing(for method: MethodName) -> BodyFraming {
-        if isEmpty { return ["POST", "PUT", "PATCH"].contains(method.description) ? .length(0) : .none }
-        return length.map { .length(UInt64($0)) } ?? .chunked
+    /// POST, PUT and PATCH without a body say so (RFC 9110 section 8.6).
+    func bodyLength(for method: MethodName) -> BodyLength {
+        if isEmpty { return ["POST", "PUT", "PATCH"].contains(method.description) ? .known(0) : .none }
+        return length.map { .known(UInt64($0)) } ?? .unknown
     }
 }
 

@@ -25,8 +25,8 @@ private struct Answer {
         var fields: [String: String] = [:]
         for field in head.fields { fields[field.name.text(in: bytes.span)] = field.value.text(in: bytes.span) }
         self.fields = fields
-        framing = head.framing
-        keepsAlive = head.keepsAlive
+        framing = parser.framing.body
+        keepsAlive = parser.framing.keepsAlive
         body = Array(bytes[Int(head.length)...])
     }
 }

@@ -2,24 +2,25 @@ import HTTPWire
 
 /// What became of a head that was given in one piece.
 enum Parsed<Head: Sendable>: Sendable {
-    case complete(Head)
+    case complete(Head, HTTP1Framing)
     case incomplete, tooLarge, tooManyFields
     case malformed(WireError.Code)
 
-    var head: Head? { if case .complete(let head) = self { head } else { nil } }
+    var head: Head? { if case .complete(let head, _) = self { head } else { nil } }
+    var framing: HTTP1Framing? { if case .complete(_, let framing) = self { framing } else { nil } }
     var defect: WireError.Code? { if case .malformed(let code) = self { code } else { nil } }
     var isIncomplete: Bool { if case .incomplete = self { true } else { false } }
     var isTooLarge: Bool { if case .tooLarge = self { true } else { false } }
     var hasTooManyFields: Bool { if case .tooManyFields = self { true } else { false } }
 
-    init(_ progress: HeadProgress, _ head: Head) {
+    init(_ progress: HeadProgress, _ head: Head, _ framing: HTTP1Framing) {
         self =
             switch progress {
             case .incomplete: .incomplete
             case .tooLarge: .tooLarge
             case .tooManyFields: .tooManyFields
             case .malformed(let error): .malformed(error.code)
-            case .complete: .complete(head)
+            case .complete: .complete(head, framing)
             }
     }
 }
@@ -28,14 +29,14 @@ func request(_ text: String, limit: Int = 65536) -> Parsed<RequestHead> {
     var parser = HeadParser(limit: limit)
     var head = RequestHead()
     let progress = parser.parseRequest(Array(text.utf8).span, into: &head)
-    return Parsed(progress, head)
+    return Parsed(progress, head, parser.framing)
 }
 
 func response(_ text: String, to method: HTTPWire.Method = .get, limit: Int = 65536) -> Parsed<ResponseHead> {
     var parser = HeadParser(limit: limit)
     var head = ResponseHead()
     let progress = parser.parseResponse(Array(text.utf8).span, to: method, into: &head)
-    return Parsed(progress, head)
+    return Parsed(progress, head, parser.framing)
 }
 
 extension ByteRange {

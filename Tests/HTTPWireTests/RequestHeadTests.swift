@@ -4,14 +4,14 @@ import Testing
 @Suite struct RequestHeadTests {
     @Test func aRequestIsCutIntoItsParts() throws {
         let text = "POST /a?b=c HTTP/1.1\r\nHost: api.example.test\r\nX-Empty:\r\nContent-Type: \t text/plain \t\r\ncontent-LENGTH: 42\r\n\r\nbody"
-        let head = try #require(request(text).head)
+        let parsed = request(text)
+        let head = try #require(parsed.head)
         #expect(head.method == .post)
         #expect(head.methodRange.text(in: text) == "POST")
         #expect(head.target.text(in: text) == "/a?b=c")
         #expect(head.targetForm == .origin)
         #expect(head.version == .http11)
-        #expect(head.framing == .length(42))
-        #expect(head.keepsAlive)
+        #expect(parsed.framing?.body == .length(42) && parsed.framing?.keepsAlive == true && head.bodyLength == .known(42))
         #expect(head.fields.map(\.id) == [.host, .other, .contentType, .contentLength])
         #expect(head.fields.map { $0.name.text(in: text) } == ["Host", "X-Empty", "Content-Type", "content-LENGTH"])
         #expect(head.fields.map { $0.value.text(in: text) } == ["api.example.test", "", "text/plain", "42"])
@@ -34,12 +34,12 @@ import Testing
             var parser = HeadParser(limit: 1000)
             var head = RequestHead()
             let prefix = bytes.span.extracting(0..<count)
-            let alone = Parsed(parser.parseRequest(prefix, into: &head), head)
-            let continued = Parsed(resumed.parseRequest(prefix, into: &resumedHead), resumedHead)
+            let alone = Parsed(parser.parseRequest(prefix, into: &head), head, parser.framing)
+            let continued = Parsed(resumed.parseRequest(prefix, into: &resumedHead), resumedHead, resumed.framing)
             #expect(alone.isIncomplete, "\(count) bytes")
             #expect(continued.isIncomplete, "\(count) bytes, resumed")
         }
-        let whole = Parsed(resumed.parseRequest(bytes.span, into: &resumedHead), resumedHead)
+        let whole = Parsed(resumed.parseRequest(bytes.span, into: &resumedHead), resumedHead, resumed.framing)
         #expect(whole.head.map { Int($0.length) } == bytes.count)
         #expect(whole.head?.fields.count == request(text).head?.fields.count)
     }
@@ -49,10 +49,10 @@ import Testing
         let bytes = Array(text.utf8)
         var parser = HeadParser(limit: 1000)
         var head = RequestHead()
-        let first = try #require(Parsed(parser.parseRequest(bytes.span, into: &head), head).head)
+        let first = try #require(Parsed(parser.parseRequest(bytes.span, into: &head), head, parser.framing).head)
         parser.reset()
         let rest = bytes.span.extracting(Int(first.length)..<bytes.count)
-        let second = try #require(Parsed(parser.parseRequest(rest, into: &head), head).head)
+        let second = try #require(Parsed(parser.parseRequest(rest, into: &head), head, parser.framing).head)
         #expect(first.target.text(in: text) == "/1")
         #expect(second.target.text(in: rest) == "/2")
         #expect(second.fields.count == 2)
@@ -100,7 +100,7 @@ import Testing
         ("HTTP/1.0", "Connection: keep-alive, close\r\n", false), ("HTTP/1.1", "Connection: closed\r\n", true),
     ])
     func persistenceFollowsVersionAndConnection(_ version: String, _ field: String, _ keepsAlive: Bool) {
-        #expect(request("GET / \(version)\r\nHost: a\r\n\(field)\r\n").head?.keepsAlive == keepsAlive)
+        #expect(request("GET / \(version)\r\nHost: a\r\n\(field)\r\n").framing?.keepsAlive == keepsAlive)
     }
 
     @Test(arguments: [
@@ -122,11 +122,11 @@ import Testing
 
     @Test func bodiesOfRequestsAreFramed() {
         let start = "POST / HTTP/1.1\r\nHost: a\r\n"
-        #expect(request(start + "\r\n").head?.framing == BodyFraming.none)
-        #expect(request(start + "Content-Length: 0\r\n\r\n").head?.framing == .length(0))
-        #expect(request(start + "Content-Length: 9223372036854775807\r\n\r\n").head?.framing == .length(UInt64(Int64.max)))
-        #expect(request(start + "transfer-encoding: Chunked\r\n\r\n").head?.framing == .chunked)
-        #expect(request("CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\nContent-Length: 0\r\n\r\n").head?.framing == .length(0))
+        #expect(request(start + "\r\n").framing?.body == BodyFraming.none)
+        #expect(request(start + "Content-Length: 0\r\n\r\n").framing?.body == .length(0))
+        #expect(request(start + "Content-Length: 9223372036854775807\r\n\r\n").framing?.body == .length(UInt64(Int64.max)))
+        #expect(request(start + "transfer-encoding: Chunked\r\n\r\n").framing?.body == .chunked)
+        #expect(request("CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\nContent-Length: 0\r\n\r\n").framing?.body == .length(0))
     }
 
     @Test func theLimitIsExact() {
@@ -168,10 +168,10 @@ import Testing
             var parser = HeadParser(limit: 1000)
             var head = RequestHead()
             for piece in random.pieces(of: bytes.count, longest: 30) {
-                let outcome = Parsed(parser.parseRequest(bytes.span.extracting(0..<piece.upperBound), into: &head), head)
+                let outcome = Parsed(parser.parseRequest(bytes.span.extracting(0..<piece.upperBound), into: &head), head, parser.framing)
                 #expect(outcome.isIncomplete == (piece.upperBound < bytes.count), "seed \(seed)")
             }
-            #expect(head.fields.count == 5 && head.framing == .chunked && !head.keepsAlive, "seed \(seed)")
+            #expect(head.fields.count == 5 && parser.framing.body == .chunked && !parser.framing.keepsAlive, "seed \(seed)")
         }
     }
 

@@ -4,12 +4,12 @@ import Testing
 @Suite struct ResponseHeadTests {
     @Test func aResponseIsCutIntoItsParts() throws {
         let text = "HTTP/1.1 404 Not  Found here\r\nServer: x\r\nContent-Length: 5\r\n\r\nhello"
-        let head = try #require(response(text).head)
+        let parsed = response(text)
+        let head = try #require(parsed.head)
         #expect(head.status == 404)
         #expect(head.reason.text(in: text) == "Not  Found here")
         #expect(head.fields.map(\.id) == [.server, .contentLength])
-        #expect(head.framing == .length(5))
-        #expect(head.keepsAlive)
+        #expect(parsed.framing?.body == .length(5) && parsed.framing?.keepsAlive == true && head.bodyLength == .known(5))
         #expect(Int(head.length) == text.utf8.count - 5)
     }
 
@@ -25,10 +25,10 @@ import Testing
         var head = ResponseHead()
         for count in 0..<bytes.count {
             let outcome = Parsed(
-                parser.parseResponse(bytes.span.extracting(0..<count), to: .get, into: &head), head)
+                parser.parseResponse(bytes.span.extracting(0..<count), to: .get, into: &head), head, parser.framing)
             #expect(outcome.isIncomplete, "\(count) bytes")
         }
-        #expect(Parsed(parser.parseResponse(bytes.span, to: .get, into: &head), head).head?.status == 301)
+        #expect(Parsed(parser.parseResponse(bytes.span, to: .get, into: &head), head, parser.framing).head?.status == 301)
     }
 
     @Test(arguments: [
@@ -76,15 +76,15 @@ import Testing
     func bodiesOfResponsesAreFramed(
         _ method: HTTPWire.Method, _ status: Int, _ fields: String, _ framing: BodyFraming, _ keepsAlive: Bool
     ) {
-        let head = response("HTTP/1.1 \(status) X\r\n\(fields)\r\n", to: method).head
-        #expect(head?.framing == framing)
-        #expect(head?.keepsAlive == keepsAlive)
+        let parsed = response("HTTP/1.1 \(status) X\r\n\(fields)\r\n", to: method)
+        #expect(parsed.framing?.body == framing && parsed.head?.bodyLength == framing.length)
+        #expect(parsed.framing?.keepsAlive == keepsAlive)
     }
 
     @Test func http10PersistsOnlyWhenItSaysSo() {
-        #expect(response("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\n").head?.keepsAlive == false)
-        #expect(response("HTTP/1.0 200 OK\r\nContent-Length: 1\r\nConnection: keep-alive\r\n\r\n").head?.keepsAlive == true)
-        #expect(response("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n").head?.keepsAlive == false)
+        #expect(response("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\n").framing?.keepsAlive == false)
+        #expect(response("HTTP/1.0 200 OK\r\nContent-Length: 1\r\nConnection: keep-alive\r\n\r\n").framing?.keepsAlive == true)
+        #expect(response("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n").framing?.keepsAlive == false)
     }
 
     @Test func interimAndUpgradeResponsesAreTold() {

@@ -10,7 +10,7 @@ import Testing
         let old = try request("GET /a HTTP/1.1\r\nHost: a.test\r\nX:  1 \r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
         let new = try old.rewritten(target: Array("/a?b=c".utf8))
         #expect(text(new) == "GET /a?b=c HTTP/1.1\r\nHost: a.test\r\nX:  1 \r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
-        #expect(new.head.framing == .length(3))
+        #expect(new.head.bodyLength == .known(3))
     }
 
     /// One length, whatever the old framing was: a second one would be another request to somebody.
@@ -23,7 +23,7 @@ import Testing
                 + "Content-MD5: x\r\ncontent-digest: y\r\nRepr-Digest: z\r\nX: 1\r\n\r\n")
         let new = try old.rewritten(contentType: "c/d", bodyLength: 5)
         #expect(text(new) == "POST /a HTTP/1.1\r\nHost: a.test\r\nX: 1\r\nContent-Type: c/d\r\nContent-Length: 5\r\n\r\n")
-        #expect(new.head.framing == .length(5) && !new.head.expectsContinue)
+        #expect(new.head.bodyLength == .known(5) && !new.head.expectsContinue)
     }
 
     @Test func theVersionStays() throws {
@@ -46,7 +46,7 @@ import Testing
                 Digest: x\r\nContent-Digest: y\r\nRepr-Digest: z\r\nContent-MD5: m\r\nAccept-Ranges: bytes\r\nX: 1\r\n\r\n
                 """.utf8))
         let new = try #require(old.withBody(of: 7))
-        #expect(new.view.head.framing == .length(7))
+        #expect(new.view.head.bodyLength == .known(7))
         let bytes = new.view.bytes
         let text = String(decoding: bytes.withUnsafeBufferPointer { Array($0) }, as: UTF8.self)
         #expect(text == "HTTP/1.1 200 Fine\r\nETag: W/\"a\"\r\nX: 1\r\nContent-Length: 7\r\n\r\n")

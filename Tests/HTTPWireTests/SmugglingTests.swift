@@ -118,7 +118,7 @@ import Testing
                 let bytes = start + value + Array("\r\n\r\n".utf8)
                 var parser = HeadParser(limit: 1000)
                 var head = RequestHead()
-                let outcome = Parsed(parser.parseRequest(bytes.span, into: &head), head)
+                let outcome = Parsed(parser.parseRequest(bytes.span, into: &head), head, parser.framing)
                 #expect(outcome.defect == defect && (outcome.head != nil) == (defect == nil), "\(octet) at \(place)")
             }
         }

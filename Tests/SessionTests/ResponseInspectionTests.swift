@@ -110,7 +110,7 @@ private final class SlowSink: BodySink {
         inspection.open()
         release(inspection, to: sink)
         #expect(sink.taken == Array("another".utf8))
-        #expect(inspection.original?.view.head.framing == .length(7))
+        #expect(inspection.original?.view.head.bodyLength == .known(7))
     }
 
     @Test func aLongBodyIsRefusedOrGoesOnUnjudged() throws {

@@ -201,7 +201,7 @@ extension ClientRequest {
     }
 
     private func answerAsFinalRecipient() {
-        let keeps = server.head.bodyLength == .none && server.head.keepsAlive && !worker.isDraining
+        let keeps = server.head.bodyLength == .none && server.framing.keepsAlive && !worker.isDraining
         let answer = server.readRequest { FinalRecipient.answer(to: $0.head, $0.bytes, keepsConnection: keeps) }
         record.status = 200
         worker.session.complete(&record)

@@ -13,7 +13,7 @@ extension HTTP1Server {
     /// Answers the request in hand with an error, and completes its task.
     func refuseRequest(_ error: ProxyError) {
         complete(with: error)
-        let keeps = error.keepsConnection && head.framing == .none && head.keepsAlive
+        let keeps = error.keepsConnection && head.bodyLength == .none && framing.keepsAlive
         if keeps { dropHead() }
         refuse(error, method: head.method, keepsConnection: keeps)
     }

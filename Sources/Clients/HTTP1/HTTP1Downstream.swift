@@ -12,23 +12,16 @@ extension HTTP1Server: Downstream {
         edits: HeadEdits, from body: any BodySource
     ) -> any BodySink {
         let speaksChunks = head.version == .http11
-        var coding = ResponseCoding.asReceived
         var inChunks = false
         switch kind {
         case .interim: persistence = .keepAlive
         case .upgrade: persistence = .upgrade
         case .final:
-            let framing = response.head.framing
-            switch framing {
-            case .chunked: coding = speaksChunks ? .asReceived : .dechunked
-            case .untilClose: coding = speaksChunks ? .chunked : .asReceived
-            case .none, .length: break
-            }
-            let hasNoLength = framing == .untilClose || framing == .chunked
+            let hasNoLength = response.head.bodyLength == .unknown
             inChunks = hasNoLength && speaksChunks
-            bodyIsFramed = speaksChunks || Self.hasLength(framing)
+            bodyIsFramed = speaksChunks || response.head.bodyLength.bytes != nil
             let keeps =
-                head.keepsAlive && (requestSent || requests.isComplete) && !session.isDraining
+                framing.keepsAlive && (requestSent || requests.isComplete) && !session.isDraining
                 && !(hasNoLength && !speaksChunks) && !(hasEnded && requests.isEmpty)
             persistence = keeps ? .keepAlive : .close
             requests.dropHead()
@@ -37,18 +30,16 @@ extension HTTP1Server: Downstream {
             HeadWriter.write(
                 response: response.head, from: response.bytes, clientVersion: head.version,
                 connection: endsUnannounced(response.head.status, requestSent) ? .keepAlive : persistence,
-                coding: coding, via: destination.via, edits: edits, into: &scratch)
+                inChunks: inChunks, via: destination.via, edits: edits, into: &scratch)
         }
         return answers
     }
-
-    private static func hasLength(_ framing: BodyFraming) -> Bool { if case .length = framing { true } else { false } }
 
     /// A client whose expectation failed may send the body after all, or leave it out and ask again (RFC 9110
     /// section 10.1.1). Nobody can tell the one from the other, so the connection ends here, and no byte of a
     /// body is taken for a request. That isn't announced: curl would give up instead of asking again.
     private func endsUnannounced(_ status: Int, _ requestSent: Bool) -> Bool {
-        status == 417 && head.expectsContinue && head.keepsAlive && !requestSent
+        status == 417 && head.expectsContinue && framing.keepsAlive && !requestSent
     }
 
     var guide: any ExchangeGuide { self }

@@ -130,6 +130,8 @@ package final class HTTP1Server: ByteStreamOwner {
     @exclusivity(unchecked) var parser: HeadParser
     /// The request that was parsed last.
     @exclusivity(unchecked) package var head = RequestHead()
+    /// How it is carried.
+    @exclusivity(unchecked) package private(set) var framing = HTTP1Framing()
     var request = RequestTraits()
     var prefersHTML = false
     /// What becomes of the connection after the response under way.
@@ -257,9 +259,10 @@ package final class HTTP1Server: ByteStreamOwner {
             refuse(defect.map(ProxyError.badConnectTarget) ?? .badRequest(error))
         case .complete:
             parser.reset()
+            framing = parser.framing
             deadline.clear()
             if made != nil { made = nil }
-            requests.begin(head: Int(head.length), framing: head.framing)
+            requests.begin(head: Int(head.length), framing: framing.body)
             phase = .held
             noteRequest()
             handler.received(by: self)

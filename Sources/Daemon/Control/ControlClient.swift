@@ -26,7 +26,7 @@ package struct ControlClient {
             socket, process: process, seconds: seconds, method, target, fields: "Connection: close\r\n")
         let head = try call.head(to: method)
         let body = try call.rest(limit: Self.longestAnswer)
-        if case .length(let length) = head.framing, length != UInt64(body.count) { throw .broken("it is cut short") }
+        if case .known(let length) = head.bodyLength, length != UInt64(body.count) { throw .broken("it is cut short") }
         guard head.status == 200 || head.status == accepting else { throw ControlFailure(status: head.status, body: body) }
         do {
             return try JSONDecoder.forControl().decode(type, from: Data(body))

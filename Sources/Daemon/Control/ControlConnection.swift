@@ -76,7 +76,7 @@ final class ControlConnection {
 extension ControlConnection: AnsweringOwner {
     func received(by server: HTTP1Server) {
         // A body would be of no use; what follows it would have to be found behind it.
-        let keeps = server.head.keepsAlive && server.head.bodyLength == .none
+        let keeps = server.framing.keepsAlive && server.head.bodyLength == .none
         guard let request = server.readRequest({ ControlRequest($0, through: door) }) else {
             return reply(.problem(400, "the request's target is not a path"), keeps: false)
         }

@@ -53,6 +53,8 @@ package final class UpstreamConnection: ByteStreamOwner {
     /// Reads the heads of responses, as far as they have come, into ``response``.
     @exclusivity(unchecked) var parser: HeadParser?
     @exclusivity(unchecked) var response = ResponseHead()
+    /// How that is carried.
+    @exclusivity(unchecked) var framing = HTTP1Framing()
 
     /// Where it lies in the pool's order, while it is idle.
     @exclusivity(unchecked) private(set) var restingPlace: Int?

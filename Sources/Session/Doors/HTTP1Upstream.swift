@@ -19,7 +19,7 @@ extension UpstreamConnection: Upstream {
         if request.head.authenticatesConnection(in: request.bytes) { isPersonal = true }
         var edits = edits
         if let parentHop { edits.append(parentHop.edits) }
-        requests.begin(inChunks: request.head.framing == .chunked, from: body) { head in
+        requests.begin(inChunks: request.head.bodyLength == .unknown, from: body) { head in
             HeadWriter.write(
                 request: request.head, from: request.bytes, target: parentHop == nil ? .originForm : .absoluteForm,
                 authority: destination.authority, defaultPort: destination.defaultPort, via: destination.via,
@@ -76,10 +76,11 @@ extension UpstreamConnection: Upstream {
         }
         // One copy in hand, and not one for each that is asked of it.
         let head = response
+        framing = parser?.framing ?? framing
         if head.isInterim { parser?.reset() }
         if responses.withUnread({ head.authenticatesConnection(in: $0) }) { isPersonal = true }
         let isFinal = !head.isInterim && !head.isUpgrade
-        responses.begin(head: Int(head.length), framing: isFinal ? head.framing : .none)
+        responses.begin(head: Int(head.length), framing: isFinal ? framing.body : .none)
         return .complete(ResponseTraits(head, received: responses.count - Int(head.length)))
     }
 
@@ -103,7 +104,7 @@ extension UpstreamConnection: Upstream {
         case .finished(let requestSent, let idleNanoseconds):
             responses.dropHead()
             let reusable =
-                requestSent && response.keepsAlive && response.framing != .untilClose && responses.isEmpty
+                requestSent && framing.keepsAlive && responses.isEmpty
                 && !stream.holdsBytes
             if reusable, isPersonal { return self }
             if reusable { origin.giveBack(self, idleNanoseconds: idleNanoseconds) } else { close() }
