@@ -22,7 +22,6 @@ package struct DecoderEvents: Sendable {
     package init() {}
 }
 
-/// Counts of what happened, and the current state.
 package struct DecoderCounts: Sendable {
     /// Bodies that were answered.
     package internal(set) var done = 0
@@ -34,7 +33,6 @@ package struct DecoderCounts: Sendable {
     /// Processes started, and those that never became ready.
     package internal(set) var starts = 0
     package internal(set) var failedStarts = 0
-    /// Process identifiers.
     package internal(set) var processes: [Int32] = []
     /// Bodies in the queue.
     package internal(set) var waiting = 0

@@ -1,9 +1,7 @@
 import EventLoop
 import Session
 
-/// One body for a decoder process.
 struct DecoderJob: Sendable {
-    /// Identifies it for its whole life.
     let number: UInt64
     /// The request (``Frame``).
     let message: [UInt8]

@@ -21,7 +21,6 @@ package struct DecoderLimits: Sendable {
 
     package init() {}
 
-    /// Memory that a process may take beyond what it starts with, by the longest body that it is given (RLIMIT_AS): an
-    /// image of 512 MiB with what its library needs besides, and bodies as trees.
+    /// Memory beyond the start's (RLIMIT_AS), by the longest body: an image of 512 MiB, and bodies as trees.
     static func memory(longestBody: Int) -> Int { 768 << 20 + 16 * min(longestBody, 1 << 34) }
 }

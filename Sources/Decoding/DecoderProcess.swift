@@ -8,7 +8,6 @@ protocol DecoderProcessOwner: AnyObject {
     func isIdle(_ process: DecoderProcess)
     /// It ends. Its body, if any, has been answered. If it never became ready, the cause says why.
     func fails(_ process: DecoderProcess, _ failure: BodyWorkFailure, host: String?, wasReady: Bool, output: [UInt8])
-    /// The process has been reaped.
     func isGone(_ process: DecoderProcess)
 }
 
@@ -43,7 +42,6 @@ final class DecoderProcess: SocketHandler {
     /// Its message, if it didn't say "ready".
     private var excuse: String?
 
-    /// Starts it with a first body.
     init(
         _ executable: String, for job: DecoderJob, loop: EventLoop, limits: DecoderLimits,
         owner: any DecoderProcessOwner
@@ -67,7 +65,6 @@ final class DecoderProcess: SocketHandler {
         socket.close()
     }
 
-    /// It can take a body.
     var isIdle: Bool { state.phase == .idle }
 
     /// Call it only while the process is idle.

@@ -64,7 +64,6 @@ struct DecimalReader: ~Escapable {
         return next > start ? number : nil
     }
 
-    /// So many decimal digits.
     mutating func digits(_ count: Int) -> Int? {
         guard end - next >= count else { return nil }
         var number = 0

@@ -187,7 +187,6 @@ public struct TransferProgress: Sendable, Hashable {
 /// What a task has its session do.
 enum TaskOrder: Sendable { case begin, suspend, resume, cancel }
 
-/// Where tasks run.
 protocol TaskRunner: Sendable {
     /// - Returns: false: the session has ended, and nothing is done.
     func perform(_ order: TaskOrder, for task: SessionTask) -> Bool

@@ -3,8 +3,7 @@ import HTTPWire
 import Serialization
 import Session
 
-/// Makes the source of a body; opening files takes a while.
-/// - Parameter completion: called once on the loop, perhaps before this returns.
+/// Makes the source of a body. `completion` is called once on the loop, perhaps before this returns.
 func makeSource(
     of body: RequestBody, on loop: EventLoop, _ completion: @escaping (Result<any UploadSource, SessionError>) -> Void
 ) {
@@ -47,7 +46,6 @@ extension UploadSource {
     }
 }
 
-/// Bytes at hand, or none.
 final class BytesSource: UploadSource {
     private static let piece = 64 << 10
     private let bytes: [UInt8]?

@@ -1,7 +1,4 @@
-/// The memory that a worker's connections read into.
-///
-/// A connection holds a slab only while bytes of it are on their way, so that an idle client costs
-/// none, and a busy worker turns over the same few slabs, warm in the cache. Belongs to one thread.
+/// The memory that a worker's connections read into, a slab each while bytes pass through, on one thread.
 package final class SlabPool {
     /// Bytes of one slab: four full TLS records, and a head in front of them.
     package static let slabSize = (64 << 10) + 1024

@@ -10,8 +10,6 @@ package struct AuthParameters: Sendable, Hashable {
 
     package var count: Int { pairs.count }
 
-    /// The value of a parameter.
-    /// - Parameter name: in lower case.
     package subscript(_ name: String) -> [UInt8]? { pairs.first { $0.name == name }?.value }
 
     /// Bytes of all names and values.

@@ -9,7 +9,6 @@ package struct Explanation: Sendable {
 package struct Check: Sendable, Hashable {
     package enum Outcome: String, Sendable, Hashable {
         case passed
-        /// The host is refused for it.
         case failed
         /// It would be refused, if it weren't only reported.
         case reported
@@ -19,10 +18,8 @@ package struct Check: Sendable, Hashable {
 
     /// What kinds there are; the names are stable.
     package enum Name: String, Sendable, Hashable, CaseIterable {
-        /// The settings themselves.
         case settings
         case expiry
-        /// The protocol's version.
         case tls
         /// The chain to the trust anchors.
         case anchors
@@ -31,9 +28,7 @@ package struct Check: Sendable, Hashable {
         case lifetime
         /// The issuers' lists.
         case revocation
-        /// The stapled response.
         case ocsp
-        /// Certificate Transparency.
         case transparency
         /// The chain to the pinned certificates.
         case pinnedAnchors = "pinned-anchors"

@@ -22,7 +22,6 @@ package struct PinExpiry: Sendable, Hashable {
     package func hasPassed(at time: UnixTime) -> Bool { time >= date }
 }
 
-/// What expired pins do.
 package enum OnExpiry: String, Sendable, Hashable, CaseIterable {
     /// They are enforced as before; only warnings tell.
     case enforce

@@ -1,12 +1,11 @@
 package import TLS
 
 extension SecurityPolicy {
-    /// Judges a server's chain as ``evaluate(_:host:anchors:at:)`` does, and tells what was compared with
-    /// what. The verdict is that function's own; the checks ask again, one by one, also those that the
+    /// Judges a server's chain as ``evaluate(_:host:anchors:at:)`` does, and explains each check, also those that the
     /// verdict did not come to.
     /// - Parameters:
     ///   - evidence: what the server brought beside its chain; nil where no server was asked.
-    ///   - version: what was spoken with it, once that is settled.
+    ///   - version: the negotiated TLS version.
     package func explain(
         _ presented: PresentedChain, evidence: PeerEvidence? = nil, version: TLSVersion? = nil, host: ServerName?,
         anchors: TrustAnchors, at time: UnixTime
@@ -175,8 +174,7 @@ private struct Explainer {
         }
     }
 
-    /// The name, if the leaf is for it: one that it isn't for is told by a check of its own, and not taken
-    /// for a chain to nowhere.
+    /// The name, if the leaf is for it; a mismatch has a check of its own.
     private var nameInCertificate: ServerName? {
         guard policy.validatesDomainName, let host else { return nil }
         return mismatch(with: host) == nil ? host : nil
@@ -245,7 +243,6 @@ private struct Explainer {
         }
     }
 
-    /// How a pin that doesn't match shows.
     private var failed: Check.Outcome { verdict.report == nil ? .failed : .reported }
 
     private func pins(_ trusted: Result<VerifiedChain, VerificationFailure>?) -> Check {

@@ -1,8 +1,7 @@
 package import Security
 package import TLS
 
-/// How TLS is spoken with one kind of origin: by its requirements, and with the certificate that it asks
-/// its clients for. One for all hosts that agree in that, since a context is not small.
+/// The TLS requirements and client certificate for origins, shared by all hosts with equal ones.
 package final class ClientTLS: Sendable {
     package let context: TLSClientContext
     /// What we prove ourselves with, if we are asked.

@@ -1,5 +1,4 @@
-// Session: what AFURLSessionManager is to an app: one shared place that owns the connections
-// to origins, the pool that keeps them, and the rules by which they are made.
+// Session: AFURLSessionManager's part: the connections to origins, their pool, and the rules for them.
 
 package import TLS
 import Transport
@@ -28,11 +27,8 @@ package struct Timeouts: Sendable, Equatable {
 
 /// What may grow, and how far (`limits` in pinproxy.yaml).
 package struct Limits: Sendable, Equatable {
-    /// Bytes of a request's head.
     package var requestHead = 64 << 10
-    /// Bytes of a response's head.
     package var responseHead = 256 << 10
-    /// Client connections at one time.
     package var clients = 10_000
     /// Bytes of a body that are held back where a rule has to read it.
     package var inspectedBody = 8 << 20

@@ -4,8 +4,7 @@ import Security
 import TLS
 package import Transport
 
-/// One way to an origin: look up, dial, ask the parent proxy for a tunnel, TLS handshake, verify, match
-/// the pins. It carries out what its ``UpstreamPlan`` says and tells it what came of it.
+/// Carries out the ``UpstreamPlan`` of one connection: look up, dial, tunnel, TLS handshake, verify, match pins.
 package final class UpstreamAttempt: ByteStreamOwner {
     private let connector: UpstreamConnector
     private let target: UpstreamTarget
@@ -52,7 +51,6 @@ package final class UpstreamAttempt: ByteStreamOwner {
 
     func start() { happened(.begun) }
 
-    /// Gives up; the completion is not called any more.
     package func cancel() {
         happened(.cancelled)
         completion = nil
@@ -321,10 +319,9 @@ package final class UpstreamAttempt: ByteStreamOwner {
 extension UpstreamConnector {
     /// Begins to connect to `target`.
     /// - Parameters:
-    ///   - address: the only one to be dialled; nil: those of the target's host, or of the parent proxy.
-    ///   - dscp: what its packets are marked with, those of the handshakes too.
-    ///   - completion: called once on the loop, never before this returns, and not after
-    ///     ``UpstreamAttempt/cancel()``.
+    ///   - address: the only one to dial; nil: those of the target's host, or of the parent proxy.
+    ///   - dscp: the mark of its packets, from the handshakes on.
+    ///   - completion: called once on the loop, after this returns, never after ``UpstreamAttempt/cancel()``.
     package func connect(
         to target: UpstreamTarget, at address: SocketAddress? = nil, timeouts: Timeouts, dscp: UInt8 = 0,
         completion: @escaping (Result<UpstreamConnection, UpstreamFailure>) -> Void

@@ -2,13 +2,11 @@ package import HTTPWire
 
 /// What became of looking for a response's head.
 package enum ResponseHeadProgress {
-    /// More must come.
     case incomplete
     case complete(ResponseTraits)
     /// The upstream ended or failed within it; for people.
     case ended(String)
     case malformed(WireError)
-    /// It is longer than allowed.
     case tooLarge
     case tooManyFields
     /// There is none, for a reason that is known.
@@ -23,7 +21,6 @@ package struct UpstreamFacts {
     package var isReused = false
     /// Where the origin is; nil: not known.
     package var scope: AddressScope?
-    /// The connection that is used; nil: none is.
     package var connection: UpstreamConnection?
 }
 
@@ -45,9 +42,6 @@ package protocol Upstream: AnyObject {
     func begin(for receiver: any UpstreamReceiver)
 
     /// Takes the head of the request, and awaits the response.
-    /// - Parameters:
-    ///   - edits: what is changed in the head.
-    ///   - body: what is going to follow it.
     /// - Returns: where the body goes.
     func send(
         _ request: borrowing RequestView, to destination: Destination, edits: HeadEdits, from body: any BodySource
@@ -62,7 +56,6 @@ package protocol Upstream: AnyObject {
     func receiveHead(of method: Method, limit: Int, readable: Bool) -> ResponseHeadProgress
     /// Lends the last head that was found. It is valid until its body moves.
     func withResponse(_ body: (borrowing ResponseView) -> Void)
-    /// What follows that head.
     var responseBody: any BodySource { get }
 
     /// - Returns: the connection, if the client takes it over.

@@ -40,7 +40,6 @@ extension Exchange {
         requestBody = replayed
     }
 
-    /// Every byte that was sent is still here.
     var canResend: Bool {
         guard request.hasBody, itinerary?.keepsBody != false else { return true }
         return replay?.body.canRewind ?? downstream.requestBody.canRewind

@@ -48,7 +48,6 @@ extension Exchange {
         return open(fresh: true)
     }
 
-    /// Requests the missing part.
     func askForRest(over upstream: any Upstream, _ resumption: Resumption, to destination: Destination) {
         guard let request = try? resumption.requestForRest() else { return }
         let body = HeldBody()
@@ -58,7 +57,6 @@ extension Exchange {
         requestSink = upstream.send(request.view, to: destination, edits: edits, from: body)
     }
 
-    /// Judges the answer to that.
     func foundRest() -> ExchangeState.Head {
         guard let upstream, let resumption, let status = status(of: upstream) else { return .malformed }
         // What a long download was begun with may have expired.
@@ -101,7 +99,6 @@ extension Exchange {
 }
 
 extension UpstreamFailure {
-    /// To try again would be no use, or wrong.
     var isFinal: Bool {
         switch self {
         case .blocked, .unknownAddress, .itself, .clientCertificate, .refused, .cellularForbidden, .parentRefused: true

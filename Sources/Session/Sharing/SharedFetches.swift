@@ -10,10 +10,8 @@ package final class SharedFetches: Sendable {
         let reach: UpstreamTarget.Reach
         /// The rules that hold for it, by their identity: one configuration's.
         let rules: ObjectIdentifier
-        /// Path and query.
         let target: [UInt8]
-        /// Every field sent to the origin except ``RequestView/isIgnored(_:)``. An origin may vary its response by any
-        /// of them.
+        /// Every field sent to the origin except ``RequestView/isIgnored(_:)``: a response may vary by any of them.
         let fields: [Field]
 
         struct Field: Hashable {
@@ -37,9 +35,8 @@ package final class SharedFetches: Sendable {
         let entry: String?
     }
 
-    /// Joins the request in flight, or begins one.
-    /// - Parameter task: the number of the task that is to run it.
-    /// - Returns: the reader's number, and whether the request was begun: the caller has to run it then.
+    /// Joins the request in flight, or begins one, run by `task`.
+    /// - Returns: the reader's number, and whether the caller has to run the request.
     func join(
         _ key: Key, as reader: SharedFetch.Reader, task: @autoclosure () -> UInt64
     ) -> (fetch: SharedFetch, number: Int, isNew: Bool) {
@@ -59,9 +56,8 @@ package final class SharedFetches: Sendable {
 }
 
 extension RequestView {
-    /// Whether another client's answer would do: a GET that says nothing about who asks, which part of the resource is
-    /// wanted, or how fresh it has to be.
-    /// - Parameter allowed: what it may say all the same.
+    /// Whether another client's answer would do: a GET without a word of identity, range or freshness, except
+    /// `allowed`.
     func isShareable(with allowed: [SessionRules.PersonalField]) -> Bool {
         guard head.method == .get, head.bodyLength == .none, !head.wantsUpgrade else { return false }
         for field in head.fields {
@@ -76,8 +72,7 @@ extension RequestView {
         return true
     }
 
-    /// Whether identical requests may differ in that field. It concerns the connection, or the URL already says it, or
-    /// it names program and language, which choose a response only with Vary.
+    /// Whether identical requests may differ in that field: of the connection, in the URL, or relevant only with Vary.
     static func isIgnored(_ field: FieldName) -> Bool {
         switch field {
         case .userAgent, .acceptLanguage: true

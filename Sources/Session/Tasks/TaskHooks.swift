@@ -2,9 +2,8 @@ import EventLoop
 package import HTTPWire
 package import Serialization
 
-/// Who is told of tasks, on the loop that they live on. None may end or change the task from within the call.
-///
-/// Of each task that began, ``metricsCollected`` and then ``completed`` are told once.
+/// Observers of tasks on their loop, which must not end or change the task. Each task gets ``metricsCollected``, then
+/// ``completed``, once.
 package struct TaskHooks {
     package var began: ((borrowing TaskRecord) -> Void)?
     /// With who wanted it, for people.
@@ -40,6 +39,5 @@ package struct ResponseBreak: Sendable {
     package let length: UInt64
     /// How long is waited before.
     package let pauseNanoseconds: UInt64
-    /// For people.
     package let cause: String
 }

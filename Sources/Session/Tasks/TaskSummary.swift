@@ -2,8 +2,7 @@ package import EventLoop
 import HTTPWire
 import Security
 
-/// A task, as `pinproxy tasks` and the control socket tell of it: made of its ``TaskRecord``. Durations are in seconds,
-/// those of a transaction's requests from the task's beginning.
+/// A ``TaskRecord`` for `pinproxy tasks` and the control socket. Seconds; requests count from the task's beginning.
 package struct TaskSummary: Codable, Sendable, Equatable {
     /// As URLSessionTask.State has it.
     package enum State: String, Codable, Sendable { case running, suspended, canceling, completed }
@@ -31,9 +30,7 @@ package struct TaskSummary: Codable, Sendable, Equatable {
         package var lastByte: Double?
     }
 
-    /// A redirect that was followed.
     package struct Hop: Codable, Sendable, Equatable {
-        /// Of the redirect.
         package var status: Int
         /// Where it led, without the query.
         package var to: String

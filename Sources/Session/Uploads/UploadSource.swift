@@ -20,6 +20,5 @@ package protocol UploadSource: AnyObject {
     func next() -> BodyPiece
     /// Begins at its first byte again.
     func rewind()
-    /// Nothing more is asked for.
     func close()
 }

@@ -1,15 +1,13 @@
 import COpenSSL
 import Glibc
 
-/// Why a TLS connection failed.
 package struct TLSError: Error, Sendable, CustomStringConvertible {
     package let kind: Kind
     /// One line for people.
     package let message: String
     /// OpenSSL's packed error code, for the log; 0 where OpenSSL gave none.
     package let openSSLCode: UInt
-    /// The server did with our ClientHello what servers of plain HTTP do: it answered in HTTP or HTML, or ended the
-    /// connection in order without a byte.
+    /// True if the server answered in HTTP or HTML, or closed cleanly without a byte, as plain HTTP servers do.
     package internal(set) var mayBePlainHTTP = false
 
     package var description: String { message }
@@ -27,7 +25,6 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
         case certificateTooCostly
         /// The handshake took more processor time than is allowed.
         case handshakeTooCostly
-        /// What arrived isn't TLS.
         case notTLS
         /// No protocol version that both sides accept.
         case noSharedVersion
@@ -47,7 +44,6 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
         self.openSSLCode = openSSLCode
     }
 
-    /// True if the peer's certificates were refused.
     package var isOfCertificate: Bool {
         switch kind {
         case .certificateRejected, .certificateTooCostly: true

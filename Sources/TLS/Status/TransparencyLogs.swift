@@ -50,7 +50,6 @@ package final class TransparencyLogs: @unchecked Sendable {
     }
 }
 
-/// Why a list of logs can't be used.
 package enum TransparencyLogsError: Error, Sendable, Hashable, CustomStringConvertible {
     case unreadable(path: String, errno: CInt)
     /// The file's own form is broken; the line is 0 where it isn't known.

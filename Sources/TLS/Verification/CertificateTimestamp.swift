@@ -7,7 +7,6 @@ package struct CertificateTimestamp: Sendable, Hashable, CustomStringConvertible
 
     package enum Outcome: Sendable, Hashable {
         case valid
-        /// The list of logs doesn't have its log.
         case unknownLog
         case badSignature
         /// From after the instant of the check.

@@ -1,7 +1,6 @@
 import COpenSSL
 
-/// Accepts the last second of a certificate's validity (RFC 5280 section 4.1.2.5), which OpenSSL takes as the first one
-/// after it.
+/// Accepts the last second of a validity (RFC 5280 section 4.1.2.5), which OpenSSL counts as expired.
 struct Leniency {
     let time: UnixTime
 

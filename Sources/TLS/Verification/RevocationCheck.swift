@@ -2,22 +2,17 @@ import COpenSSL
 
 /// Checks a verified chain against revocation lists (RFC 5280 section 6.3.3).
 ///
-/// A list judges a certificate if it has the name of the certificate's issuer and is signed by the issuer's key. Its
-/// authorityKeyIdentifier isn't asked: it may name another certificate of the same issuer. A list that judges must be
-/// current and fully understood, and must not have the certificate. A list of other certificates (``RevocationScope``)
-/// counts only for what it has.
+/// A list judges a certificate if it has the issuer's name and the issuer's key signed it; its authorityKeyIdentifier
+/// may name another certificate of that issuer. It must be current and fully understood. A partial list
+/// (``RevocationScope``) counts only for what it has.
 ///
-/// A list with the issuer's name that another key has signed is ignored if it names another key or certificate: it is a
-/// namesake's. Otherwise the certificate is refused.
+/// A list that another key signed is ignored if it names that key or certificate; otherwise it refuses.
 struct RevocationCheck {
     let lists: RevocationLists
-    /// Leaf … anchor.
     let chain: [Certificate]
     let time: UnixTime
 
-    /// What the lists say of one certificate.
     private enum Finding {
-        /// No list is about it.
         case unlisted
         /// The list doesn't have it.
         case good(RevocationList)

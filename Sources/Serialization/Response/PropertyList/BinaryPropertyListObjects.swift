@@ -13,7 +13,6 @@ struct BinaryPropertyListObjects {
     }
 
     let body: [UInt8]
-    /// How many there are.
     let count: Int
     /// The root object, which contains all others.
     let top: Int
