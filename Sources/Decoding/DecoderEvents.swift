@@ -28,7 +28,6 @@ package struct DecoderCounts: Sendable {
     package internal(set) var timedOut = 0
     /// The process died, or its answer made no sense.
     package internal(set) var failed = 0
-    /// Bodies refused because there was no room or no process.
     package internal(set) var refused = 0
     /// Processes started, and those that never became ready.
     package internal(set) var starts = 0

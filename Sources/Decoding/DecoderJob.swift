@@ -6,7 +6,6 @@ struct DecoderJob: Sendable {
     /// The request (``Frame``).
     let message: [UInt8]
     let body: [UInt8]
-    /// The longest body that may be sent with it, and that may be returned.
     let longestBody: Int
     /// The queue is fair among hosts.
     let host: String

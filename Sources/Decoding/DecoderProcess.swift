@@ -2,7 +2,6 @@ import EventLoop
 import Glibc
 import Session
 
-/// Receives the events of a process. Called on the loop.
 protocol DecoderProcessOwner: AnyObject {
     /// Its body is done: it can take another.
     func isIdle(_ process: DecoderProcess)
@@ -19,7 +18,6 @@ final class DecoderProcess: SocketHandler {
     private static let piecesInTurn = 16
 
     let identifier: pid_t
-    /// The longest body that it can take.
     let longestBody: Int
     private(set) var idleSince = MonotonicTime(nanoseconds: 0)
     private let loop: EventLoop

@@ -62,7 +62,6 @@ package enum DecoderProgram {
         _ = "É".lowercased()
     }
 
-    /// Serves until the other end closes the socket.
     private static func serve(_ socket: FrameSocket) {
         guard socket.send(Frame.ready, []) else { return }
         while let (message, body) = socket.receive() {

@@ -8,9 +8,7 @@ package final class FreeMemory: Sendable {
     private let run: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let give: @Sendable () -> Void
 
-    /// - Parameters:
-    ///   - run: runs work elsewhere and later, one after the other.
-    ///   - give: walks the heaps.
+    /// - Parameter run: runs work elsewhere and later, one after the other.
     package init(
         run: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
         give: @escaping @Sendable () -> Void = { malloc_trim(0) }

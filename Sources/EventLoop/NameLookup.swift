@@ -36,7 +36,6 @@ struct NameLookup {
     private var ipv4: Reply?
     private var ipv6: Reply?
     private var hasBegun = false
-    /// One of the candidates exists, but has no address.
     private var exists = false
 
     /// - Parameter candidates: what to ask for, one after the other; at least one.

@@ -8,7 +8,6 @@ package final class Resolver {
     private let settings: ResolverChannel.Settings
     private var channel: ResolverChannel
     private var lookups: [String: Lookup] = [:]
-    /// What became of the names that were asked for.
     package private(set) var counts = Counts()
 
     package struct Counts: Sendable {

@@ -30,7 +30,6 @@ package final class ResolverCache: Sendable {
         self.capacity = max(capacity, 2)
     }
 
-    /// The number of names held, the expired ones included.
     package var count: Int {
         contents.withLock { contents in contents.young.count + contents.old.count }
     }

@@ -4,7 +4,6 @@ internal import Glibc
 /// One configuration of c-ares with its sockets and timer, driven by a loop. Answers are handed out after c-ares has
 /// returned, since receivers may free the channel.
 final class ResolverChannel {
-    /// What differs from the system's configuration.
     struct Settings {
         /// `address:port`, comma separated; nil for those of /etc/resolv.conf.
         var servers: String?

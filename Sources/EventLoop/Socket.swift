@@ -37,7 +37,6 @@ package enum Socket {
         case failed(SystemError)
     }
 
-    /// Takes one connection from a listener's queue.
     package static func accept(_ listener: CInt) -> AcceptResult {
         while true {
             var raw: CInt = -1
@@ -64,8 +63,7 @@ package enum Socket {
         }
     }
 
-    /// Starts to connect, with TCP_NODELAY. The socket becomes writable at the end; see `pendingError`.
-    /// - Parameter dscp: the mark of its packets, from the first on.
+    /// Starts to connect, with TCP_NODELAY and the DSCP mark. It becomes writable at the end; see `pendingError`.
     package static func beginConnect(to address: SocketAddress, dscp: UInt8 = 0) throws(SystemError) -> Descriptor {
         let socket = try open(for: address.ip)
         setNoDelay(socket.raw)

@@ -6,9 +6,7 @@ internal import Synchronization
 package final class WorkQueue: Sendable {
     private let state = State()
 
-    /// - Parameters:
-    ///   - name: for debuggers; at most 15 bytes of it are seen.
-    ///   - isBackground: the thread runs at a lower priority.
+    /// - Parameter name: for debuggers; at most 15 bytes of it are seen.
     package init(_ name: String, isBackground: Bool = false) throws(SystemError) {
         let state = state
         try SystemThread.start(name, stackSize: 512 << 10) {

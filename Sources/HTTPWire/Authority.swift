@@ -153,8 +153,7 @@ package struct Authority: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension Authority {
-    /// Whether a Host field names this authority; allocates only for an unusual IPv6 spelling.
-    /// - Parameter defaultPort: what a Host without a port means (443 for https, 80 for http).
+    /// Whether a Host field, perhaps without the default port, names this authority; rarely allocates.
     package func matches(_ field: Span<UInt8>, defaultPort: UInt16) -> Bool {
         var position = 0
         if isIPv6 {

@@ -25,7 +25,6 @@ package enum ContentRange: Sendable, Hashable {
     }
 }
 
-/// Reads numbers and the signs between them.
 struct DecimalReader: ~Escapable {
     private let bytes: Span<UInt8>
     private var next: Int

@@ -5,7 +5,6 @@ package struct HeadEdits: Sendable {
     package enum Action: Sendable {
         /// The field has this value, whatever the message said.
         case set(String)
-        /// The field has this value where the message has no such field.
         case addIfAbsent(String)
         case remove
     }
@@ -28,7 +27,6 @@ package struct HeadEdits: Sendable {
 
     package mutating func append(_ others: HeadEdits) { list += others.list }
 
-    /// Whether a received field of that name gives way.
     func drops(_ name: ByteRange, in bytes: Span<UInt8>) -> Bool {
         for edit in list {
             if case .addIfAbsent = edit.action { continue }

@@ -1,4 +1,3 @@
-/// What becomes of a request's target on its way upstream.
 package enum TargetRewrite: Sendable {
     /// Absolute form becomes origin form; other forms stay.
     case originForm
@@ -13,7 +12,6 @@ package enum ClientPersistence: Sendable {
     case upgrade
 }
 
-/// What becomes of a response body's transfer coding.
 package enum ResponseCoding: Sendable {
     case asReceived
     /// The body is taken out of its chunks, for an HTTP/1.0 client, and ends with the connection.
@@ -151,9 +149,7 @@ package enum HeadWriter {
         let hasNominations: Bool
     }
 
-    /// - Parameters:
-    ///   - rule: whether a field is kept, where ``FieldPassage`` doesn't decide.
-    ///   - replacing: writes what a field that isn't kept is replaced by.
+    /// Keeps fields by `rule` where ``FieldPassage`` doesn't decide; `replacing` writes what replaces the others.
     @inline(__always)
     private static func writeFields(
         _ fields: [HeadField], _ passage: FieldPassage, from bytes: Span<UInt8>, edits: HeadEdits, into out: inout [UInt8],

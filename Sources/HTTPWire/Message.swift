@@ -86,7 +86,6 @@ package enum BodyLength: Sendable, Equatable {
 
 package struct HeadField: Sendable {
     package let name: ByteRange
-    /// Without the white space around it.
     package let value: ByteRange
     /// The whole line, CR LF included.
     package let line: ByteRange

@@ -68,7 +68,6 @@ package final class Door {
 
 final class DoorListener: SocketHandler {
     private static let perTurn = 16
-    /// How long accepting pauses when the process has no descriptors left.
     private static let pauseNanoseconds: UInt64 = 100_000_000
 
     private let loop: EventLoop

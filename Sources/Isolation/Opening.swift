@@ -11,7 +11,6 @@ struct Opening {
 
     private static let headLimit = 64 << 10
 
-    /// Where the program has connected to.
     let meant: SocketAddress
     let isTLS: Bool
     private var parser = HeadParser(limit: Opening.headLimit)

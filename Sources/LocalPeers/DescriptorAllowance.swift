@@ -1,6 +1,5 @@
 internal import Glibc
 
-/// The number of descriptors examined per user.
 struct DescriptorAllowance {
     /// Free descriptors of a seemingly root-owned process: one that can't be traced (PR_SET_DUMPABLE of prctl(2)) looks
     /// so, whatever user runs it.

@@ -129,7 +129,6 @@ package final class SocketTable {
             bytes.count >= MemoryLayout<Value>.size ? bytes.loadUnaligned(as: type) : nil
         }
 
-        /// The number that an attribute holds.
         func attribute(_ type: UInt16, after headerSize: Int) -> UInt32? {
             var offset = headerSize
             while offset + MemoryLayout<nlattr>.size <= bytes.count {

@@ -10,7 +10,6 @@ protocol BodyReceiver: BodySink {
     var failure: SessionError? { get }
     /// The body is complete. `completion` is called once on the loop, unless it is abandoned before.
     func finish(_ completion: @escaping (Result<StoredBody, SessionError>) -> Void)
-    /// The body is not wanted any more.
     func abandon()
 }
 

@@ -184,7 +184,6 @@ public struct TransferProgress: Sendable, Hashable {
     init() {}
 }
 
-/// What a task has its session do.
 enum TaskOrder: Sendable { case begin, suspend, resume, cancel }
 
 protocol TaskRunner: Sendable {

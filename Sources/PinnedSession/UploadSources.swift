@@ -17,7 +17,6 @@ func makeSource(
     }
 }
 
-/// Opens the files of a body, on the queue that reads them.
 private func openFiles(
     on loop: EventLoop, _ completion: @escaping (Result<any UploadSource, SessionError>) -> Void,
     _ open: @escaping @Sendable () throws(RequestSerializationError) -> MultipartBody

@@ -19,7 +19,6 @@ package final class NetworkMonitor: SocketHandler {
 
     /// Who hears of it. Called on the loop.
     package struct Listener {
-        /// A status has changed, and has settled.
         package var changed: (ReachabilityChange) -> Void = { _ in }
         /// ``NetworkMonitor/statuses`` has changed: with a change, or because a reason did.
         package var updated: () -> Void = {}

@@ -13,7 +13,6 @@ struct NetworkState: Equatable {
 
     var links: [CInt: LinkRecord] = [:]
     var addresses: [AddressRecord] = []
-    /// For each address that was asked about.
     var routes: [IPAddress: RouteAnswer] = [:]
     /// Those that sysfs has of the links that routes lead over, and of the links below these.
     var marks: [CInt: LinkMarks] = [:]

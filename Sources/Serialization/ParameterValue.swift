@@ -53,7 +53,6 @@ public indirect enum ParameterValue: Sendable, Hashable {
         }
     }
 
-    /// Whether the text is a number in the grammar of JSON.
     static func isNumber(_ text: String) -> Bool {
         var rest = text.utf8[...]
         func digits() -> Int {

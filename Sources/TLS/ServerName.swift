@@ -1,6 +1,5 @@
 import Addresses
 
-/// The name that a server must prove to be.
 package enum ServerName: Sendable, Hashable, CustomStringConvertible {
     /// A host name: lower-case A-labels, no trailing dot.
     case dns(String)

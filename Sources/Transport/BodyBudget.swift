@@ -5,13 +5,10 @@ import Synchronization
 /// A passing body takes at most a slab. A kept one has a ``BodyReservation``, which can't grow on a spent budget.
 package final class BodyBudget: Sendable {
     package enum Purpose: String, CaseIterable, Sendable {
-        /// A request's body is written in another form.
         case request
         /// A response is read by a rule before, or while, the client gets it.
         case response
-        /// Several clients read one response.
         case shared
-        /// A request may have to be sent again.
         case replay
     }
 
@@ -107,8 +104,7 @@ package final class BodyReservation: Sendable {
 
     package var bytes: Int { taken.load(ordering: .relaxed) }
 
-    /// Makes room for a body of so many bytes. It doubles from 4 KiB to 64 KiB, then it grows in steps of 64 KiB.
-    /// - Returns: false if the budget is spent. The reservation is unchanged then.
+    /// Makes room for so many bytes: doubled from 4 KiB to 64 KiB, then in steps. False if the budget is spent.
     package func grow(to count: Int) -> Bool {
         let missing = Self.rounded(count) - bytes
         guard missing > 0 else { return true }

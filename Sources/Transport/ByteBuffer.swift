@@ -126,7 +126,6 @@ package struct ByteBuffer: ~Copyable {
         return taken
     }
 
-    /// Gives the memory back if nothing is unread.
     package mutating func releaseIfEmpty() {
         guard start == end else { return }
         giveBack(base, capacity)

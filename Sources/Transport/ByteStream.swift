@@ -68,7 +68,6 @@ package final class ByteStream: SocketHandler {
     @exclusivity(unchecked) package var wantsRead = false {
         didSet { if wantsRead != oldValue { updateInterest() } }
     }
-    /// A write waits for room, or a TLS read for a write.
     @exclusivity(unchecked) private var wantsWrite = false {
         didSet { if wantsWrite != oldValue { updateInterest() } }
     }
@@ -216,7 +215,6 @@ package final class ByteStream: SocketHandler {
         return errno == EAGAIN || errno == EINTR ? .blocked : .failed(.socket(errno))
     }
 
-    /// Writes what a pipe holds. Only in the clear.
     package func write(from pipe: inout SplicePipe) -> WriteOutcome {
         while pipe.held > 0 {
             if pipe.give(to: raw) > 0 { continue }

@@ -28,7 +28,6 @@ package struct DialError: Error, CustomStringConvertible {
     /// At least one address was not even tried, because the process has no file descriptor left.
     package var isLackOfDescriptors: Bool { attempts.contains { $0.error.isLackOfDescriptors } }
 
-    /// The system has a route to none of the addresses.
     package var isLackOfRoutes: Bool { !attempts.isEmpty && attempts.allSatisfy { $0.error.isLackOfRoute } }
 
     /// `192.0.2.1:443: Connection refused; [2001:db8::1]:443: Network is unreachable`

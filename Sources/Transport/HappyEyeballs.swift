@@ -12,7 +12,6 @@ package struct HappyEyeballs: Sendable {
         case wait
         /// `order[index]` is the connection: give up the attempts in `losers`, forget the delay.
         case connected(Int, losers: [Int])
-        /// Everything was tried and nothing connected.
         case failed
     }
 

@@ -30,7 +30,6 @@ struct RelayDirection: ~Copyable {
         case sinkFailed(StreamError)
     }
 
-    /// Carries on as far as both sides go.
     mutating func carry(from source: ByteStream, to sink: ByteStream, readable: Bool) -> Step {
         if isDone { return .waiting }
         var mayRead = readable || source.holdsBytes

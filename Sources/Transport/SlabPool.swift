@@ -13,9 +13,7 @@ package final class SlabPool {
 
     // Both are changed here alone, by code that calls nobody.
     @exclusivity(unchecked) private var free: [UnsafeMutableRawPointer] = []
-    /// Slabs that exist, handed out or free.
     @exclusivity(unchecked) private var made = 0
-    /// Slabs handed out and not yet given back.
     package var inUse: Int { made - free.count }
 
     /// - Parameter budget: the process's, where several pools share one.

@@ -55,7 +55,6 @@ struct AuthScanner {
 
     var isAtEnd: Bool { next >= end }
 
-    /// Skips what may stand between elements of a list.
     mutating func skipSeparators(in bytes: Span<UInt8>) {
         while next < end, bytes[next].isBlank || bytes[next] == UInt8(ascii: ",") { next += 1 }
     }

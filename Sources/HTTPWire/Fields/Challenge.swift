@@ -11,7 +11,6 @@ package struct Challenge: Sendable, Hashable {
 
     /// In lower case.
     package let scheme: String
-    /// The opaque text, instead of parameters.
     package private(set) var token68: [UInt8]?
     package private(set) var parameters = AuthParameters()
 

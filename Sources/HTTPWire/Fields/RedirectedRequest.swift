@@ -12,7 +12,6 @@ extension OwnedRequest {
         package static let leavesOrigin = Redirection(rawValue: 4)
     }
 
-    /// The same request for another place, in absolute form.
     package func redirected(to url: RequestURL, _ redirection: Redirection) throws(WireError) -> OwnedRequest {
         let bytes = message
         var out = redirection.contains(.becomesGET) ? Array("GET".utf8) : Array(bytes[head.methodRange.offsets])
@@ -55,10 +54,7 @@ extension OwnedRequest {
         }
     }
 
-    /// The same request for the missing part of a response (RFC 9110 sections 14.2 and 13.1.5).
-    /// - Parameters:
-    ///   - offset: of the first missing byte.
-    ///   - validator: for If-Range.
+    /// The same request for a response's bytes from `offset` on, if still valid (RFC 9110 sections 14.2 and 13.1.5).
     package func asking(from offset: UInt64, ifStill validator: [UInt8]) throws(WireError) -> OwnedRequest {
         var out = Array(message[..<head.fieldsStart])
         for field in head.fields {

@@ -109,8 +109,7 @@ package struct RequestURL: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// - Parameters:
-    ///   - reference: a path with query; empty, or a query alone, mean the base's path.
+    /// - Parameter reference: a path with query; empty, or a query alone, mean the base's path.
     private static func with(
         _ isSecure: Bool, _ authority: Authority, path bytes: Span<UInt8>, _ reference: ByteRange, after base: [UInt8]?
     ) throws(LocationDefect) -> RequestURL {

@@ -90,7 +90,6 @@ package struct PathPattern: Sendable, Hashable, CustomStringConvertible {
 
 package enum PathPatternError: Error, Sendable, Hashable, CustomStringConvertible {
     case empty, notAbsolute, tooLong, query, backslash, parameters, control, stars, emptySegment, dotSegment
-    /// It contains the escape of this byte.
     case encoded(UInt8)
 
     package var description: String {

@@ -33,7 +33,6 @@ package struct PathReadings: Sendable {
     package private(set) var bytes: [UInt8] = []
     /// In the reading last asked for, `..` stands where there is nothing to leave.
     private var goesAboveRoot = false
-    /// The path as it came, without its query.
     private var path: [UInt8] = []
     private var differences: Treatment = []
     /// Where the last segment of `bytes` begins, while it is written.

@@ -1,7 +1,6 @@
 import Glibc
 package import TLS
 
-/// Why the local authority can't be made, loaded or used.
 package enum AuthorityError: Error, Sendable, CustomStringConvertible {
     case unreadable(path: String, FileProblem)
     case unwritable(path: String, FileProblem)
@@ -19,7 +18,6 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
     case unfit(path: String, reason: String)
     case premature(path: String, UnixTime)
     case expired(UnixTime)
-    /// A host that no certificate can be issued for.
     case unusableName(String)
     case signing(KeyError)
     /// A step of a rotation that can't be taken now; in words.

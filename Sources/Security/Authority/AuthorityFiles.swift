@@ -14,7 +14,6 @@ package struct AuthorityFiles: Sendable, Hashable {
         self.state = state
     }
 
-    /// Those of the next authority, during a rotation.
     var next: AuthorityFiles {
         AuthorityFiles(certificate: Self.path(certificate, "next"), key: Self.path(key, "next"), state: state)
     }
@@ -34,7 +33,6 @@ package struct AuthorityFiles: Sendable, Hashable {
     package enum Provenance: Sendable {
         case found
         case created
-        /// Its key was there alone, and has a new certificate.
         case completed
     }
 

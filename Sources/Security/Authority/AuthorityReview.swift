@@ -2,7 +2,6 @@ package import TLS
 
 /// Finds why clients refuse what the local authority issues, or will soon, by its certificate and those above it.
 package struct AuthorityReview {
-    /// The authority's own certificate, its issuer, and so on.
     private let chain: [Certificate]
     private let time: UnixTime
 

@@ -77,7 +77,6 @@ extension AuthorityFiles {
         }
     }
 
-    /// The authority with those of a rotation.
     package func withRotation(_ current: LocalAuthority, at unixTime: UnixTime) -> AuthoritySet {
         var problems: [AuthorityError] = []
         func attempt<Value>(_ work: () throws(AuthorityError) -> Value?) -> Value? {
@@ -113,7 +112,6 @@ extension AuthorityFiles {
         }
     }
 
-    /// All files of an authority, those of a rotation included.
     package var paths: [String] { [certificate, key, next.certificate, next.key, previous] }
 
     // MARK: The files
@@ -125,8 +123,7 @@ extension AuthorityFiles {
         return try chain.first == loadCertificates().first ? nil : chain
     }
 
-    /// Nil if no previous authority exists, if it has expired, or if it still signs.
-    /// - Parameter unixTime: `.min` for one that has expired too.
+    /// Nil if there is no previous authority, or if it has expired (unless `unixTime` is `.min`) or still signs.
     package func previousCertificate(at unixTime: UnixTime) throws(AuthorityError) -> Certificate? {
         let files = AuthorityFiles(certificate: previous, key: key, state: state)
         guard try files.exists(previous), let found = try files.loadCertificates().first, unixTime <= found.notAfter else {

@@ -4,7 +4,6 @@ package import TLS
 /// rotation (``AuthorityFiles/beginRotation(at:)``); the previous one stays trusted until its last leaves expire.
 package struct AuthoritySet: Sendable {
     package let current: LocalAuthority
-    /// Made by a rotation, and not active yet.
     package let next: LocalAuthority?
     package let previous: [Certificate]
     /// Why the files of a rotation can't be used. They are no reason not to serve.

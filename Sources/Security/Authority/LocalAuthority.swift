@@ -16,7 +16,6 @@ package final class LocalAuthority: Sendable {
     private let key: PrivateKey
     /// One for all leaves of this process, and never the authority's own. Never written to disk.
     private let leafKey: PrivateKey
-    /// What all leaves have in common.
     private let commonExtensions: [CertificateExtension]
 
     /// Seconds by which dates lie in the past, for clients whose clocks are late.

@@ -24,10 +24,8 @@ package enum PrivateFile {
     }
 }
 
-/// Why a private file can't be used.
 package enum PrivateFileProblem: Error, Sendable, Hashable, CustomStringConvertible {
     case unreadable(FileProblem)
-    /// Others than its owner may read or write it.
     case exposed(mode: UInt32)
     /// It belongs to somebody else.
     case foreign(owner: UInt32)

@@ -19,7 +19,6 @@ package enum ServiceCredential {
     /// Where the credential is, once systemd has handed it over.
     package static func path(_ name: some StringProtocol) -> String { "\(directory)/\(name)" }
 
-    /// Whether a credential belongs at the path.
     package static func isCredential(_ path: String) -> Bool { name(at: path) != nil }
 
     /// The name of the credential that is at the path; nil: none belongs there.

@@ -46,7 +46,6 @@ package struct TrustedDirectory: Sendable, Hashable {
     }
 
     /// Opens a file that is changed in place, in a directory of this process's own. The caller closes it.
-    /// - Parameter mode: if it is made.
     package func openForWriting(_ name: String, _ flags: CInt, mode: UInt32) throws(FileProblem) -> CInt {
         try requireOwn()
         return try inside(name) { (folder, name) throws(FileProblem) in

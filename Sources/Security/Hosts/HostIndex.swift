@@ -54,7 +54,6 @@ struct HostIndex: Sendable {
         return HostPattern(record.scope, canonical: String(decoding: names[record.name], as: UTF8.self), port: record.port)
     }
 
-    /// The place of the most specific pattern for a host.
     func find(_ host: String, port: UInt16) -> Int? {
         guard !records.isEmpty else { return nil }
         if IPAddress.isMeant(by: host.utf8.span) {

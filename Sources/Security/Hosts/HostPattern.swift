@@ -79,7 +79,6 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
     /// True when ``name`` is an IP address; ``scope`` is then exact.
     package let isAddress: Bool
 
-    /// A pattern whose name is canonical already.
     package init(_ scope: Scope, canonical name: String, port: UInt16?) {
         self.scope = scope
         self.name = name

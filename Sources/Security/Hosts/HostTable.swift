@@ -42,7 +42,6 @@ package struct HostTable<Value: Sendable>: Sendable {
         patterns.index.find(host, port: port).map { Entry(pattern: patterns.index.pattern(at: $0), value: values[$0]) }
     }
 
-    /// The same patterns with other values.
     package func mapValues(_ change: (Value) -> Value) -> HostTable {
         HostTable(patterns, values.map(change))
     }

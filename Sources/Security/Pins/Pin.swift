@@ -66,7 +66,6 @@ public struct Pin: Sendable, CustomStringConvertible {
         self.notAfter = notAfter
     }
 
-    /// The pinned certificate itself, where it is at hand.
     package var certificate: Certificate? {
         switch kind {
         case .certificate(_, let certificate): certificate

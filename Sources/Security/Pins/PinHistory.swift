@@ -25,9 +25,7 @@ package struct PinHistory: Codable, Sendable, Equatable {
 
     package struct EntryRecord: Codable, Sendable, Equatable {
         package var since: UnixTime
-        /// Connections whose chain met a pin.
         package var accepted = 0
-        /// Connections whose chain met no pin, refused or only reported.
         package var misses = 0
         /// The last of the misses.
         package var lastMiss: UnixTime?

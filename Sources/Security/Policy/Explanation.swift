@@ -5,7 +5,6 @@ package struct Explanation: Sendable {
     package let checks: [Check]
 }
 
-/// One thing that a policy looks at.
 package struct Check: Sendable, Hashable {
     package enum Outcome: String, Sendable, Hashable {
         case passed
@@ -21,7 +20,6 @@ package struct Check: Sendable, Hashable {
         case settings
         case expiry
         case tls
-        /// The chain to the trust anchors.
         case anchors
         case name
         case dates
@@ -30,7 +28,6 @@ package struct Check: Sendable, Hashable {
         case revocation
         case ocsp
         case transparency
-        /// The chain to the pinned certificates.
         case pinnedAnchors = "pinned-anchors"
         case pins
     }

@@ -74,7 +74,6 @@ private struct Explainer {
         return Check(.revocation, .passed, ["no certificate of the chain is on its issuer's list"] + judges + unlisted)
     }
 
-    /// Which list said so, and until when it is good.
     private func line(_ term: RevocationListTerm) -> String {
         let distance = TimeDistance(from: time, to: term.nextUpdate)
         return "\(term.path): list of \(term.issuer), \(distance.isPast ? "expired" : "valid until") \(CalendarDate(term.nextUpdate)), \(distance)"

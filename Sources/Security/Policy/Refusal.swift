@@ -21,7 +21,6 @@ package final class Refusal: Error, Sendable, CustomStringConvertible {
     }
 
     package let reason: Reason
-    /// The name that was asked for, if any.
     package let host: ServerName?
     /// What verification built, where it did.
     package let chain: VerifiedChain?

@@ -81,7 +81,6 @@ extension Refusal {
         return chain.flatMap { policy.pins.match(in: $0, position: .any)?.pin }
     }
 
-    /// A pin of a certificate that the peer sent and verification didn't use.
     private var appendedPin: Pin? {
         presented.rest.lazy.prefix(Self.shown).compactMap { self.policy.pins.pin(for: $0, depth: 1) }.first
     }

@@ -55,7 +55,6 @@ public struct SecurityPolicy: Sendable {
     public var position: PinPosition { terms.position }
     /// What a pin that doesn't match does.
     public var enforcement: Enforcement { terms.enforcement }
-    /// What the server must satisfy whatever the pins say.
     package var requirements: TrustRequirements { terms.requirements }
     package var expiry: PinExpiry? { terms.expiry }
 

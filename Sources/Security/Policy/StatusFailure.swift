@@ -17,7 +17,6 @@ package enum StatusFailure: Error, Sendable, Hashable, CustomStringConvertible {
 }
 
 extension StatusFailure {
-    /// What the person who reads the refusal can do about it.
     var advice: String {
         switch self {
         case .response(.revoked):

@@ -8,7 +8,6 @@ package struct Verdict: Sendable {
     }
 
     package internal(set) var outcome: Outcome
-    /// The name that was asked for, if any.
     let host: ServerName?
     /// The chain that a pin matched in, else the one to the anchors; nil if none was verified or needed.
     package let chain: VerifiedChain?

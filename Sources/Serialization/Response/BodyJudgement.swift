@@ -54,7 +54,6 @@ package struct BodyJudgement: Sendable {
     }
 }
 
-/// What becomes of a response by its body.
 package enum BodyVerdict: Sendable {
     /// It goes on as it came, coded as it was.
     case pass

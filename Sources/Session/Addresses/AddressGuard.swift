@@ -86,7 +86,6 @@ package struct AddressGuard: Sendable, Hashable {
     package enum Objection: Sendable, Hashable {
         /// `block_addresses` names it.
         case blocked(AddressRules.Rule)
-        /// It is this machine's loopback, and the client is elsewhere.
         case loopbackFromElsewhere
         /// It isn't of the internet, and a redirect from an address of the internet led there.
         case insideFromOutside

@@ -19,7 +19,6 @@ package struct MinimumRate: Sendable, Hashable, CustomStringConvertible {
 /// Silence opens no window, and a window without a byte passes: `silence` limits pauses.
 package struct BodyClock: Sendable, Equatable {
     package enum Verdict: Sendable, Equatable {
-        /// The next judgement is due at that instant.
         case onTime(until: MonotonicTime)
         case silent
         case slow

@@ -47,7 +47,6 @@ package enum BodyWorkFailure: Error, Sendable, Hashable {
     case noBudget(limit: Int)
     /// The process that does such work can't be started; why, for people.
     case unavailable(String)
-    /// It took longer than that, and was ended.
     case timedOut(after: Duration)
     /// The process that did it ended; how, for people.
     case ended(String)

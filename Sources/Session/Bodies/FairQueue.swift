@@ -26,15 +26,12 @@ package struct FairQueue<Job> {
     private let leastWeight: Int
     private var weight = 0
     private var lines: [String: Line] = [:]
-    /// Hosts with jobs that wait, in the order of their turns.
     private var turns: [String] = []
     private var running: [Number: (host: String, weight: Int)] = [:]
     private var next: Number = 1
     package private(set) var count = 0
 
-    /// - Parameters:
-    ///   - capacity: bytes of what waits and what is in progress.
-    ///   - jobs: as many of them at most.
+    /// - Parameter capacity: bytes of waiting and running jobs.
     package init(capacity: Int = 256 << 20, jobs: Int = 1024) {
         self.capacity = capacity
         leastWeight = max(capacity / max(jobs, 1), 1)
@@ -79,8 +76,7 @@ package struct FairQueue<Job> {
 
     // MARK: Going
 
-    /// Takes the next job out of those that wait.
-    /// - Parameter share: jobs of one host that may be in progress at one time.
+    /// Takes the next waiting job, of a host with fewer than `share` running.
     package mutating func take(share: Int) -> (number: Number, job: Job)? {
         guard let turn = turns.firstIndex(where: { lines[$0]?.running ?? 0 < share }) else { return nil }
         let host = turns.remove(at: turn)

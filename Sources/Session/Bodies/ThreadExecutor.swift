@@ -21,7 +21,6 @@ package final class ThreadExecutor: BodyExecutor {
     private struct State {
         var queue: FairQueue<Job>
         var threads = 0
-        /// Those that have been made, and do nothing now.
         var free: [WorkQueue] = []
         /// The last thread that was wanted couldn't be made.
         var isLacking = false

@@ -16,7 +16,6 @@ import Synchronization
 /// the 401;
 /// 3. on any other final response, ``accepted(_:target:at:credentials:info:)`` with what was sent.
 package final class ChallengeMemory: Sendable {
-    /// Pairs of origin and credentials.
     static let mostSpaces = 256
 
     private struct Key: Hashable {
@@ -72,9 +71,7 @@ package final class ChallengeMemory: Sendable {
     }
 
     /// The strongest possible answer to a 401, unless its credentials were refused; ``ChallengeAnswer/most`` at most.
-    /// - Parameters:
-    ///   - challenges: of all WWW-Authenticate fields.
-    ///   - previous: what the refused request carried of this type.
+    /// `challenges` are those of all WWW-Authenticate fields, `previous` the refused request's.
     package func reply(
         to challenges: [Challenge], method: [UInt8], target: [UInt8], at origin: RequestURL.Origin,
         credentials: AnsweringCredentials, previous: ChallengeAnswer?

@@ -71,10 +71,7 @@ struct DigestChallenge: Sendable, Hashable {
     func isSameTry(as other: DigestChallenge) -> Bool { nonce == other.nonce && realm == other.realm }
 
     /// The value of Authorization (RFC 7616 section 3.4).
-    /// - Parameters:
-    ///   - target: as it is sent.
-    ///   - count: how often the nonce has been used, this time included.
-    ///   - session: what a session began with.
+    /// - Parameter count: how often the nonce has been used, this time included.
     func authorization(
         _ credentials: Credentials, method: [UInt8], target: [UInt8], count: UInt32, clientNonce: [UInt8], session: Session
     ) -> [UInt8]? {

@@ -17,7 +17,6 @@ package final class ClientTLS: Sendable {
         digest = Self.digest(requirements: requirements, identity: identity)
     }
 
-    /// The digest that an instance with these settings has.
     package static func digest(requirements: TrustRequirements, identity: Identity?) -> SHA256Digest {
         let chain = identity?.chain.flatMap { $0.sha256.bytes } ?? []
         let options = TLSClientContext.Options(for: requirements)

@@ -46,7 +46,6 @@ package final class Destination {
         self.source = source
     }
 
-    /// The same place, which may be found at fewer addresses.
     func limited(to reach: UpstreamTarget.Reach) -> Destination {
         guard reach != target.reach else { return self }
         return Destination(

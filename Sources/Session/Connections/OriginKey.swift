@@ -3,7 +3,6 @@ package import TLS
 /// What must be equal for an upstream connection, or a TLS session, to serve another exchange: everything that makes
 /// two connections different (architecture rule 2).
 package struct OriginKey: Sendable, Hashable {
-    /// What runs over the connection, and what it was judged by.
     package enum Layer: Sendable, Hashable {
         case plain
         /// Bytes that nobody has looked at.

@@ -3,7 +3,6 @@ package import Security
 import Synchronization
 package import TLS
 
-/// What a probe found out about an origin at one address.
 package struct ProbeFinding: Sendable {
     /// Accepts: what a policy refused, or whose origin didn't prove its certificate's key, is a failure.
     package let verdict: Verdict
@@ -31,7 +30,6 @@ package final class ProbeCache: Sendable {
         }
     }
 
-    /// Seconds for which a finding holds.
     package static let lifetime: Int64 = 60
     static let maximumPlaces = 1024
     /// Lists of application protocols kept of one place; an origin may choose its certificate by them.

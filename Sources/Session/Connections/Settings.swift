@@ -5,13 +5,10 @@ import Transport
 
 /// How long each thing that waits may wait (`timeouts` in pinproxy.yaml).
 package struct Timeouts: Sendable, Equatable {
-    /// Name lookup and TCP connection together.
     package var connect: Duration = .seconds(10)
-    /// One TLS handshake, on either side.
     package var tlsHandshake: Duration = .seconds(10)
     /// A client connection on which no exchange is under way, and any side that stopped moving bytes.
     package var idleClient: Duration = .seconds(75)
-    /// An upstream connection that waits in the pool.
     package var idleUpstream: Duration = .seconds(60)
     /// From the end of the request to the first byte of the response.
     package var firstByte: Duration = .seconds(60)

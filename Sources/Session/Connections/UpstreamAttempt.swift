@@ -11,7 +11,6 @@ package final class UpstreamAttempt: ByteStreamOwner {
     private let fixedAddress: SocketAddress?
     private let timeouts: Timeouts
     private let dscp: UInt8
-    /// Let go once the plan has ended.
     private var completion: ((Result<UpstreamConnection, UpstreamFailure>) -> Void)?
     private var plan: UpstreamPlan
 
@@ -21,7 +20,6 @@ package final class UpstreamAttempt: ByteStreamOwner {
     private var stream: ByteStream?
     private var address: SocketAddress?
     private var parentReply: ParentReply?
-    /// The look-up of the parent proxy's destination, and its time limit.
     private var destination: (resolution: Resolution?, deadline: Deadline)?
     /// What an origin that speaks first has said by way of the parent proxy.
     private var received: ByteBuffer
@@ -96,7 +94,6 @@ package final class UpstreamAttempt: ByteStreamOwner {
 
     /// The time limit of a look-up without a network: a name server on this machine may know the name.
     private static let isolatedLookUpNanoseconds: UInt64 = 500_000_000
-    /// The time limit of the look-up of the parent proxy's destination.
     private static let destinationNanoseconds: UInt64 = 1_000_000_000
 
     private func lookUp(_ patience: UpstreamPlan.Patience, destinationToo: Bool) {

@@ -45,7 +45,6 @@ struct UpstreamPlan: Sendable, Hashable {
         var destination = Destination.undisputed
         /// Why nothing but this machine's own addresses can be dialled; nil: others can.
         var isolation: UnreachableReason?
-        /// Why the first address that was left out was.
         var obstacle: Obstacle?
         var hasMadeRoom = false
     }

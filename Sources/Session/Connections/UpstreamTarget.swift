@@ -17,8 +17,7 @@ package struct UpstreamTarget: Sendable {
     /// this limit serves if its address is allowed (``Origin/lease(for:at:within:)``).
     package enum Reach: Sendable, Hashable {
         case anywhere
-        /// No internal address: a redirect's target from an internet address.
-        /// - Parameter orUnknown: a parent proxy may look up an unknown host.
+        /// No internal address, after a redirect from the internet. `orUnknown`: a parent proxy may look up the host.
         case outside(orUnknown: Bool)
 
         /// - Parameter scope: nil: not known.
@@ -41,9 +40,8 @@ package struct UpstreamTarget: Sendable {
 
     /// - Parameters:
     ///   - host: canonical: lower-case, no trailing dot, no brackets.
-    ///   - client: whom it is for; the proxy's own requests are this machine's.
     ///   - via: what a CONNECT to the parent proxy says in Via.
-    ///   - tls: how TLS is spoken with it, where that isn't as with most.
+    ///   - tls: TLS settings that differ from the defaults.
     package init(
         host: String, port: UInt16, layer: Layer, upstream: UpstreamSettings, client: ClientPlace = .thisMachine,
         via: String? = nil, tls: ClientTLS? = nil

@@ -17,8 +17,7 @@ package enum RedirectRuling {
 
 /// How an exchange ended, for the one who asked.
 package enum ExchangeEnding {
-    /// The last byte of the response has been passed on.
-    /// - Parameter keeping: the upstream that is bound to this client from now on (NTLM, Negotiate).
+    /// The whole response has been passed on. `keeping`: the upstream now bound to this client (NTLM, Negotiate).
     case finished(keeping: UpstreamConnection?)
     /// Nothing of a response was passed on.
     case refused(ExchangeFailure, Destination)
@@ -28,7 +27,6 @@ package enum ExchangeEnding {
     case switched(UpstreamConnection)
 }
 
-/// How a response ends that is not whole.
 package enum Cut: Sendable {
     /// All that came was passed on: it is to arrive, and then the client is to see that something is missing.
     case delivered
@@ -45,18 +43,13 @@ package protocol Downstream: AnyObject {
     /// Whether ``Exchange/downstreamIsReadable()`` is wanted.
     func wantsRead(_ wanted: Bool)
 
-    /// Takes the head of a response.
-    /// - Parameters:
-    ///   - requestSent: the request has been passed on to its last byte.
-    ///   - edits: other changes to the head.
-    ///   - body: what follows it.
-    /// - Returns: where the body goes.
+    /// Takes the head of a response, with these edits, and returns where the body goes.
+    /// - Parameter requestSent: the request has been passed on to its last byte.
     func respond(
         _ response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
         edits: HeadEdits, from body: any BodySource
     ) -> any BodySink
 
-    /// Makes the decisions that aren't the exchange's.
     var guide: any ExchangeGuide { get }
     /// Called once for each ``Exchange/begin(_:to:by:over:)``, after the task's record is complete.
     func exchangeEnded(_ ending: ExchangeEnding)

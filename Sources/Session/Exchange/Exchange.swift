@@ -20,7 +20,6 @@ package final class Exchange: UpstreamReceiver {
     @exclusivity(unchecked) var request = RequestTraits()
     @exclusivity(unchecked) var destination: Destination?
     @exclusivity(unchecked) var upstream: (any Upstream)?
-    /// Where the request's body comes from, and where it goes.
     @exclusivity(unchecked) var requestBody: (any BodySource)?
     @exclusivity(unchecked) var requestSink: (any BodySink)?
     @exclusivity(unchecked) var responseBody: (any BodySource)?
@@ -42,9 +41,7 @@ package final class Exchange: UpstreamReceiver {
     @exclusivity(unchecked) var replay: (head: OwnedRequest, body: ReplayedBody)?
     /// Set while a response is in flight that may be continued if it breaks off.
     @exclusivity(unchecked) var resumption: Resumption?
-    /// Set while a rule looks at the response's body.
     @exclusivity(unchecked) var inspection: ResponseInspection?
-    /// Slows the request down, where a rule wants that.
     var throttle: RequestThrottle?
     /// What the head has left open, until the inspection begins.
     var verdict: HeadVerdict?

@@ -3,8 +3,7 @@ import HTTPWire
 
 /// How an exchange begins: by an upstream that is at hand, by another's that is the same, or when its turn has come.
 extension Exchange {
-    /// Begins with a borrowed request.
-    /// - Parameter leased: an upstream at hand; nil: one is obtained.
+    /// Begins with a borrowed request, over the upstream at hand if there is one.
     package func begin(
         _ request: RequestTraits, to destination: Destination, by rules: ExchangeRules? = nil, over leased: (any Upstream)?
     ) {
@@ -19,7 +18,6 @@ extension Exchange {
         begin(over: nil)
     }
 
-    /// Where the request goes: at first, and where a redirect leads.
     func aim(at hop: Hop) {
         destination = hop.destination
         if rules !== hop.rules { rules = hop.rules }

@@ -42,7 +42,6 @@ extension ExchangeState {
         case held
     }
 
-    /// Whether what is missing of a response that broke off can be asked for.
     package enum Resumption: Sendable, Equatable {
         case impossible
         /// - Parameter progressed: the last connection carried enough of it to be worth another.
@@ -51,9 +50,7 @@ extension ExchangeState {
 
     /// What happened. The reasons of failures stay with who knows their words.
     package enum Event: Sendable, Equatable {
-        /// - Parameters:
-        ///   - leased: an upstream is at hand.
-        ///   - limits: how often it may be sent again.
+        /// - Parameter leased: an upstream is at hand.
         case requestArrived(expectsContinue: Bool, leased: Bool, limits: RetryRule.Limits = RetryRule.Limits())
         /// - Parameter reused: the connection served before, so that the origin may be closing it.
         case upstreamReady(reused: Bool)
@@ -61,25 +58,20 @@ extension ExchangeState {
         case upstreamFailed(isFinal: Bool)
         /// All that the client sent was passed on; more of its request is to come.
         case requestPaused
-        /// The upstream takes no more for now.
         case requestStalled
         case requestResumed
         case requestSent
         /// The upstream will take no more.
         case requestRejected
         case requestMalformed
-        /// The first byte of a response has arrived.
         case responseBegan
         case head(Head)
         /// More of a response was passed on. `isBlocked`: the client has to take it before more is received.
         case responseMoved(isBlocked: Bool)
         case responseEnded
         /// The response breaks off, or breaks its framing.
-        /// - Parameters:
-        ///   - begun: a byte of it was passed on, or is being passed on.
-        ///   - isBlocked: the client has yet to take some of that.
+        /// - Parameter begun: a byte of it was passed on, or is being passed on.
         case responseBroke(begun: Bool, isBlocked: Bool = false, resumption: Resumption = .impossible)
-        /// What the rules say of a response that is held back.
         case judged(isAccepted: Bool)
         /// The upstream ended, or failed, before a whole head. `resendable`: the message can be sent once more.
         case upstreamEnded(resendable: Bool)
@@ -105,7 +97,6 @@ extension ExchangeState {
         case askAgain(RetryRule)
         /// What was missing of a response that had broken off.
         case rest
-        /// The origin can't give it at present.
         case notNow
         /// It isn't what was missing: the entity has changed, or the origin gives no part of it.
         case another
@@ -120,7 +111,6 @@ extension ExchangeState {
         case wait
         /// Obtain an upstream. `fresh`: not one that served before.
         case open(fresh: Bool)
-        /// The request's head is to be written, and its body passed on.
         case send
         /// The same for the bytes that were kept, or in other words.
         case resend
@@ -133,7 +123,6 @@ extension ExchangeState {
         /// No more of the request is to be read.
         case stopReadingRequest
         case forwardInterim, forwardFinal, forwardUpgrade
-        /// The final response is to be kept instead of forwarded.
         case hold
         /// All of it is here.
         case judge
@@ -153,14 +142,12 @@ extension ExchangeState {
         case cut(Cut)
     }
 
-    /// Why an exchange ended without its response.
     package enum Fault: Sendable, Equatable {
         case unreachable, upstreamClosed, malformedRequest, malformedResponse, responseHeadTooLarge
         case unacceptable, unaskedUpgrade, noResponse, requestStalled, responseBroke, nothingMoved, downstreamGone, cancelled
         case notAskedAgain, entityChanged
     }
 
-    /// How long may pass until something moves.
     package enum Patience: Sendable, Equatable {
         /// Others keep the time, or nobody does.
         case unlimited

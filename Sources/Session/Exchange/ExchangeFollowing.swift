@@ -37,7 +37,6 @@ extension Exchange {
         return false
     }
 
-    /// Goes where the response led that is of no use.
     func takeNextStep(of itinerary: Itinerary) {
         guard let hop = itinerary.takeNextStep() else { return }
         record.hops = itinerary.hops

@@ -6,7 +6,6 @@ import Transport
 extension Exchange {
     // MARK: The head
 
-    /// What the rules say of the final head that was found.
     func judgeHead() -> ExchangeState.Head {
         guard let judge = rules?.judge, let upstream, let destination else { return .final }
         rules?.counts.countResponse()
@@ -50,7 +49,6 @@ extension Exchange {
 
     // MARK: The body
 
-    /// Begins to look at the body that follows the head.
     func inspect(_ response: borrowing ResponseView, from body: any BodySource) {
         guard let verdict, let destination, let judge = rules?.judge else { return }
         self.verdict = nil

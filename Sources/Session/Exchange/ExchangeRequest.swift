@@ -2,7 +2,6 @@ import HTTPWire
 import Serialization
 import Transport
 
-/// A request on its way from the downstream to the upstream.
 extension Exchange {
     func send() -> ExchangeState.Event? {
         guard let upstream, let destination, let downstream else { return nil }

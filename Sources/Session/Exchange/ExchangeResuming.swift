@@ -23,7 +23,6 @@ extension Exchange {
         return .possible(progressed: resumption.broke(after: upstream.responseBody.moved))
     }
 
-    /// Obtains another connection, after a pause, to ask for the rest over it.
     func reopen() -> ExchangeState.Event? {
         guard let resumption else { return nil }
         record.goesOn()

@@ -40,7 +40,6 @@ package struct ExchangeState: Sendable, Hashable {
         return phase != .idle && phase != .connecting && !isSuspended
     }
 
-    /// A body is on its way, of the request or of the response.
     package var movesBody: Bool {
         if isSuspended { return false }
         return switch phase {

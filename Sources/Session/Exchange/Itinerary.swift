@@ -12,7 +12,6 @@ final class Itinerary {
     private let firstOrigin: RequestURL.Origin
     /// The request goes with the body that the client sends.
     private(set) var keepsBody = true
-    /// The next request is another than the last.
     var isDue = false
     /// Where the response leads, until that is decided.
     var next: Step?
@@ -58,7 +57,6 @@ final class Itinerary {
     var methodName: [UInt8] { Array(request.message[request.head.methodRange.offsets]) }
     /// It changes nothing at the place that it is sent to, and brings no body.
     var isQuestion: Bool { method.isSafe && (!keepsBody || request.head.bodyLength.isEmpty) }
-    /// The client answers challenges itself.
     var carriesCredentials: Bool { request.head.first(.authorization) != nil }
 
     /// Whether the client may be led there: within its origin, or to one that the rules name.

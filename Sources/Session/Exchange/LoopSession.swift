@@ -13,7 +13,6 @@ package final class LoopSession {
     /// How origins are told who asks.
     let challenges: ChallengeMemory
     let fetches: SharedFetches
-    /// Of hosts that want few at a time.
     let admissions: Admissions
     package var resumptionPauses = ResumptionPauses()
     /// The proxy stops: no connection is kept for another exchange.

@@ -13,9 +13,7 @@ final class RequestThrottle: BodySource, BodySink {
     /// Where the body goes, while the source is asked for it.
     private var sink: (any BodySink)?
 
-    /// - Parameters:
-    ///   - owner: keeps the throttle.
-    ///   - goOn: called after a pause.
+    /// - Parameter goOn: called after a pause with the owner, which keeps the throttle.
     init<Owner: AnyObject>(
         _ rule: Throttle, source: any BodySource, loop: EventLoop, owner: Owner, goOn: @escaping @Sendable (Owner) -> Void
     ) {

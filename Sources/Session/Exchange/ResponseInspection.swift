@@ -20,7 +20,6 @@ final class ResponseInspection: BodySource, BodySink {
         case refused(ResponseSerializationError)
         /// The body is too long to be judged, and may be.
         case unjudged
-        /// The budget for bodies is spent.
         case notKept
     }
 
@@ -37,7 +36,6 @@ final class ResponseInspection: BodySource, BodySink {
     private var sink: (any BodySink)?
     /// What was held back, or a copy of what went on.
     private var kept: [UInt8] = []
-    /// What was held back, on its way.
     private var passing: PassingBytes?
     private var keepsCopy = false
     /// Nothing is held back any more.
@@ -85,7 +83,6 @@ final class ResponseInspection: BodySource, BodySink {
     /// The whole body, to be judged, and what it holds of the budget; nil if it wasn't kept.
     var body: (bytes: [UInt8], BodyReservation)? { isTold ? nil : (kept, reservation) }
 
-    /// Another source gives what is missing.
     func goOn(with source: any BodySource) { self.source = source }
 
     // MARK: What the source gives

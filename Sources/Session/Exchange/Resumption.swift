@@ -6,7 +6,6 @@ final class Resumption {
     /// What a connection must have carried to be worth another without a pause.
     static let progress: UInt64 = 64 << 10
 
-    /// What the answer to the request for the rest is.
     enum Answer {
         case rest
         /// What it said, for people. `wait`: nanoseconds until it may be asked again.
@@ -40,7 +39,6 @@ final class Resumption {
         pause = Deadline(loop: loop)
     }
 
-    /// Whether the rest of that response could be asked for.
     static func isPossible(_ response: borrowing ResponseView) -> Bool {
         givesRanges(response) && validator(of: response) != nil
     }

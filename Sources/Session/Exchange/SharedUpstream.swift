@@ -18,9 +18,7 @@ final class SharedUpstream {
     private let report: AttemptReport
     private var response: OwnedResponse?
     private var scope: AddressScope?
-    /// What was taken of a body that can only be asked for whole.
     private var prefix: BodyPrefix?
-    /// Set while that is looked for in another response.
     private var search: PrefixSearch?
     /// The piece that is being passed on, and its reservation in the budget.
     private var piece = PassingBytes()

@@ -6,7 +6,6 @@ package import Transport
 
 /// Why a connection to an origin could not be made. Nothing of the exchange was sent.
 package enum UpstreamFailure: Error, Sendable {
-    /// The steps that have a deadline of their own.
     package enum Step: String, Sendable {
         case nameLookup = "looking up the name"
         case connect = "connecting"
@@ -23,7 +22,6 @@ package enum UpstreamFailure: Error, Sendable {
     case itself(SocketAddress, asParent: Bool)
     case unreachable(DialError)
     case timedOut(Step)
-    /// The parent proxy answered CONNECT with this status.
     case parentRefused(status: Int)
     case parentFailed(String)
     /// The handshake failed for another reason than the chain.

@@ -71,7 +71,6 @@ package final class HTTP1Outlet: BodySink {
         return taken
     }
 
-    /// Whether something may be added to what waits.
     private func hasRoom() throws(StreamError) -> Bool {
         if isBlocked || pending.free <= ChunkSize.most { return try flush() }
         return true

@@ -28,7 +28,6 @@ package final class MessagePipe: BodySource {
     /// Bytes of the head that is still here.
     @exclusivity(unchecked) private var headLength = 0
     @exclusivity(unchecked) private var ready = 0
-    /// What breaks the body's framing, once that has been seen.
     private var defect: WireError?
     private let kind: Kind
     /// The whole message has been received, though perhaps not passed on.

@@ -11,7 +11,6 @@ package enum BodyMove {
     case truncated(String)
     /// The source failed. All that it sent was passed on.
     case sourceFailed(StreamError)
-    /// The source failed for a known reason.
     case failed(ExchangeFailure)
     case sinkFailed(StreamError)
     /// The body breaks its framing. What was whole of it was passed on.
@@ -24,7 +23,6 @@ package protocol BodySource: AnyObject {
     func move(to sink: any BodySink, readable: Bool) -> BodyMove
     /// Bytes of the body that were passed on, without those of its framing.
     var moved: UInt64 { get }
-    /// The body can be sent again from its first byte.
     var canRewind: Bool { get }
     /// Begins at the first byte again. Only if ``canRewind``.
     func rewind()
@@ -35,7 +33,6 @@ extension BodySource {
     package func rewind() {}
 }
 
-/// Where the body of a message goes, after its head.
 package protocol BodySink: AnyObject {
     /// Takes bytes from the front of a piece, and returns their number: fewer if it is full for now.
     func write(_ piece: RawSpan) throws(StreamError) -> Int

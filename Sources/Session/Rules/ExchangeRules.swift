@@ -8,9 +8,7 @@ package final class ExchangeRules: Sendable {
     package let response: ResponseRules
     /// What the request rules change in a request's head; made once, since it follows from them alone.
     package let edits: HeadEdits
-    /// The edits send a password or token.
     package let sendsSecret: Bool
-    /// They may write a request's target or body anew.
     package let writesRequests: Bool
     /// Something about a request may be changed.
     package let changesRequests: Bool

@@ -18,8 +18,8 @@ struct Hop {
         self.rules = rules
     }
 
-    /// A hop to, or after, another origin. Nil: it would need a client certificate.
-    /// - Parameter trustsParent: a parent proxy may connect to a host of unknown addresses.
+    /// A hop to, or after, another origin, perhaps by a parent that may go to unknown addresses. Nil: it would need a
+    /// client certificate.
     init?(abroad destination: Destination, by rules: ExchangeRules?, after scope: AddressScope?, trustsParent: Bool) {
         guard !destination.target.hasIdentity else { return nil }
         self.destination = destination.limited(to: UpstreamTarget.Reach(abroad: scope, trustsParent: trustsParent))

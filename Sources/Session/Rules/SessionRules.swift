@@ -86,9 +86,7 @@ package struct SessionRules: Sendable, Hashable {
     package var followTo = FollowTo.named([])
     /// A response to which redirects led says in `Pinproxy-Location` where it comes from.
     package var locationField = true
-    /// What Basic and Digest challenges are answered with.
     package var credentials: ChallengeCredentials?
-    /// A broken download is continued.
     package var resume = true
     /// Identical GETs in flight are made once.
     package var coalesce = false

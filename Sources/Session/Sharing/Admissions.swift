@@ -106,7 +106,6 @@ final class Admission {
         isWaiting = !entry.isAdmitted
     }
 
-    /// Whether it is a turn for that host.
     func isFor(_ target: UpstreamTarget) -> Bool { place == Admissions.Place(host: target.host, port: target.port) }
 
     private func turnHasCome() {

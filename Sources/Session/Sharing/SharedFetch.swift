@@ -41,7 +41,6 @@ final class SharedFetch: Sendable {
         /// Called on any thread.
         fileprivate let tell: @Sendable ([News]) -> Void
         fileprivate var number = 0
-        /// Of the one for whom the request was made.
         fileprivate static let first = 1
         /// Bytes that it was sent and has not taken.
         fileprivate var behind = 0
@@ -137,7 +136,6 @@ final class SharedFetch: Sendable {
         }
     }
 
-    /// Tells all readers. Those who are too far behind for a piece get no more.
     func tell(_ news: News) {
         state.withLock { state in
             state.keep(news)
@@ -201,7 +199,6 @@ extension SharedFetch.State {
         kept = []
     }
 
-    /// These readers get nothing more.
     fileprivate mutating func leaveBehind(where isTooFar: (SharedFetch.Reader) -> Bool) {
         for reader in readers where isTooFar(reader) { reader.tell([.leftBehind]) }
         readers.removeAll(where: isTooFar)

@@ -5,7 +5,6 @@ import Synchronization
 package final class SharedFetches: Sendable {
     /// What must be equal for two requests to be the same, besides what the response's Vary names.
     struct Key: Hashable {
-        /// Where it goes, and under which policy.
         let origin: OriginKey
         let reach: UpstreamTarget.Reach
         /// The rules that hold for it, by their identity: one configuration's.
@@ -35,8 +34,7 @@ package final class SharedFetches: Sendable {
         let entry: String?
     }
 
-    /// Joins the request in flight, or begins one, run by `task`.
-    /// - Returns: the reader's number, and whether the caller has to run the request.
+    /// Joins the request in flight, or begins one by `task`. Returns the reader's number, and whether to run it.
     func join(
         _ key: Key, as reader: SharedFetch.Reader, task: @autoclosure () -> UInt64
     ) -> (fetch: SharedFetch, number: Int, isNew: Bool) {
@@ -109,7 +107,6 @@ extension OwnedRequest {
 }
 
 extension OwnedResponse {
-    /// The names that the fields of a list name, in lower case.
     fileprivate func names(in list: FieldName) -> [String] {
         let view = view
         return view.head.fields.filter { $0.id == list }.flatMap { field in
@@ -119,7 +116,6 @@ extension OwnedResponse {
         }
     }
 
-    /// The values of the fields of a name, which is given in lower case.
     func values(of name: String) -> [[UInt8]] { view.head.fields.values(of: name, in: view.bytes) }
 
     /// Whether it may go to others than the one who asked (RFC 9111 section 3): it says nothing that is for him alone.

@@ -23,7 +23,6 @@ package struct TaskHooks {
     package init() {}
 }
 
-/// Configured credentials that an origin has refused.
 package struct RefusedCredentials: Sendable {
     package let origin: RequestURL.Origin
     package let user: String
@@ -31,9 +30,7 @@ package struct RefusedCredentials: Sendable {
     package let realm: [UInt8]
 }
 
-/// A download broke off, and the rest of it is asked for.
 package struct ResponseBreak: Sendable {
-    /// Of the first byte that is missing.
     package let offset: UInt64
     /// Of the whole body, in bytes.
     package let length: UInt64

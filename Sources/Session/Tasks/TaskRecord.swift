@@ -105,7 +105,6 @@ package struct TaskRecord: ~Copyable {
         bodyUp = request.head.bodyLength.bytes ?? bodyUp
     }
 
-    /// A task that fails before its request could be read.
     package mutating func began(number: UInt64, at now: MonotonicTime) {
         clear(number: number, at: now)
     }
@@ -193,9 +192,7 @@ package struct TaskRecord: ~Copyable {
         let story: String?
         let isPinFailure: Bool
 
-        /// - Parameters:
-        ///   - story: the complete explanation for the client.
-        ///   - isPinFailure: the chain met none of the pins.
+        /// - Parameter story: the complete explanation for the client.
         package init(status: Int, cause: String, errorType: String, story: String? = nil, isPinFailure: Bool = false) {
             self.story = story
             self.isPinFailure = isPinFailure

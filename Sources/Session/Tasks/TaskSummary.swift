@@ -22,9 +22,7 @@ package struct TaskSummary: Codable, Sendable, Equatable {
         package var tls: Double?
         /// When the request went over to the connection.
         package var began: Double
-        /// When the request's last byte had been sent.
         package var requestSent: Double?
-        /// When the response's first byte came.
         package var firstByte: Double?
         /// When the response's last byte was passed on, or the try was given up.
         package var lastByte: Double?
@@ -39,7 +37,6 @@ package struct TaskSummary: Codable, Sendable, Equatable {
     package var id: UInt64
     package var kind: String
     package var state: State
-    /// What is being waited for, in words.
     package var phase: String
     package var client: String
     /// Of a client on this machine: its user by number and name, the process that holds the connection, and its systemd unit.
@@ -73,10 +70,7 @@ package struct TaskSummary: Codable, Sendable, Equatable {
     /// Nil: none was followed.
     package var hops: [Hop]?
 
-    /// - Parameters:
-    ///   - phase: what is being waited for, in words.
-    ///   - up: bytes passed on so far, heads included.
-    ///   - down: the same of the response.
+    /// - Parameter up: bytes passed on so far, heads included; `down` likewise.
     package init(
         _ record: borrowing TaskRecord, state: State, phase: String, up: UInt64, down: UInt64, now: MonotonicTime
     ) {

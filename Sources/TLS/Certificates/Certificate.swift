@@ -78,13 +78,11 @@ package final class Certificate: @unchecked Sendable {
     /// Last second of validity (RFC 5280 section 4.1.2.5). A date that can't be read counts as long past.
     package var notAfter: UnixTime { ASN1Time.seconds(X509_get0_notAfter(pointer)) ?? .min }
 
-    /// The first second after the validity.
     package var end: UnixTime { notAfter + 1 }
 
     /// True from the first second of validity to the last, both included.
     package func isValid(at time: UnixTime) -> Bool { notBefore <= time && time <= notAfter }
 
-    /// True if basicConstraints says that this is a certification authority.
     package var isAuthority: Bool { X509_get_extension_flags(pointer) & UInt32(EXFLAG_CA) != 0 }
 
     /// True if the subject is the issuer and the key identifiers don't contradict it; the signature isn't checked.
@@ -139,7 +137,6 @@ package final class Certificate: @unchecked Sendable {
 }
 
 extension Certificate: Hashable {
-    /// Equal if the encodings are, byte for byte.
     package static func == (left: Certificate, right: Certificate) -> Bool {
         left.pointer == right.pointer || X509_cmp(left.pointer, right.pointer) == 0
     }

@@ -11,7 +11,6 @@ enum CertificateLimits {
     static let longestKey = 4096
 
     enum Fault: Error, Equatable {
-        /// It isn't DER, so its cost is unknown.
         case notDER
         /// It would cost too much. The text says why, of "it".
         case costly(String)

@@ -7,7 +7,6 @@ struct PEMBlock {
     let der: [UInt8]
 }
 
-/// What is wrong with a PEM file, and where.
 package enum PEMError: Error, Sendable, Hashable, CustomStringConvertible {
     case noBlock(wanted: String)
     /// A block begins and never ends.

@@ -85,7 +85,6 @@ package final class PrivateKey: @unchecked Sendable {
         return PublicKey(owning: pointer)
     }
 
-    /// The digest of the public half's SubjectPublicKeyInfo.
     package var spkiSHA256: SHA256Digest { SHA256Digest.of(DER.bytes { i2d_PUBKEY(pointer, $0) }) }
 
     package func matches(_ certificate: Certificate) -> Bool {

@@ -5,7 +5,6 @@
 struct CertificateMessage {
     /// Why the certificates must not be parsed; nil if they may be.
     let objection: String?
-    /// Where the first certificate begins.
     private let first: Int?
 
     /// - Parameters:

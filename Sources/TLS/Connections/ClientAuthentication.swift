@@ -43,7 +43,6 @@ package struct ClientCertificateRefusal: Error, Sendable {
         case notYetValid
         /// The server calls it expired, and by this machine's clock it is not.
         case expiredByServersClock
-        /// Its issuer is not one that the server trusts.
         case unknownIssuer
         case revoked
         /// The server gives no reason that says more.

@@ -13,16 +13,13 @@ final class ConnectionState {
     private(set) var presented: PresentedChain?
     private(set) var rejected = false
     private(set) var clientServerName: String?
-    /// The server has asked for a certificate of ours.
     private(set) var isCertificateRequested = false
     /// What the client offered by ALPN, of which nothing is spoken here.
     private(set) var refusedProtocols: [String] = []
-    /// The alert with which the peer ended the connection.
     var fatalAlert: UInt8?
     /// Why the server's certificates weren't parsed.
     private(set) var objection: String?
     private var firstAnswer = FirstAnswer.none
-    /// The processor time of the handshake.
     var budget: HandshakeBudget
 
     convenience init(
@@ -81,7 +78,6 @@ final class ConnectionState {
         }
     }
 
-    /// The state of the connection that a callback is called for.
     private static func of(_ connection: OpaquePointer?) -> ConnectionState? {
         guard let connection, let state = SSL_get_ex_data(connection, 0) else { return nil }
         return Unmanaged<ConnectionState>.fromOpaque(state).takeUnretainedValue()
@@ -211,7 +207,6 @@ final class ConnectionState {
         return String(validating: name, as: UTF8.self)
     }
 
-    /// Called once a handshake if the client offers ALPN.
     static func selectProtocol(
         _ connection: OpaquePointer?, offered: UnsafePointer<UInt8>?, count: UInt32,
         output: UnsafeMutablePointer<UnsafePointer<UInt8>?>?, outputLength: UnsafeMutablePointer<UInt8>?

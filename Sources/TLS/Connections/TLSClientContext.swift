@@ -11,7 +11,6 @@ package final class TLSClientContext: Sendable {
         package var versions = TLSVersion.tls12...TLSVersion.tls13
         /// Offered by ALPN, best first. Empty: no ALPN.
         package var applicationProtocols = ["http/1.1"]
-        /// Shown to servers that ask for a client certificate.
         package var clientIdentity: Identity?
         /// True to ask servers to staple an OCSP response (status_request, RFC 6066 section 8).
         package var requestsStatus = false

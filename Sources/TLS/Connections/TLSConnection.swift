@@ -145,8 +145,7 @@ package struct TLSConnection: ~Copyable {
         state.isCertificateRequested ? ClientCertificateRequest(of: ssl) : nil
     }
 
-    /// Why the server ended the connection, if that was over a certificate of ours that it asked for.
-    /// - Parameter time: when it did; our certificate's dates are held against it.
+    /// Why the server ended the connection over a client certificate, by that certificate's dates at `time`.
     package func certificateRefusal(at time: UnixTime) -> ClientCertificateRefusal? {
         guard let alert = state.fatalAlert, let request = certificateRequest else { return nil }
         return ClientCertificateRefusal(alert: alert, to: request, at: time)

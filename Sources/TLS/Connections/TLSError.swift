@@ -23,7 +23,6 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
         case certificateRejected
         /// The peer's certificates weren't parsed: there are too many, or one would cost too much.
         case certificateTooCostly
-        /// The handshake took more processor time than is allowed.
         case handshakeTooCostly
         case notTLS
         /// No protocol version that both sides accept.
@@ -32,7 +31,6 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
         case noSharedParameters
         /// No application protocol that both sides speak (RFC 7301 section 3.2).
         case noSharedApplicationProtocol
-        /// Anything else that broke the protocol.
         case protocolError
         /// The connection could not be set up on our own side: bad configuration, or no memory.
         case setup
@@ -78,8 +76,7 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
                 + "keys cost too much")
     }
 
-    /// The failure that SSL_ERROR_SSL stands for; empties the queue.
-    /// - Parameter objection: why the peer's certificates were not parsed.
+    /// The failure of SSL_ERROR_SSL, or the `objection` to the peer's certificates; empties the queue.
     static func fromQueue(objection: String?, rejected: Bool) -> TLSError {
         let code = OpenSSLErrorQueue.take()
         if let objection { return TLSError(.certificateTooCostly, objection, openSSLCode: code) }

@@ -1,7 +1,6 @@
 /// What a non-blocking operation came to.
 package enum TLSResult<Value> {
     case complete(Value)
-    /// To be repeated when the descriptor is readable.
     case wantsRead
     /// Repeat when the descriptor is writable; a write may use other memory that begins with the same bytes.
     case wantsWrite

@@ -11,7 +11,6 @@ package final class TLSServerContext: Sendable {
         package var applicationProtocols = ["http/1.1", "http/1.0"]
         /// Shown by connections that bring no identity of their own.
         package var identity: Identity?
-        /// Seconds for which a ticket can be redeemed.
         package var sessionLifetime: Int64 = 2 * 3600
         /// Seconds of a clock that never goes back: by it the keys that seal tickets grow old.
         package var clock: @Sendable () -> Int64 = { monotonicSeconds() }

@@ -22,9 +22,7 @@ final class TicketKeys: Sendable {
     private let clock: @Sendable () -> Int64
     private let ring: Mutex<Ring>
 
-    /// - Parameters:
-    ///   - lifetime: seconds.
-    ///   - clock: seconds of a clock that never goes back.
+    /// - Parameter lifetime: seconds of `clock`, which never goes back.
     init(lifetime: Int64, clock: @escaping @Sendable () -> Int64) throws(TLSError) {
         self.lifetime = max(lifetime, 1)
         self.clock = clock

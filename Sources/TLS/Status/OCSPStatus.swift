@@ -11,9 +11,7 @@ package struct OCSPStatus: Sendable, Hashable, CustomStringConvertible {
     package var description: String { "good, as of \(CalendarDate(thisUpdate)), until \(CalendarDate(validUntil))" }
 }
 
-/// Why an OCSP response doesn't show that a certificate is good.
 package enum OCSPFailure: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The authority has revoked the certificate.
     case revoked(date: UnixTime?, reason: RevocationReason?)
     case unknown
     /// The response is older than it says that it may be, or than a week if it doesn't say.

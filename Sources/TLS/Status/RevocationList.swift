@@ -105,7 +105,6 @@ final class RevocationList: @unchecked Sendable {
         return X509_check_akid(issuer.pointer, identifier) != X509_V_OK
     }
 
-    /// True if the certificate is one of those that it is about.
     func covers(_ certificate: Certificate) -> Bool {
         scope?.covers(certificate, issuer: X509_CRL_get_issuer(pointer)) ?? true
     }

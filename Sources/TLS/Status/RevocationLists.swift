@@ -5,12 +5,10 @@ import Glibc
 /// A certificate is judged by its issuer's list (``RevocationCheck``); issuers without a list aren't checked.
 package final class RevocationLists: Sendable {
     let lists: [RevocationList]
-    /// The files that they were read from, in the order given.
     package let paths: [String]
     /// Digest of the set, whatever its order: sets with the same digest revoke the same certificates.
     package let digest: SHA256Digest
 
-    /// True if there is no list in it, so that nothing is checked.
     package var isEmpty: Bool { lists.isEmpty }
 
     init(_ lists: [RevocationList], paths: [String] = []) {

@@ -5,7 +5,6 @@ import Glibc
 ///
 /// They apply to a chain that OpenSSL has verified. Of an anchor only the key is checked.
 enum CertificateRules {
-    /// The first fault of a verified chain, leaf first.
     static func failure(of chain: VerifiedChain, options: VerificationOptions) -> VerificationFailure? {
         for (depth, certificate) in chain.certificates.enumerated() {
             let isAnchor = depth == chain.certificates.count - 1

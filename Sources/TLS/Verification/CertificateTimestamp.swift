@@ -19,7 +19,6 @@ package struct CertificateTimestamp: Sendable, Hashable, CustomStringConvertible
     package let source: Source
     /// SHA-256 of the log's key, in hexadecimal.
     package let logID: String
-    /// What the list of logs calls it.
     package let log: String?
     package let time: UnixTime
     package let outcome: Outcome

@@ -8,7 +8,6 @@ enum ChainUse {
     case statusResponder
     case anchor
 
-    /// The name of OpenSSL's set of parameters.
     fileprivate var parameters: String {
         switch self {
         case .tlsServer: "ssl_server"
@@ -85,7 +84,6 @@ extension TrustAnchors {
         return .failure(ChainFailure(failure: failure.adding(whose), chain: chain, culprit: culprit))
     }
 
-    /// False if the name can't be asked for.
     private static func require(_ name: ServerName, in parameters: OpaquePointer) -> Bool {
         switch name {
         case .ip(let address):

@@ -1,6 +1,5 @@
 import COpenSSL
 
-/// Why a signature made in a handshake proves nothing.
 package enum HandshakeSignatureError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The scheme is unknown or too weak (SHA-1, MD5, DSA), as the number that is on the wire.
     case scheme(UInt16)

@@ -4,8 +4,7 @@ import COpenSSL
 struct Leniency {
     let time: UnixTime
 
-    /// Verifies, asked by OpenSSL for each fault.
-    /// - Parameter context: ready to be verified.
+    /// Verifies a prepared context, and is asked by OpenSSL for each fault.
     mutating func verify(_ context: OpaquePointer) -> CInt {
         withUnsafeMutablePointer(to: &self) { leniency in
             X509_STORE_CTX_set_ex_data(context, Self.place, leniency)

@@ -70,7 +70,6 @@ struct NameConstraints {
         return nil
     }
 
-    /// The domains that a certificate's wildcards stand before, in lower case.
     static func wildcardDomains(of certificate: Certificate) -> Set<[UInt8]> {
         Set(
             certificate.alternativeNames { name -> [UInt8]? in

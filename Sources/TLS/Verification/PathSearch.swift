@@ -80,8 +80,7 @@ struct PathSearch {
         return distances
     }
 
-    /// The next way; nil if there is none, or if enough were tried.
-    /// - Parameter seen: chains, leaf first, to leave out.
+    /// The next way that isn't in `seen` (leaf first); nil if there is none, or if enough were tried.
     mutating func next(except seen: [[Certificate]]) -> Path? {
         while let path = open.popLast(), steps < Self.maximumSteps {
             steps += 1

@@ -31,7 +31,6 @@ final class ProvenChains: Sendable {
 
     var count: Int { chains.withLock { $0.count } }
 
-    /// A chain that holds at the time, if one is known.
     func chain(for question: Question, at time: UnixTime) -> VerifiedChain? {
         let chain = chains.withLock { $0[question] }
         guard let chain, chain.certificates.allSatisfy({ $0.isValid(at: time) }) else { return nil }

@@ -36,7 +36,6 @@ struct RevocationCheck {
         return unlisted
     }
 
-    /// The lists that found a certificate good.
     func judges() -> [RevocationList] {
         chain.indices.dropLast().compactMap { if case .good(let list) = finding($0) { list } else { nil } }
     }
@@ -100,7 +99,6 @@ extension RevocationLists {
         check(chain, at: time).judges().map { $0.nextUpdate + 1 }.min()
     }
 
-    /// The lists that judged a certificate of this chain.
     package func terms(for chain: VerifiedChain, at time: UnixTime) -> [RevocationListTerm] {
         unique(check(chain, at: time).judges()).map(\.term)
     }

@@ -35,7 +35,6 @@ package final class TrustAnchors: @unchecked Sendable {
 
     deinit { X509_STORE_free(store) }
 
-    /// True if the certificate is itself one of the anchors, byte for byte.
     package func contains(_ certificate: Certificate) -> Bool { places[certificate.sha256] != nil }
 
     package func certificate(withDigest digest: SHA256Digest) -> Certificate? {

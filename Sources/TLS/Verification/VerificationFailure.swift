@@ -7,7 +7,6 @@ package struct VerificationFailure: Error, Sendable, CustomStringConvertible {
     package let x509Code: CInt
     /// Place in the chain: 0 is the leaf.
     package let depth: Int
-    /// The certificate that is at fault, where one is.
     package let certificate: Certificate?
     package let reason: Reason
     /// One line for people, e.g. `certificate expired 2024-01-02 (CN=api.example.com)`.
@@ -36,13 +35,11 @@ package struct VerificationFailure: Error, Sendable, CustomStringConvertible {
         case wrongPurpose
         /// A name that an issuer's name constraints exclude.
         case nameConstraint
-        /// An anchor's owner has distrusted it for TLS.
         case distrusted
         /// Its issuer's revocation list has it.
         case revoked
         /// Its issuer's revocation list is stale, or can't be relied on for another reason.
         case revocationUnknown
-        /// The leaf is valid for longer than is accepted.
         case lifetimeTooLong
         /// Breaks RFC 5280 in another way; the message says how.
         case malformed

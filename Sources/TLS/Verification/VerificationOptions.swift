@@ -2,7 +2,6 @@ package struct VerificationOptions: Sendable {
     /// The name to find in the leaf's subjectAltName. nil: any name will do, a choice to be loud about.
     package var name: ServerName?
     package var wildcards: WildcardRule
-    /// The instant at which the dates must hold.
     package var time: UnixTime
     /// True if a chain ends at the first anchor, as with pinned certificates. False if a self-signed anchor is preferred.
     package var allowsPartialChain: Bool
@@ -24,7 +23,6 @@ package struct VerificationOptions: Sendable {
     }
 }
 
-/// Whether a wildcard in a certificate may stand for a name.
 package enum WildcardRule: Sendable, Hashable {
     /// As the whole left-most label, for one label (RFC 9525 section 6.3).
     case oneLabel

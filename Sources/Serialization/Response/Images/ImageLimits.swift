@@ -32,7 +32,6 @@ struct ImageDefect: Error {
     static let truncated = ImageDefect("it is cut off")
 }
 
-/// Counts what decoding has taken of its limits.
 struct ImageBudget {
     private let limits: ImageLimits
     private var pixels = 0

@@ -5,7 +5,6 @@ struct JSONEncoding {
 
     private let unit: Unit
     private let isBigEndian: Bool
-    /// The length of the byte order mark.
     let mark: Int
 
     static let utf8 = JSONEncoding(.utf8, isBigEndian: false, mark: 0)
