@@ -9,18 +9,16 @@ extension IPAddress {
     /// The IPv4 address that an IPv4-mapped IPv6 address stands for (RFC 4291 section 2.5.5.2); any other is itself.
     package var unmapped: IPAddress { isIPv6 && high == 0 && low >> 32 == 0xFFFF ? embedded : self }
 
-    /// The address that is dialled for this one, and compared with others: an IPv4-mapped
-    /// address is the IPv4 address, and the unspecified address is loopback, where connect(2) leads it.
+    /// The address that is dialled and compared: IPv4 for an IPv4-mapped one, loopback for the unspecified one.
     package var canonical: IPAddress {
         let address = unmapped
         guard address.isUnspecified else { return address }
         return IPAddress(high: 0, low: address.isIPv6 ? 1 : 0x7F00_0001, isIPv6: address.isIPv6)
     }
 
-    /// The IPv4 address that a translator on the way makes of this one: under the well-known prefix
-    /// of NAT64 (RFC 6052 section 2.1), translated (RFC 2765 section 2.1) or compatible (RFC 4291 section
-    /// 2.5.5.1); `nil` for all others. It is another address, but no other host: an entry for the one speaks for the other,
-    /// which may have its own.
+    /// The IPv4 address that a translator makes of this one: NAT64's well-known prefix (RFC 6052 section 2.1),
+    /// translated (RFC 2765 section 2.1) or compatible (RFC 4291 section 2.5.5.1). It is the same host, unless an entry
+    /// names it.
     package var translated: IPAddress? {
         guard isIPv6, low & 0xFFFF_FF00 != 0 else { return nil }
         switch (high, low >> 32) {
@@ -32,9 +30,8 @@ extension IPAddress {
     /// The IPv4 address in the last 32 bits of an IPv6 one.
     private var embedded: IPAddress { IPAddress(high: 0, low: low & 0xFFFF_FFFF, isIPv6: false) }
 
-    /// True when the text can only be meant as an address: its last label is a number (the WHATWG's
-    /// "ends in a number"), or it holds a colon among what an IPv6 address is made of. Looks from the
-    /// end no further than it must, and allocates nothing.
+    /// True when the text can only be an address: its last label is a number (the WHATWG's "ends in a number"), or it
+    /// holds a colon among the characters of IPv6. Allocates nothing.
     package static func isMeant(by text: Span<UInt8>) -> Bool {
         var index = text.count
         var isNumber = index > 0

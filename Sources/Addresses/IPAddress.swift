@@ -13,9 +13,8 @@ package struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         self.isIPv6 = isIPv6
     }
 
-    /// Reads exactly what `inet_pton` reads: dotted quads without leading zeros, RFC 4291 text; no brackets,
-    /// no zone, no spaces. The octal and shortened forms of `inet_aton` are refused, because programs disagree about
-    /// them (RFC 6943 section 3.1.1).
+    /// Reads exactly what `inet_pton` reads: no brackets, zone or spaces, nor `inet_aton`'s octal and shortened forms,
+    /// about which programs disagree (RFC 6943 section 3.1.1).
     package init?(_ text: Span<UInt8>) {
         // A NUL would end the C string: "127.0.0.1\0.example.com" must not be read as an address.
         guard text.count < Int(INET6_ADDRSTRLEN), !text.indices.contains(where: { text[$0] == 0 }) else { return nil }

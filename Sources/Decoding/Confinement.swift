@@ -2,10 +2,8 @@ internal import CSeccomp
 internal import CShims
 internal import Glibc
 
-/// Confines the process for good. It may compute, allocate memory, read from one descriptor and write to two. It opens
-/// no file or socket, starts no process and signals no other.
-///
-/// Apply it before reading a peer's first byte, and after opening everything that will be needed.
+/// Confines the process for good: it may compute, allocate, read one descriptor and write to two. Apply it after
+/// opening everything that will be needed, and before reading a peer's first byte.
 package enum Confinement {
     /// The step that failed, and why. The process must exit.
     package struct Failure: Error, CustomStringConvertible {
@@ -56,8 +54,7 @@ package enum Confinement {
     /// A condition on an argument, by its number.
     private typealias Condition = (argument: UInt32, scmp_compare, UInt64, UInt64)
 
-    /// Kills the process at any system call that isn't listed (SIGSYS). Opening a file fails with ENOENT instead:
-    /// libraries look for optional files.
+    /// Kills the process at unlisted system calls (SIGSYS). Opening optional files fails with ENOENT instead.
     private static func filter(socket: CInt) throws(Failure) {
         guard let filter = seccomp_init(SCMP_ACT_KILL_PROCESS) else {
             throw Failure(step: "seccomp_init", code: ENOMEM)

@@ -22,19 +22,16 @@ package struct DecoderEvents: Sendable {
     package init() {}
 }
 
-/// Counts of what happened, and the current state.
 package struct DecoderCounts: Sendable {
     /// Bodies that were answered.
     package internal(set) var done = 0
     package internal(set) var timedOut = 0
     /// The process died, or its answer made no sense.
     package internal(set) var failed = 0
-    /// Bodies refused because there was no room or no process.
     package internal(set) var refused = 0
     /// Processes started, and those that never became ready.
     package internal(set) var starts = 0
     package internal(set) var failedStarts = 0
-    /// Process identifiers.
     package internal(set) var processes: [Int32] = []
     /// Bodies in the queue.
     package internal(set) var waiting = 0

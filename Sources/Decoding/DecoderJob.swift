@@ -1,14 +1,11 @@
 import EventLoop
 import Session
 
-/// One body for a decoder process.
 struct DecoderJob: Sendable {
-    /// Identifies it for its whole life.
     let number: UInt64
     /// The request (``Frame``).
     let message: [UInt8]
     let body: [UInt8]
-    /// The longest body that may be sent with it, and that may be returned.
     let longestBody: Int
     /// The queue is fair among hosts.
     let host: String

@@ -1,14 +1,11 @@
 import EventLoop
 
-/// What a process that decodes may take, and how many there are.
 package struct DecoderLimits: Sendable {
     /// Processes at one time. A host may have all but one of them, so that none has all while another waits.
     package var processes = min(max(Processors.available + 1, 2), 8)
     /// Time for one body. The largest images that are decoded at all take about a second of a processor.
     package var deadline = Duration.seconds(10)
-    /// Time that a body may wait for its turn.
     package var patience = Duration.seconds(30)
-    /// Time after which a process that has nothing to do is ended.
     package var idle = Duration.seconds(60)
     /// Bodies after which a process is replaced: one that was taken over sees no more than these.
     package var bodies = 1000
@@ -21,7 +18,6 @@ package struct DecoderLimits: Sendable {
 
     package init() {}
 
-    /// Memory that a process may take beyond what it starts with, by the longest body that it is given (RLIMIT_AS): an
-    /// image of 512 MiB with what its library needs besides, and bodies as trees.
+    /// Memory beyond the start's (RLIMIT_AS), by the longest body: an image of 512 MiB, and bodies as trees.
     static func memory(longestBody: Int) -> Int { 768 << 20 + 16 * min(longestBody, 1 << 34) }
 }

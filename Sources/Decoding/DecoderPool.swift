@@ -1,10 +1,8 @@
 import EventLoop
 import Session
 
-/// The decoder processes, and the bodies that wait for them. It belongs to one loop.
-///
-/// A process starts when a body waits and none is free; it ends after some time without work. A failed process is
-/// replaced for the next body. Failed starts are retried after growing pauses.
+/// The decoder processes of one loop, and the bodies that wait for them. A process starts when a body waits and none is
+/// free, and ends after some time without work. Failed starts are retried after growing pauses.
 final class DecoderPool: DecoderProcessOwner {
     /// The pause between tries to start a process after failures. It doubles each time.
     private static let pause = (first: UInt64(100_000_000), longest: UInt64(30_000_000_000))
@@ -45,15 +43,13 @@ final class DecoderPool: DecoderProcessOwner {
         serve()
     }
 
-    /// Drops a job that nobody waits for. If it is running, it runs to its end and keeps its host's place. So clients
-    /// can't start more jobs by disconnecting.
+    /// Drops a job. A running one keeps its host's place, so that disconnecting doesn't allow more jobs.
     func cancel(_ number: UInt64) {
         guard let place = places.removeValue(forKey: number) else { return }
         _ = queue.remove(place)
         note()
     }
 
-    /// Ends all processes. Waiting jobs fail as not done.
     func stop() {
         isStopped = true
         refuseAll(.unavailable("the proxy stops"))
@@ -82,7 +78,6 @@ final class DecoderPool: DecoderProcessOwner {
 
     private var mayStart: Bool { processes.count < limits.processes && loop.now >= failures.notBefore }
 
-    /// Gives waiting bodies to idle processes.
     private func serve() {
         let share = max(limits.processes - 1, 1)
         while !isStopped, mayStart || processes.values.contains(where: \.isIdle),

@@ -2,13 +2,11 @@ import EventLoop
 import Glibc
 import Session
 
-/// Receives the events of a process. Called on the loop.
 protocol DecoderProcessOwner: AnyObject {
     /// Its body is done: it can take another.
     func isIdle(_ process: DecoderProcess)
     /// It ends. Its body, if any, has been answered. If it never became ready, the cause says why.
     func fails(_ process: DecoderProcess, _ failure: BodyWorkFailure, host: String?, wasReady: Bool, output: [UInt8])
-    /// The process has been reaped.
     func isGone(_ process: DecoderProcess)
 }
 
@@ -20,7 +18,6 @@ final class DecoderProcess: SocketHandler {
     private static let piecesInTurn = 16
 
     let identifier: pid_t
-    /// The longest body that it can take.
     let longestBody: Int
     private(set) var idleSince = MonotonicTime(nanoseconds: 0)
     private let loop: EventLoop
@@ -43,7 +40,6 @@ final class DecoderProcess: SocketHandler {
     /// Its message, if it didn't say "ready".
     private var excuse: String?
 
-    /// Starts it with a first body.
     init(
         _ executable: String, for job: DecoderJob, loop: EventLoop, limits: DecoderLimits,
         owner: any DecoderProcessOwner
@@ -67,7 +63,6 @@ final class DecoderProcess: SocketHandler {
         socket.close()
     }
 
-    /// It can take a body.
     var isIdle: Bool { state.phase == .idle }
 
     /// Call it only while the process is idle.

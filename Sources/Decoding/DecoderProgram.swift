@@ -2,12 +2,10 @@ internal import CShims
 internal import Glibc
 import Serialization
 
-// Decoding: documents and images that peers send are decoded by processes without files, network or keys. Decoders that
-// are hard to trust read their bytes there, and a fault or a loop in one costs one response.
+// Decoding: peers' documents and images are decoded by processes without files, network or keys, so that a fault or a
+// loop costs one response.
 
-/// The decoder's main program: it reads bodies from one socket and answers each.
-///
-/// It is the proxy's own executable, started afresh: it holds nothing of the proxy's memory.
+/// The decoder's main program, which answers bodies from one socket. It is the proxy's own executable, started afresh.
 package enum DecoderProgram {
     /// Its first argument. The second is its memory limit in bytes; absent: no limit.
     package static let command = "decoder"
@@ -37,8 +35,7 @@ package enum DecoderProgram {
         _exit(0)
     }
 
-    /// Ignores signals: the proxy ends this process. A terminal, and systemd at a stop, signal all of the proxy's
-    /// processes, and the proxy still has clients to answer.
+    /// Ignores signals of terminals and systemd to all of the proxy's processes: the proxy ends this one.
     private static func prepareSignals() {
         for number in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2] { signal(number, SIG_IGN) }
         // Replaces the Swift runtime's handler, which would start a program to print the stack.
@@ -65,7 +62,6 @@ package enum DecoderProgram {
         _ = "É".lowercased()
     }
 
-    /// Serves until the other end closes the socket.
     private static func serve(_ socket: FrameSocket) {
         guard socket.send(Frame.ready, []) else { return }
         while let (message, body) = socket.receive() {

@@ -6,7 +6,6 @@ struct DecoderSocket {
     enum Written { case done, blocked, failed }
 
     enum Received {
-        /// A part of a frame.
         case piece
         case frame(message: [UInt8], body: [UInt8])
         /// Impossible lengths, or bytes that nobody asked for.

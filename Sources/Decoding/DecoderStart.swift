@@ -2,7 +2,6 @@ internal import CShims
 internal import EventLoop
 internal import Glibc
 
-/// A process that was just started, and its descriptors.
 struct DecoderStart: ~Copyable {
     let process: pid_t
     /// Becomes readable when the process ends.
@@ -12,9 +11,7 @@ struct DecoderStart: ~Copyable {
     /// The process's standard error; non-blocking.
     let output: Descriptor
 
-    /// - Parameters:
-    ///   - executable: the path of this program.
-    ///   - longestBody: the longest body that it will get.
+    /// - Parameter longestBody: the longest body that it will get.
     init(_ executable: String, longestBody: Int) throws(SystemError) {
         let sockets = try Ends { ends in
             socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0, ends)

@@ -1,12 +1,10 @@
-/// The state of a decoder process, as the proxy knows it. A value: each event yields an action, which
-/// ``DecoderProcess`` performs.
+/// The state of a decoder process. A value: each event yields an action for ``DecoderProcess``.
 ///
 ///     starting → working ⇄ idle
 ///         ↘         ↓       ↙
 ///               dying → gone
 ///
-/// It has a body while it is starting or working. That body gets its outcome once: by `finish`, by a `kill` with a
-/// reason, or by `bury` if the exit status is the reason.
+/// A body of a starting or working process gets its outcome once: by `finish`, `kill` or `bury`.
 struct DecoderState: Hashable {
     enum Phase: Hashable, CaseIterable {
         case starting, working, idle
@@ -18,35 +16,27 @@ struct DecoderState: Hashable {
     }
 
     enum Event: Hashable, CaseIterable {
-        /// It was given a body.
         case given
-        /// It is ready.
         case ready
-        /// It answered.
         case answered
         /// It sent anything else, or at another time.
         case nonsense
-        /// It closed its end of the socket.
         case closed
         /// Its time is up.
         case late
         /// It isn't needed any more.
         case dismissed
-        /// The kernel reports its exit.
         case ended
     }
 
     enum Action: Hashable {
         case none
-        /// Sends it the body.
         case send
-        /// Passes on the answer.
         case finish
         /// Kills it for that reason.
         case kill(Reason)
         /// Kills it; the exit status will give the cause.
         case await
-        /// Forgets it.
         case bury(saysHow: Bool)
     }
 

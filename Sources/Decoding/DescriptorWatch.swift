@@ -1,6 +1,5 @@
 import EventLoop
 
-/// Owns a descriptor and watches it for something to read.
 final class DescriptorWatch: SocketHandler {
     let descriptor: Descriptor
     private let ready: (DescriptorWatch) -> Void

@@ -29,10 +29,7 @@ enum Frame {
         return bytes
     }
 
-    /// Reads the lengths; nil if bytes are still missing.
-    /// - Parameters:
-    ///   - longestMessage: more is a defect.
-    ///   - longestBody: more is a defect.
+    /// Reads the lengths, within these bounds; nil if bytes are still missing.
     static func lengths(
         _ bytes: [UInt8], longestMessage: Int, longestBody: Int
     ) throws(Defect) -> Lengths? {
@@ -59,8 +56,7 @@ struct FrameReader {
         self.longestBody = longestBody
     }
 
-    /// - Returns: the message and the body once both are complete.
-    /// - Throws: if a length exceeds its bound, or more than the frame has arrived.
+    /// The message and the body once both are complete. Throws beyond the bounds, or if more has arrived.
     mutating func take(_ more: UnsafeRawBufferPointer) throws(Frame.Defect) -> (message: [UInt8], body: [UInt8])? {
         bytes.append(contentsOf: more)
         guard let lengths = try Frame.lengths(bytes, longestMessage: longestMessage, longestBody: longestBody) else {

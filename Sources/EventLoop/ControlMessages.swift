@@ -28,7 +28,6 @@ enum ControlMessages {
         return withUnsafeBytes(of: header) { Array($0) } + padding + message.data + filling
     }
 
-    /// Those that the kernel has written.
     static func parse(_ bytes: ArraySlice<UInt8>) -> [Message] {
         var (messages, rest) = ([Message](), bytes)
         while rest.count >= headerSize {

@@ -1,7 +1,7 @@
 internal import Glibc
 
-/// UDP sockets of a server that listens on all addresses, and answers from the one that was asked (ip(7), IP_PKTINFO; RFC 3542
-/// section 6): a client takes an answer from another for a stranger's.
+/// UDP sockets of a server on all addresses that answers from the one that was asked (ip(7), IP_PKTINFO; RFC 3542
+/// section 6), as clients require.
 package enum DatagramSocket {
     package struct Arrival: Sendable {
         package let bytes: [UInt8]
@@ -32,8 +32,7 @@ package enum DatagramSocket {
         return descriptor
     }
 
-    /// - Parameter longest: what is longer is cut.
-    /// - Returns: nil if nothing has come, or what came can't be answered.
+    /// Truncates to `longest`. Nil if nothing has come, or what came can't be answered.
     package static func receive(_ raw: CInt, longest: Int) -> Arrival? {
         var bytes = [UInt8](repeating: 0, count: longest)
         var control = [UInt8](repeating: 0, count: 128)

@@ -1,10 +1,7 @@
 internal import CLibevent
 
-/// A deadline that is moved on every bit of progress and hardly ever passes.
-///
-/// Moving it later, and clearing it, cost a store. One timer is armed for the earliest instant that was ever needed;
-/// when it fires too early, because the deadline has moved since, it is armed again. The price is one needless
-/// wake-up per time-out and connection, instead of a timer operation per request.
+/// A deadline that is moved on every bit of progress and hardly ever passes. Moving it later, and clearing it, cost a
+/// store: one timer is armed for the earliest instant, and again when it fires too early.
 package final class Deadline {
     private static let never = MonotonicTime(nanoseconds: .max)
 
@@ -38,14 +35,13 @@ package final class Deadline {
     /// - Parameters:
     ///   - owner: keeps the deadline, directly or in an object that only it keeps. Retained during each call.
     ///   - expired: called on the loop's thread, once for each deadline that passes, never early. It may set the
-    ///     deadline again, and release the deadline and its owner. It is Sendable so that it can't capture objects of
-    ///     the loop; it gets its owner as the argument.
+    /// deadline
+    ///     again, and release it and its owner. Sendable, so that it can't capture the loop's objects.
     package func bind<Owner: AnyObject>(to owner: Owner, _ expired: @escaping @Sendable (Owner) -> Void) {
         // unowned: the deadline is released with its owner and then can't fire. Weak costs 2.6 % of an exchange.
         self.expired = { [unowned owner] in expired(owner) }
     }
 
-    /// Is a deadline set and not yet passed?
     package var isSet: Bool { due != Deadline.never }
 
     /// Whether it has passed by the clock. Work that holds the loop up keeps ``expired`` from being called in time.

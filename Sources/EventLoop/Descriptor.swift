@@ -30,8 +30,7 @@ extension Descriptor {
         return Int(clamping: limit.rlim_cur)
     }
 
-    /// Raises it to what the process may not go beyond. The lower one is there for programs that use select(2), and
-    /// can't bear a number above 1023; this one does not.
+    /// Raises it to the hard limit. The lower one is for programs that use select(2), which this isn't.
     package static func raiseLimit() {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < limit.rlim_max

@@ -1,7 +1,6 @@
 internal import Glibc
 
-/// Messages between processes over a Unix socket of packets (SOCK_SEQPACKET), which may carry open descriptors (SCM_RIGHTS of
-/// unix(7)).
+/// Messages over a Unix socket of packets (SOCK_SEQPACKET), perhaps with descriptors (SCM_RIGHTS of unix(7)).
 package enum DescriptorMessage {
     /// Bytes of a message, and descriptors that it may carry.
     private static let limit = (bytes: 4096, descriptors: 32)
@@ -37,8 +36,7 @@ package enum DescriptorMessage {
         guard sent == bytes.count else { throw SystemError.last("sendmsg") }
     }
 
-    /// Waits for a message.
-    /// - Returns: nil at the end. The descriptors are close-on-exec, and the caller's.
+    /// Waits for a message; nil at the end. The descriptors are close-on-exec, and the caller's.
     package static func receive(from socket: CInt) throws(SystemError) -> (bytes: [UInt8], descriptors: [CInt])? {
         var bytes = [UInt8](repeating: 0, count: limit.bytes)
         var control = [UInt8](repeating: 0, count: ControlMessages.space(for: limit.descriptors * MemoryLayout<CInt>.size))

@@ -1,8 +1,5 @@
-/// The descriptors for which libevent has made room.
-///
-/// It keeps some forty bytes for each number that was ever watched, to the end of the base. Made one at a time, between
-/// what a peak of clients takes, each of them holds a page of 4 KiB back when the peak's memory is given back to the
-/// system: 25 MB after 3,000 clients. So they are made side by side, for a block of numbers at its first use.
+/// The descriptors for which libevent has made room: some forty bytes for each number ever watched. Made one at a time
+/// among a peak's memory they would hold back its pages (25 MB after 3,000 clients), so blocks are made at first use.
 struct DescriptorRoom {
     private static let blockSize = 256
 

@@ -1,15 +1,11 @@
-// The room of everything that waits: readiness of sockets, timers, the cross-thread inbox, name resolution.
-// One event_base a thread; no lock on the path of a request.
+// The room of everything that waits. One event_base a thread; no lock on the path of a request.
 
 internal import CLibevent
 
 /// A loop of events, and the thread that runs it is the only one that may touch it.
 ///
-/// It isn't Sendable, and neither are the objects that live on it: they may call one another freely, without
-/// locks. The one thing that crosses threads is `handle`, which posts work to the loop.
-///
-/// A *turn* is one callback from libevent (a descriptor got ready, a deadline passed, posts came in) with the work
-/// that it put off by `afterThisTurn`.
+/// Its objects aren't Sendable either, and call one another without locks. Only `handle` crosses threads: it posts work
+/// to the loop. A *turn* is one callback from libevent with the work that it put off by `afterThisTurn`.
 package final class EventLoop {
     let base: EventBase
     let inbox: Inbox
@@ -49,7 +45,6 @@ package final class EventLoop {
         inbox.close()
     }
 
-    /// Posts work to this loop from any thread.
     package var handle: Handle { Handle(inbox: inbox) }
 
     /// The time at which this turn first asked for it, the same for the rest of the turn; outside of a turn, the clock.
@@ -63,9 +58,8 @@ package final class EventLoop {
         return now
     }
 
-    /// Runs until `stop()`, once in the life of a loop: a second call returns at once.
-    ///
-    /// Posts that were accepted but not yet run when it stops are run before this returns; later ones are refused.
+    /// Runs until `stop()`, once in the life of a loop. Posts accepted before that are run first; later ones are
+    /// refused.
     package func run() {
         inbox.belongsToThisThread()
         // Work may have been put off before there was a turn to end.
@@ -86,11 +80,10 @@ package final class EventLoop {
         event_base_loopbreak(base.raw)
     }
 
-    /// Runs `work` when the callback in progress has returned, before the loop sleeps: the place to let go of
-    /// objects that are still on the stack, and to go on with a long job after others had their turn.
+    /// Runs `work` after the callback in progress, before the loop sleeps: to release objects that are still on the
+    /// stack, or to continue a long job after others had their turn, in order of the calls.
     ///
-    /// In order of the calls. Work put off by such work comes after the descriptors that are ready by then, so that
-    /// nobody starves. Costs a closure: not for the path of every request.
+    /// Work put off by such work follows the descriptors that are ready by then. Costs a closure.
     package func afterThisTurn(_ work: @escaping () -> Void) {
         deferred.append(work)
         // Outside of a turn nothing would come to look.

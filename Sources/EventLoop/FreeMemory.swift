@@ -1,18 +1,14 @@
 internal import CShims
 internal import Synchronization
 
-/// Gives free memory back to the system, off the workers' threads, and once for requests that come together.
-///
-/// Every heap of the process is locked while it is walked, each for some milliseconds after a large peak: not to be
-/// asked for on the way of a request.
+/// Returns free memory to the system, off the workers' threads, once for concurrent requests. Walking locks each heap
+/// of the process, for milliseconds after a large peak.
 package final class FreeMemory: Sendable {
     private let isWanted = Atomic(false)
     private let run: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let give: @Sendable () -> Void
 
-    /// - Parameters:
-    ///   - run: runs work elsewhere and later, one after the other.
-    ///   - give: walks the heaps.
+    /// - Parameter run: runs work elsewhere and later, one after the other.
     package init(
         run: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
         give: @escaping @Sendable () -> Void = { malloc_trim(0) }
@@ -27,8 +23,7 @@ package final class FreeMemory: Sendable {
         self.init(run: { queue.async($0) })
     }
 
-    /// What only the start of a program needs: free memory, and the code that ran. The system maps sixteen pages around
-    /// each that is touched, and so most of the program; what is needed again comes back from its cache.
+    /// Releases what only the start needs: free memory, and code, which comes back from the page cache if needed.
     package func giveBackAfterStart() {
         run { [give] in
             give()

@@ -1,10 +1,8 @@
 internal import CCares
 internal import Glibc
 
-/// The hosts file, and what else c-ares reads from the system's configuration of names: the search list.
-///
-/// A channel of its own that has no other source, since asking c-ares for one family after the other must not
-/// read the file twice, nor take a name from the file and its other family from DNS.
+/// The hosts file and search list, by a c-ares channel without other sources: asking for both families must not read
+/// the file twice, nor mix it with DNS.
 struct HostsFile: ~Copyable {
     private var channel: ares_channel?
 
@@ -43,8 +41,8 @@ struct HostsFile: ~Copyable {
         return withExtendedLifetime(answer) { answer.addresses }
     }
 
-    /// What to ask DNS for when a client names `name`: itself, and with the domains of the search list; itself first if
-    /// it has as many dots as `ndots` says (resolv.conf(5)). A dot at the end means: nothing but itself.
+    /// The names to ask DNS for: `name` and its search list, in the order of `ndots` (resolv.conf(5)). A final dot
+    /// means `name` alone.
     func candidates(for name: String) -> [String] {
         if name.hasSuffix(".") { return [name] }
         var options = ares_options()

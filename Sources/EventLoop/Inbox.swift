@@ -31,7 +31,6 @@ final class Inbox: Sendable {
     /// Records that the loop runs on the calling thread.
     func belongsToThisThread() { thread.store(pthread_self(), ordering: .relaxed) }
 
-    /// Whether the calling thread is the loop's.
     var isOfThisThread: Bool { thread.load(ordering: .relaxed) == pthread_self() }
 
     /// Any thread. False if the loop has ended: the work is dropped.
@@ -48,8 +47,7 @@ final class Inbox: Sendable {
 
     /// The loop's thread: everything that has come in, oldest first.
     func take() -> [Post] {
-        // The counter is reset before the posts are taken: a post in between costs an empty wake-up,
-        // the other way round it would be forgotten.
+        // The counter is reset first: a post in between costs an empty wake-up, and would else be forgotten.
         var count: eventfd_t = 0
         _ = eventfd_read(descriptor, &count)
         return contents.withLock { contents in
@@ -73,10 +71,9 @@ extension EventLoop {
     package struct Handle: Sendable {
         let inbox: Inbox
 
-        /// Runs `work` on the loop's thread, after the posts before it. May be called on any thread, the loop's too.
+        /// Runs `work` on the loop's thread, after the posts before it. May be called on any thread.
         ///
-        /// False if the loop has ended: then `work` never runs. If true, it runs once `run()` does, even if the loop
-        /// is stopped meanwhile.
+        /// False if the loop has ended, and `work` never runs. If true, it runs even if the loop is stopped meanwhile.
         @discardableResult
         package func post(_ work: @escaping @Sendable (EventLoop) -> Void) -> Bool {
             inbox.post(work)

@@ -12,12 +12,10 @@ struct EventBase: ~Copyable {
         defer { event_config_free(configuration) }
         // NOLOCK: a base is touched by its own thread only; other threads go through the inbox.
         //
-        // EPOLL_USE_CHANGELIST: epoll_ctl is put off until the loop is about to wait, so that a write event armed
-        // and disarmed in one turn costs no system call, and a read event paused and resumed one instead of two.
-        // libevent warns of descriptors that share an open file (dup, fork): closing one of those doesn't
-        // remove it from epoll, and the postponed removal finds the number closed. Here every socket has one
-        // descriptor, CLOEXEC, and workers don't fork. A number that is closed and opened anew within one turn is
-        // right: libevent meets ENOENT on EPOLL_CTL_MOD and adds it (SocketSourceTests).
+        // EPOLL_USE_CHANGELIST: epoll_ctl waits until the loop does, so that changes within a turn cost one system call
+        // or none. It forbids descriptors that share an open file (dup, fork); here every socket has one, CLOEXEC, and
+        // workers don't fork. A number closed and reopened within one turn works: libevent meets ENOENT and adds it
+        // (SocketSourceTests).
         //
         // IGNORE_ENV: what the loop does isn't decided by EVENT_NOEPOLL and the like.
         // Not PRECISE_TIMER: it would cost a timerfd_settime where deadlines need milliseconds.
@@ -32,8 +30,7 @@ struct EventBase: ~Copyable {
         self.raw = raw
     }
 
-    /// Has libevent make room for those descriptors, open or not, without a system call: an event that is added and
-    /// deleted before the loop waits leaves no more than that behind.
+    /// Has libevent make room for those descriptors, by adding and deleting an event before the loop waits.
     func makeRoom(for descriptors: Range<CInt>) {
         let memory = calloc(1, event_get_struct_event_size())
         guard let memory else { preconditionFailure("out of memory") }
@@ -49,10 +46,9 @@ struct EventBase: ~Copyable {
     deinit { event_base_free(raw) }
 }
 
-/// One libevent event, owned: not pending any more once the value is gone.
+/// One libevent event, owned and no longer pending once the value is gone. Its holder keeps the loop too.
 ///
-/// The memory comes first and `assign` later, because the context is usually the object that holds the event.
-/// Whoever holds an event also holds the loop, so that the base outlives it.
+/// `assign` comes later, because the context is usually the object that holds the event.
 struct Event: ~Copyable {
     private let raw: OpaquePointer
 
@@ -63,8 +59,7 @@ struct Event: ~Copyable {
         raw = OpaquePointer(memory)
     }
 
-    /// To be called once, before anything else.
-    /// `context` isn't retained: it must outlive the event or be its holder.
+    /// Call once, first. `context` isn't retained: it must outlive the event or be its holder.
     func assign(
         on base: borrowing EventBase, descriptor: CInt = -1, events: CInt = 0,
         callback: event_callback_fn, context: UnsafeMutableRawPointer

@@ -1,9 +1,5 @@
-/// A value that lives on one loop, wrapped so that a Sendable closure may carry it to another thread and back.
-///
-/// Only its loop may look inside: anything else is a programmer's error and traps.
-///
-/// The value is released on the loop's thread, whichever thread drops the last copy. Its deinit may close a socket,
-/// delete an event, or return memory to a pool of the loop.
+/// A value of one loop, which a Sendable closure may carry to another thread and back. Only its loop may look inside:
+/// anything else traps. It is released on the loop's thread, whichever thread drops the last copy.
 package struct LoopBound<Value>: @unchecked Sendable {
     // The loop alone reads the value, and lets it go.
     private let keeper: Keeper

@@ -42,7 +42,6 @@ package final class LoopThread<Object>: Sendable {
         return handle.post { loop in work(object.value(on: loop)) }
     }
 
-    /// Lets the thread end.
     package func stop() {
         handle.post { loop in loop.stop() }
     }
@@ -56,8 +55,7 @@ package final class LoopThread<Object>: Sendable {
 
         init(_ recipe: @escaping Recipe) { self.recipe = Mutex(recipe) }
 
-        /// To be called once. What the object was made of goes then, and not with the thread, which keeps what it was started
-        /// with to its end.
+        /// Call once. It releases what the object was made of, which the thread would keep to its end.
         func make(_ loop: EventLoop) throws -> Object {
             let recipe = recipe.withLock { recipe in
                 defer { recipe = nil }

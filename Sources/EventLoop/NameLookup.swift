@@ -1,15 +1,12 @@
-/// One name that is being looked up: A and AAAA side by side, and after them, where the name has neither, the next name
-/// of the search list.
+/// One look-up: A and AAAA side by side, then the search list's next name, where the name has neither.
 ///
-/// A value without I/O: whoever drives it (`ResolverChannel`) tells what came and does what it says. Connecting may
-/// begin before both answers are there (RFC 8305 section 3): with the IPv6 addresses as soon as they have come, with
-/// the IPv4 ones 50 ms later. A name server that drops one of the questions delays nobody by more than that.
+/// A value without I/O, driven by `ResolverChannel`. Connecting may begin early (RFC 8305 section 3): with the IPv6
+/// addresses at once, with the IPv4 ones 50 ms later, so that a dropped question delays nobody.
 struct NameLookup {
     enum Family: Equatable {
         case ipv4, ipv6
     }
 
-    /// What the name servers say of one name and family.
     enum Reply: Equatable {
         /// At least one address, good for so many seconds.
         case addresses([IPAddress], timeToLive: Int)
@@ -39,7 +36,6 @@ struct NameLookup {
     private var ipv4: Reply?
     private var ipv6: Reply?
     private var hasBegun = false
-    /// One of the candidates exists, but has no address.
     private var exists = false
 
     /// - Parameter candidates: what to ask for, one after the other; at least one.
@@ -60,8 +56,7 @@ struct NameLookup {
         case (.ipv6, .addresses(let addresses, _)):
             hasBegun = true
             return .begin(addresses)
-        // That the name doesn't exist holds for both families (RFC 8020), but for servers that say so of AAAA alone
-        // (RFC 4074 section 4.2).
+        // A missing name has neither family (RFC 8020), but some servers say so of AAAA alone (RFC 4074 section 4.2).
         case (.ipv4, .addresses), (.ipv4, .failed(.notFound)): return .startDelay
         case (_, .failed): return .wait
         }

@@ -10,7 +10,7 @@ package struct NetlinkSocket: ~Copyable {
 
     /// - Parameters:
     ///   - family: NETLINK_ROUTE, NETLINK_SOCK_DIAG.
-    ///   - groups: the multicast groups to receive from, as bits; 0: none, the socket is for requests.
+    ///   - groups: the multicast groups to receive from, as bits; 0: for requests.
     package init(_ family: CInt, groups: UInt32 = 0) throws(SystemError) {
         guard let raw = mnl_socket_open2(family, CInt(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)) else {
             throw SystemError.last("socket(AF_NETLINK)")
@@ -29,8 +29,7 @@ package struct NetlinkSocket: ~Copyable {
 
     package var descriptor: CInt { mnl_socket_get_fd(raw) }
 
-    /// Begins a question with its fixed header; attributes may be put after it.
-    /// - Parameter buffer: aligned, and with room for the question.
+    /// Begins a question with its fixed header, before attributes, in an aligned buffer with room for it.
     package static func question(
         _ type: Int, flags: CInt = 0, sequence: UInt32, _ header: some BitwiseCopyable, in buffer: UnsafeMutableRawBufferPointer
     ) -> UnsafeMutablePointer<nlmsghdr> {

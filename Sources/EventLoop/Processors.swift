@@ -1,8 +1,7 @@
 internal import CShims
 internal import Glibc
 
-/// The processors that this process may run on: what taskset(1), `CPUAffinity=` of systemd or a container's cpuset
-/// leave of the machine's.
+/// The processors that this process may run on (taskset(1), `CPUAffinity=`, a container's cpuset).
 package enum Processors {
     /// At least 1.
     package static var available: Int {

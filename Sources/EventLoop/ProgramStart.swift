@@ -1,14 +1,10 @@
 internal import CShims
 package import Glibc
 
-/// Starts another program (posix_spawn(3)).
-///
-/// A process with threads can't fork: almost nothing is safe in the child.
+/// Starts another program (posix_spawn(3)), since almost nothing is safe in the fork of a threaded process.
 package struct ProgramStart {
-    /// What one of the program's descriptors is.
     package enum Source {
         case descriptor(CInt)
-        /// /dev/null.
         case nothing
     }
 
@@ -95,7 +91,6 @@ package struct ProgramStart {
 }
 
 extension sigset_t {
-    /// No signal.
     package static var empty: sigset_t {
         var set = sigset_t()
         sigemptyset(&set)

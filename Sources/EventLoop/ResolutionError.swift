@@ -1,14 +1,11 @@
 internal import CCares
 
-/// Why a name has no addresses.
 package enum ResolutionError: Error, Hashable, Sendable, CustomStringConvertible {
     /// It can't be a host name: an empty or too long label, over 253 characters, a NUL.
     case invalidName(String)
-    /// The servers say that it doesn't exist.
     case notFound(String)
     /// It exists, but has neither an IPv4 nor an IPv6 address.
     case noAddresses(String)
-    /// No server gave an answer in time.
     case timedOut(String)
     /// A server refused, failed or answered nonsense; `reason` is c-ares' text.
     case serverFailure(name: String, reason: String)
@@ -30,8 +27,7 @@ package enum ResolutionError: Error, Hashable, Sendable, CustomStringConvertible
         }
     }
 
-    /// Does the answer say something about the name, so that it may be remembered? The others say something about
-    /// the moment only.
+    /// Whether it is about the name, and may be remembered, or about the moment.
     var isAboutName: Bool {
         switch self {
         case .notFound, .noAddresses: true

@@ -1,18 +1,13 @@
-/// Looks up the addresses of host names: hosts file, then DNS with the system's servers and search list, over TCP
-/// where an answer doesn't fit into UDP.
+/// Looks up the addresses of host names: hosts file, then DNS with the system's servers and search list. `localhost`
+/// and names below it are the loopback, without a question (RFC 6761 section 6.3).
 ///
-/// `localhost` and the names below it are this machine's loopback, and nobody is asked about them (RFC 6761
-/// section 6.3).
-///
-/// One for each loop; the cache is shared. A name that is being looked up isn't asked for again: the second
-/// caller waits for the same answer.
+/// One for each loop; the cache is shared. Concurrent look-ups of a name share the answer.
 package final class Resolver {
     private let loop: EventLoop
     private let cache: ResolverCache
     private let settings: ResolverChannel.Settings
     private var channel: ResolverChannel
     private var lookups: [String: Lookup] = [:]
-    /// What became of the names that were asked for.
     package private(set) var counts = Counts()
 
     package struct Counts: Sendable {
@@ -41,16 +36,15 @@ package final class Resolver {
         channel.close()
     }
 
-    /// Looks up the IPv6 and IPv4 addresses of `name`, in this order, at least one; within a family the better ones
-    /// first (RFC 6724).
+    /// Looks up the addresses of `name`, at least one: IPv6 before IPv4, each sorted (RFC 6724).
     ///
-    /// `completion` is called once on the loop's thread, unless the resolution is cancelled before: for IP literals
-    /// and names in the cache or the hosts file even before this returns, otherwise later. Letting the
-    /// `Resolution` go doesn't cancel it. There is no time limit but that of the servers (some 14 s each): the
-    /// caller has a deadline of its own.
+    /// `completion` is called once on the loop's thread, unless the resolution is cancelled before: for literals, the
+    /// cache and the hosts file even before this returns. Releasing the `Resolution` doesn't cancel it. Servers time
+    /// out after some 14 s each; the caller has a deadline of its own.
     ///
-    /// `begin` is for who needn't wait for both families (RFC 8305 section 3): called at most once and before
-    /// `completion`, which then brings these addresses again, and those of the other family if there are any.
+    /// `begin`, for who needn't wait for both families (RFC 8305 section 3), is called at most once and before
+    /// `completion`,
+    /// which then brings all addresses.
     @discardableResult
     package func resolve(
         _ name: String, begin: (([IPAddress]) -> Void)? = nil,
@@ -82,8 +76,7 @@ package final class Resolver {
         return resolution
     }
 
-    /// Reads /etc/resolv.conf anew and forgets what was found under the old one (the hosts file is read on every
-    /// look-up anyway). Look-ups in progress are asked again of the new servers: the old ones may be out of reach. If it
+    /// Reads /etc/resolv.conf anew, forgets what was found, and asks the new servers for look-ups in progress. If it
     /// throws, everything is as before.
     package func reload() throws(ResolutionError) {
         let old = channel
@@ -124,7 +117,6 @@ package final class Resolver {
 
     private static let loopback = ["::1", "127.0.0.1"].compactMap { IPAddress($0) }
 
-    /// Whether the name is `localhost`, or one below it.
     package static func isLocalhost(_ name: String) -> Bool {
         var name = name.utf8[...]
         if name.last == UInt8(ascii: ".") { name.removeLast() }
@@ -142,8 +134,7 @@ package final class Resolver {
         cache.store(answer, for: key, timeToLive: timeToLive, epoch: epoch, at: loop.now)
     }
 
-    /// Whether DNS could know the name: labels of 1 to 63 bytes, 253 in all, a dot at the end allowed; no NUL, which
-    /// would end the C string early and ask for another name.
+    /// Whether DNS could know the name: labels of 1 to 63 bytes, 253 in all, perhaps a final dot; no NUL.
     private static func isPlausible(_ name: String) -> Bool {
         var total = 0
         var label = 0
@@ -163,7 +154,6 @@ package final class Resolver {
     /// One name that is being looked up, and who waits for its answer.
     private final class Lookup {
         var waiting: [Resolution]
-        /// How often it has been asked for.
         var questions = 0
         /// Good to begin with already.
         var begun: [IPAddress]?
@@ -174,7 +164,6 @@ package final class Resolver {
     }
 }
 
-/// A resolution that somebody waits for.
 package final class Resolution {
     private var beginning: (([IPAddress]) -> Void)?
     private var completion: ((Result<[IPAddress], ResolutionError>) -> Void)?

@@ -9,8 +9,8 @@ package final class ResolverCache: Sendable {
         let expires: MonotonicTime
     }
 
-    /// Two generations stand in for a list by last use: a hit in the old one moves the entry to the young one, and
-    /// when that holds half of what is allowed it becomes the old one, whose entries nobody missed are dropped.
+    /// Two generations stand in for a list by last use: a hit moves an entry to the young one, which becomes the old
+    /// one when it holds half of the limit.
     private struct Contents {
         var young: [String: Entry] = [:]
         var old: [String: Entry] = [:]
@@ -30,7 +30,6 @@ package final class ResolverCache: Sendable {
         self.capacity = max(capacity, 2)
     }
 
-    /// The number of names held, the expired ones included.
     package var count: Int {
         contents.withLock { contents in contents.young.count + contents.old.count }
     }
@@ -61,9 +60,8 @@ package final class ResolverCache: Sendable {
         }
     }
 
-    /// Remembers an answer for its time to live (seconds), but no less than a second (records with 0 would be asked
-    /// for on every connection) and no more than an hour; that a name doesn't exist, for five seconds.
-    /// Failures of the moment aren't remembered.
+    /// Remembers an answer for its time to live, within a second and an hour; a missing name for five seconds; failures
+    /// of the moment not at all.
     func store(_ answer: Answer, for name: String, timeToLive: Int, epoch: UInt64, at now: MonotonicTime) {
         let lifetime: UInt64
         switch answer {

@@ -1,12 +1,9 @@
 internal import CCares
 internal import Glibc
 
-/// One configuration of c-ares (servers, search list, hosts file) with its sockets and its timer, driven by a loop.
-///
-/// Answers are handed out after c-ares has returned: its own callbacks may not free the channel, and who receives
-/// an answer may well do that.
+/// One configuration of c-ares with its sockets and timer, driven by a loop. Answers are handed out after c-ares has
+/// returned, since receivers may free the channel.
 final class ResolverChannel {
-    /// What differs from the system's configuration.
     struct Settings {
         /// `address:port`, comma separated; nil for those of /etc/resolv.conf.
         var servers: String?
@@ -48,8 +45,7 @@ final class ResolverChannel {
         let context = Unmanaged.passUnretained(self).toOpaque()
         options.sock_state_cb_data = context
         let mask = ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_DOMAINS | ARES_OPT_SOCK_STATE_CB | ARES_OPT_LOOKUPS
-        // DNS after the hosts file, whatever nsswitch.conf says: c-ares knows no other sources, and a line that names
-        // only "resolve" would leave it none.
+        // DNS after the hosts file, whatever nsswitch.conf says: c-ares knows no other source, such as "resolve".
         let status = "b".withCString { lookups in
             options.lookups = UnsafeMutablePointer(mutating: lookups)
             return ares_init_options(&channel, &options, mask)
@@ -73,7 +69,7 @@ final class ResolverChannel {
     /// Looks the name up in the hosts file, then in DNS.
     /// - Parameters:
     ///   - begun: called at most once, before `answered`, with addresses that are good to begin with.
-    ///   - answered: called once. Neither is called while c-ares is at work, but perhaps before this returns.
+    ///   - answered: called once. Both perhaps before this returns, never while c-ares is at work.
     func lookUp(
         _ name: String, begun: @escaping ([IPAddress]) -> Void, answered: @escaping (NameLookup.Reply) -> Void
     ) {
@@ -100,8 +96,8 @@ final class ResolverChannel {
         hints.ai_family = family == .ipv6 ? AF_INET6 : AF_INET
         hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
         whileWorking {
-            // Released in the callback, which c-ares calls exactly once for each query, if need be in ares_destroy.
-            // Sorted by RFC 6724, since NOSORT isn't set.
+            // Released in the callback, which c-ares calls exactly once, if need be in ares_destroy. Sorted by RFC
+            // 6724.
             let context = Unmanaged.passRetained(query).toOpaque()
             ares_getaddrinfo(
                 channel, name, nil, &hints,
@@ -177,7 +173,6 @@ final class ResolverChannel {
         socket.source?.wantsWrite = write
     }
 
-    /// One question in c-ares' hands.
     private final class Query {
         private let name: String
         private let channel: ResolverChannel

@@ -3,8 +3,7 @@ internal import Glibc
 
 // One idea with ResolverChannel.swift: c-ares makes its sockets by these functions, whose context is the channel.
 
-/// How c-ares gets its sockets: as it would itself, but that a lack of descriptors is noticed. c-ares has no word for that,
-/// and says that it could not contact a server.
+/// Makes c-ares' sockets and notices a lack of descriptors, which it would report as an unreachable server.
 enum ResolverSockets {
     /// Opens a socket as socket(2) does; the tests' way to run out of descriptors.
     typealias Open = @Sendable (_ family: CInt, _ type: CInt, _ protocol: CInt) -> CInt

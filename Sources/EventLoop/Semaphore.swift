@@ -26,8 +26,8 @@ package final class Semaphore: Sendable {
 
 /// A fault that ends the process: a failed check of Swift's, an access to memory that isn't there, an abort; not a kill.
 package enum Crash {
-    /// From now on such a signal signals the semaphore, and waits up to a second for ``isSaved()`` before it ends the
-    /// process. Other threads go on meanwhile. To be called once in a process, which keeps the semaphore for good.
+    /// Such a signal now signals the semaphore, and ends the process after ``isSaved()`` or a second, while other
+    /// threads run. Call once in a process, which keeps the semaphore.
     package static func wake(_ saver: Semaphore) {
         shim_crash_watch(Unmanaged.passRetained(saver).takeUnretainedValue().raw)
     }

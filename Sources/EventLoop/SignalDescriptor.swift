@@ -20,7 +20,6 @@ package struct SignalDescriptor: ~Copyable {
         descriptor = Descriptor(owning: raw)
     }
 
-    /// Readable while a signal is pending.
     package var raw: CInt { descriptor.raw }
 
     /// The next one; nil if none is pending.

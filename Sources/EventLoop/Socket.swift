@@ -30,16 +30,13 @@ package enum Socket {
     }
 
     package enum AcceptResult: ~Copyable {
-        /// A connected socket, of TCP with TCP_NODELAY set.
-        /// - Parameter peer: nil: it isn't an internet socket.
+        /// A connected socket, with TCP_NODELAY for TCP; a nil peer isn't of the internet.
         case accepted(Descriptor, peer: SocketAddress?)
         case wouldBlock
-        /// EMFILE, ENFILE, ENOBUFS and ENOMEM leave the connection in the queue: who tries again at once spins,
-        /// so stop reading the listener for a while.
+        /// EMFILE, ENFILE, ENOBUFS and ENOMEM leave the connection in the queue: pause reading, or it spins.
         case failed(SystemError)
     }
 
-    /// Takes one connection from a listener's queue.
     package static func accept(_ listener: CInt) -> AcceptResult {
         while true {
             var raw: CInt = -1
@@ -66,9 +63,7 @@ package enum Socket {
         }
     }
 
-    /// Starts to connect, with TCP_NODELAY set. The socket gets writable when the attempt has ended one way or the
-    /// other; `pendingError` then tells which.
-    /// - Parameter dscp: what its packets are marked with, from the first on.
+    /// Starts to connect, with TCP_NODELAY and the DSCP mark. It becomes writable at the end; see `pendingError`.
     package static func beginConnect(to address: SocketAddress, dscp: UInt8 = 0) throws(SystemError) -> Descriptor {
         let socket = try open(for: address.ip)
         setNoDelay(socket.raw)
@@ -80,8 +75,7 @@ package enum Socket {
         return socket
     }
 
-    /// Whether the address is one of this machine's, as bind(2) has it: also those of 127.0.0.0/8 and of local routes that
-    /// no interface lists. False if there is no descriptor to ask with.
+    /// Whether the address is this machine's by bind(2), local routes included. False without a descriptor.
     package static func isLocal(_ ip: IPAddress) -> Bool {
         let type = CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue)
         let raw = socket(ip.isIPv6 ? AF_INET6 : AF_INET, type, 0)

@@ -2,7 +2,6 @@
 @_exported public import Addresses
 internal import Glibc
 
-/// An IP address with a TCP port.
 package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
     package var ip: IPAddress
     package var port: UInt16

@@ -1,6 +1,5 @@
 internal import CLibevent
 
-/// What a descriptor is ready for.
 package struct Readiness: OptionSet, Sendable {
     package let rawValue: UInt8
 
@@ -14,20 +13,17 @@ package struct Readiness: OptionSet, Sendable {
     @inlinable package static var write: Readiness { Readiness(rawValue: 2) }
 }
 
-/// Hears about readiness from a `SocketSource`.
 package protocol SocketHandler: AnyObject {
-    /// Called on the loop's thread, once for each kind of readiness that is wanted, again and again as long as it
-    /// lasts. It must not block. It may change what is wanted, invalidate or release the source, and release itself.
+    /// Called on the loop's thread, once a turn for each kind that is wanted, as long as it lasts. It must not block;
+    /// it may invalidate or release the source and itself.
     func socketReady(_ readiness: Readiness)
 }
 
-/// The interest in one descriptor's readiness, level-triggered.
+/// The interest in one descriptor's readiness, level-triggered; nothing is wanted at first. A change costs an epoll_ctl
+/// if it still is one when the loop waits.
 ///
-/// Nothing is wanted at first. A change of what is wanted costs a few dozen nanoseconds, and an epoll_ctl when the loop
-/// goes to wait if it is still a change by then.
-///
-/// The descriptor isn't owned. Invalidate (or release) the source **before** closing it: libevent keeps its books by
-/// number, and a new socket of the same number would be taken for the old one.
+/// Invalidate (or release) the source **before** closing its descriptor, which it doesn't own: libevent would take a
+/// new socket of the same number for the old one.
 package final class SocketSource {
     private let loop: EventLoop
     // unowned: the handler keeps the source, and releases or invalidates it before it goes.
@@ -96,8 +92,7 @@ package final class SocketSource {
         }
     }
 
-    /// No callback comes after this, not even one that libevent has already taken note of; nothing can be wanted
-    /// any more. May be repeated.
+    /// No callback comes after this, and nothing can be wanted any more. May be repeated.
     package func invalidate() {
         wantsRead = false
         wantsWrite = false
@@ -105,11 +100,9 @@ package final class SocketSource {
     }
 
     private static func fired(_ context: UnsafeMutableRawPointer, _ readiness: Readiness) {
-        // The handler is loaded once, and so retained until its call returns.
-        //
-        // The source isn't retained, and isn't touched after the call: a handler that releases it expects it to be
-        // disarmed at once, before its descriptor is closed and the number is used again. The loop isn't either: its
-        // ``EventLoop/run()`` is on the stack and keeps it. Each would cost a retain for every event of every socket.
+        // The handler is retained by its load until its call returns. The source isn't retained, and isn't touched
+        // after the call: releasing it must disarm it at once, before its number is used again. The loop's
+        // ``EventLoop/run()`` is on the stack and keeps it. Each would cost a retain for every event.
         let (loop, handler) = Unmanaged<SocketSource>.fromOpaque(context)._withUnsafeGuaranteedRef {
             (Unmanaged.passUnretained($0.loop), $0.handler)
         }

@@ -1,16 +1,13 @@
 internal import CShims
 internal import Glibc
 
-/// A pipe by which the kernel moves bytes from one socket to another without their being copied (splice(2)).
-///
-/// It pays only where many bytes move at one time: then each costs half of what reading and writing it does.
+/// A pipe by which the kernel moves bytes between sockets (splice(2)), at half the cost where many move at a time.
 package struct SplicePipe: ~Copyable {
     /// Bytes that it may hold at most; with the 64 KiB that a pipe has unasked, nothing would be gained.
     package static let capacity = 1 << 20
 
     private let reading: Descriptor
     private let writing: Descriptor
-    /// Bytes that are in it.
     package private(set) var held = 0
 
     /// Nil where it can't be had: for lack of descriptors, or since the user's pipes hold too much (pipe(7)).
@@ -24,8 +21,7 @@ package struct SplicePipe: ~Copyable {
         self.writing = writing
     }
 
-    /// Takes what a socket has received, as far as there is room; only while it is empty, since "nothing received" and
-    /// "no room" are the same to the kernel.
+    /// Takes what a socket has received. Only while empty: the kernel doesn't tell "no data" from "no room".
     /// - Returns: bytes; 0: the peer has ended; -1: `errno` says why.
     package mutating func take(from socket: CInt) -> Int {
         let count = splice(socket, nil, writing.raw, nil, Self.capacity - held, shim_SPLICE_MOVE_NONBLOCK)
@@ -33,8 +29,7 @@ package struct SplicePipe: ~Copyable {
         return count
     }
 
-    /// Gives what it holds to a socket.
-    /// - Returns: bytes that were taken; -1: `errno` says why.
+    /// Gives what it holds to a socket, and returns the taken bytes; -1: `errno` says why.
     package mutating func give(to socket: CInt) -> Int {
         let count = splice(reading.raw, nil, socket, nil, held, shim_SPLICE_MOVE_NONBLOCK)
         if count > 0 { held -= count }

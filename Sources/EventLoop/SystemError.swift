@@ -12,7 +12,6 @@ package struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
         self.call = call
     }
 
-    /// The error that `errno` describes at this moment.
     static func last(_ call: String) -> SystemError {
         SystemError(code: errno, call: call)
     }

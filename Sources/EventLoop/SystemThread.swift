@@ -6,7 +6,7 @@ package enum SystemThread {
     /// Signals that report a fault of the thread itself. Blocked, they end the process without `proxy.crash`.
     private static let faults = [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS]
 
-    /// The thread blocks all signals except those that its faults raise. Another thread waits for the process's signals.
+    /// The thread blocks all signals except those that its faults raise.
     /// - Parameters:
     ///   - name: for debuggers; at most 15 bytes of it are seen.
     ///   - stackSize: in bytes, a multiple of a page.
@@ -44,9 +44,7 @@ package enum SystemThread {
         }
     }
 
-    /// Does work on a thread of its own, and waits for it. What the work allocates comes from a heap apart (glibc gives each
-    /// thread its own): where much of it is thrown away later, that leaves no holes among what stays.
-    /// - Parameter work: called once, while the caller waits.
+    /// Does work on a thread of its own, and waits for it. The thread's own heap keeps garbage apart from what stays.
     package static func run<Value: Sendable>(
         _ name: String, stackSize: Int, _ work: @escaping @Sendable () -> Value
     ) throws(SystemError) -> Value {

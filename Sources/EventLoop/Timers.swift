@@ -1,5 +1,4 @@
-/// Calls its owner back once after a time, unless it is released before that. For the control plane; a connection's
-/// time-outs use `Deadline`.
+/// Calls its owner once after a time, unless released before. For the control plane; connections use `Deadline`.
 package final class Timer {
     private let deadline: Deadline
     private let fired: () -> Void
@@ -17,9 +16,7 @@ package final class Timer {
     }
 }
 
-/// Calls its owner back again and again at an interval until it is released, for the control plane.
-///
-/// A beat that comes late moves those after it: there is never a burst to catch up.
+/// Calls its owner at an interval until it is released, for the control plane. A late beat moves those after it.
 package final class RepeatingTimer {
     private let deadline: Deadline
     private let interval: UInt64

@@ -15,10 +15,9 @@ package enum UnixSocket {
         }
     }
 
-    /// Listens at `path`, not blocking, in the place of a socket that a process that is gone has left there. What is
-    /// there and is no socket stays: EEXIST.
+    /// Listens at `path`, not blocking, in the place of an abandoned socket. Anything else there stays: EEXIST.
     /// - Parameters:
-    ///   - mode: who may connect; only its owner, and root, unless it says otherwise.
+    ///   - mode: who may connect; by default its owner and root.
     ///   - group: of the file, by its number; nil: the process's.
     package static func listen(
         at path: String, backlog: CInt, mode: UInt32 = 0o600, group: UInt32? = nil
@@ -34,8 +33,7 @@ package enum UnixSocket {
         return socket
     }
 
-    /// Lets others connect to a socket of this process's.
-    /// - Parameters: as of ``listen(at:backlog:mode:group:)``.
+    /// Lets others connect to a socket of this process's; see ``listen(at:backlog:mode:group:)``.
     package static func allow(mode: UInt32, group: UInt32?, at path: String) throws(SystemError) {
         // Opens the socket now at that path, so that a later change of the path doesn't matter.
         let raw = Glibc.open(path, shim_O_PATH | O_NOFOLLOW | O_CLOEXEC)
@@ -114,8 +112,7 @@ package enum UnixSocket {
         return Descriptor(owning: raw)
     }
 
-    /// The address of a path may have 107 bytes. A longer one is reached by way of its open directory, whose name in
-    /// `/proc` is short.
+    /// A path of more than 107 bytes is reached by its open directory's short name in `/proc`.
     private static func withAddress(
         _ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> CInt
     ) throws(SystemError) -> CInt {

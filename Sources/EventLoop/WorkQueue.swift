@@ -1,16 +1,12 @@
 internal import Glibc
 internal import Synchronization
 
-/// A serial queue with a dedicated thread, for work that may block.
-///
-/// The thread is created at once. A Dispatch queue creates threads on demand: if the system has no thread left, adding
-/// work blocks the caller, and so a worker.
+/// A serial queue with a dedicated thread, for work that may block. A Dispatch queue creates threads on demand, and
+/// blocks the caller if the system has none left.
 package final class WorkQueue: Sendable {
     private let state = State()
 
-    /// - Parameters:
-    ///   - name: for debuggers; at most 15 bytes of it are seen.
-    ///   - isBackground: the thread runs at a lower priority.
+    /// - Parameter name: for debuggers; at most 15 bytes of it are seen.
     package init(_ name: String, isBackground: Bool = false) throws(SystemError) {
         let state = state
         try SystemThread.start(name, stackSize: 512 << 10) {
@@ -31,7 +27,6 @@ package final class WorkQueue: Sendable {
     private final class State: Sendable {
         private struct Waiting {
             var works: [@Sendable () -> Void] = []
-            /// What is before it was done.
             var first = 0
         }
 
@@ -43,7 +38,6 @@ package final class WorkQueue: Sendable {
             isThere.signal()
         }
 
-        /// Nothing is added any more.
         func finish() { isThere.signal() }
 
         /// Nil after the last one.

@@ -1,11 +1,8 @@
 import Addresses
 
-/// A host and a port, in the one form in which hosts are compared: of CONNECT, an absolute URI or
-/// a Host field.
-///
-/// Names are lower case, without the trailing dot; addresses are canonical and without brackets.
-/// What might be read as two different hosts by two programs (user information, percent-encoding,
-/// numbers that only some resolvers take for addresses) is refused, with a reason.
+/// A host and a port in the one form in which hosts are compared. Names are lower case without the trailing dot;
+/// addresses are canonical without brackets. What two programs might read differently (user information,
+/// percent-encoding, odd numbers) is refused.
 package struct Authority: Sendable, Hashable, CustomStringConvertible {
     package enum Kind: Sendable { case name, ipv4, ipv6 }
 
@@ -16,20 +13,11 @@ package struct Authority: Sendable, Hashable, CustomStringConvertible {
     package var isIPAddress: Bool { kind != .name }
     package var isIPv6: Bool { kind == .ipv6 }
 
-    /// The same host on another port.
     package func onPort(_ port: UInt16) -> Authority { Authority(host: host, port: port, kind: kind) }
-
-    init(host: String, port: UInt16, kind: Kind) {
-        self.host = host
-        self.port = port
-        self.kind = kind
-    }
 
     /// `host:port`, with brackets around an IPv6 address.
     package var description: String { isIPv6 ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// Reads an authority.
-    ///
     /// - Parameter defaultPort: the port where none is written; nil if one must be (CONNECT).
     package static func parse(_ bytes: Span<UInt8>, defaultPort: UInt16?) -> Result<Authority, AuthorityError> {
         let whole = ByteRange(0, bytes.count)
@@ -165,10 +153,7 @@ package struct Authority: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension Authority {
-    /// Whether a Host field names this authority; the hot path of "one authority a connection".
-    /// Nothing is allocated, unless an IPv6 address is written in an unusual way.
-    ///
-    /// - Parameter defaultPort: what a Host without a port means (443 for https, 80 for http).
+    /// Whether a Host field, perhaps without the default port, names this authority; rarely allocates.
     package func matches(_ field: Span<UInt8>, defaultPort: UInt16) -> Bool {
         var position = 0
         if isIPv6 {
@@ -196,8 +181,7 @@ extension Authority {
         return false
     }
 
-    /// Whether a name of SNI is this authority's host. An address is not one by RFC 6066 section 3, and real clients
-    /// send it all the same, without brackets.
+    /// Whether a name of SNI is this host. Real clients also send addresses, without brackets (not RFC 6066 section 3).
     package func isNamed(_ name: String) -> Bool {
         if name == host, !isIPv6 { return true }
         // A server looks the name up as it is: with a port it may well show another host's certificate.
@@ -208,8 +192,7 @@ extension Authority {
         return other.host == host && other.kind == kind
     }
 
-    /// Whether a name of SNI is this authority's host, or that with this authority's port, as some clients send it. For where
-    /// nobody else looks the name up.
+    /// Whether a name of SNI is this host, or, as some clients send it, host and port.
     package func isNamedWithPort(_ name: String) -> Bool {
         if isNamed(name) { return true }
         guard name.contains(":"), case .success(let other) = Self.parse(name, defaultPort: nil) else { return false }
@@ -222,7 +205,6 @@ extension Authority {
     }
 }
 
-/// Why a text is no authority.
 package enum AuthorityError: Error, Sendable, Hashable, CustomStringConvertible {
     case empty, userInformation, percentEncoding, notASCII, controlCharacter, invalidCharacter
     case emptyLabel, labelTooLong, hostTooLong, numericHost

@@ -1,5 +1,4 @@
-/// Finds the end of a body that is passed on in the framing in which it came. Bytes of a body of known
-/// length or of a chunk are counted, not read; chunk lines and trailers go through a `ChunkedFilter`.
+/// Finds the end of a body in its framing. Data is counted, not read; a `ChunkedFilter` reads chunk lines.
 package struct BodyScanner: Sendable {
     private enum State {
         case counting(UInt64)
@@ -21,14 +20,12 @@ package struct BodyScanner: Sendable {
             }
     }
 
-    /// Whether the last byte of the message has been seen. A message without a body is ended
-    /// before its first byte.
+    /// Whether the last byte of the message was seen; at once for a message without a body.
     package var isEnded: Bool {
         if case .ended = state { true } else { false }
     }
 
-    /// Takes the bytes that follow those consumed by the last call. After the message has ended or was
-    /// malformed no more may be given; if they are, none is taken (the defect is told again).
+    /// Takes the bytes after those consumed so far. After the end or a defect none is taken.
     package mutating func scan(inPlace bytes: inout MutableSpan<UInt8>) -> BodyProgress {
         switch state {
         case .ended:
@@ -57,8 +54,7 @@ package struct BodyScanner: Sendable {
         }
     }
 
-    /// The sender closed its side. Returns whether the message is whole; if not, it was cut short
-    /// and must not be passed off as a complete one.
+    /// The sender closed its side. False: the message was truncated, and must not pass for a complete one.
     package mutating func peerClosed() -> Bool {
         switch state {
         case .ended, .untilClose:

@@ -1,5 +1,4 @@
-/// The character classes of RFC 9110 and RFC 3986, as two 64-bit masks each: a test is a shift
-/// and an `and`, with no table in memory.
+/// The character classes of RFC 9110 and RFC 3986, as two 64-bit masks each.
 struct ASCIISet: Sendable {
     let low: UInt64
     let high: UInt64
@@ -26,8 +25,7 @@ struct ASCIISet: Sendable {
     static let token = ASCIISet(alphanumeric + "!#$%&'*+-.^_`|~")
     /// A token of a structured field (RFC 8941 section 3.3.4), after its first character.
     static let structuredToken = ASCIISet(alphanumeric + "!#$%&'*+-.^_`|~:/")
-    /// What a Host value may hold (RFC 3986 section 3.2.2). Without the comma: it is allowed
-    /// there, but in practice it only ever comes from two values that were joined.
+    /// RFC 3986 section 3.2.2 without the comma, which in practice only comes from two joined values.
     static let hostText = ASCIISet(alphanumeric + "-._~%!$&'()*+;=:[]")
     /// scheme (RFC 3986 section 3.1), after its first letter.
     static let scheme = ASCIISet(alphanumeric + "+-.")
@@ -47,7 +45,6 @@ extension UInt8 {
     /// What a field value may hold (RFC 9110 section 5.5): everything but the controls, tab excepted.
     @inline(__always) var isFieldText: Bool { (self >= 0x20 && self != 0x7F) || self == 0x09 }
 
-    /// The value of a hexadecimal digit.
     @inline(__always) var hexValue: UInt8? {
         if isDigit { return self &- 0x30 }
         let letter = (self | 0x20) &- 0x61

@@ -1,10 +1,6 @@
-/// HTTPWire: HTTP/1.1 heads, body framing, authorities and the ClientHello, read as ranges over
-/// the bytes that arrived. Pure: no input or output, no copies, no allocation per message.
+// HTTPWire: HTTP/1.1 heads, body framing, authorities and the ClientHello as ranges over received bytes. Pure.
 
-/// A half-open range of offsets, counted from the first byte of the buffer that was parsed.
-///
-/// Offsets rather than pointers, so that a head stays valid when its buffer moves, and 32 bits,
-/// so that a field is small: a head is never longer than its limit.
+/// A half-open range of offsets from the first byte of the parsed buffer, which may move. 32 bits suffice for a head.
 package struct ByteRange: Sendable, Hashable {
     package var lower: UInt32
     package var upper: UInt32
@@ -35,8 +31,7 @@ package struct ByteRange: Sendable, Hashable {
 extension Span<UInt8> {
     package var array: [UInt8] { unsafe withUnsafeBufferPointer { unsafe Array($0) } }
 
-    /// Whether the range holds exactly `lowercase`, upper and lower case ASCII being the same.
-    /// `lowercase` has no upper-case letters.
+    /// Whether the range holds exactly `lowercase`, in either case of ASCII.
     func equals(_ range: ByteRange, ignoringCase lowercase: String) -> Bool {
         let expected = lowercase.utf8
         guard range.count == expected.count else { return false }
@@ -48,8 +43,7 @@ extension Span<UInt8> {
         return true
     }
 
-    /// The first offset in `start..<end` whose byte can't stand in a field (`UInt8.isFieldText`), or
-    /// `end`. Most of a head's bytes are only ever looked at here, so it takes eight at a time.
+    /// The first offset whose byte can't stand in a field (`UInt8.isFieldText`), or `end`; eight bytes at a time.
     func endOfFieldText(from start: Int, to end: Int) -> Int {
         let ones: UInt64 = 0x0101_0101_0101_0101
         var offset = start
@@ -73,8 +67,7 @@ extension Span<UInt8> {
         return offset
     }
 
-    /// The range of a number without leading zeros: a recipient that takes them for octal would read another one.
-    /// Its last digit stays. What follows the digits may be part of the range.
+    /// The range of a number without leading zeros, which some recipients take for octal. The last digit stays.
     func withoutLeadingZeros(_ range: ByteRange) -> ByteRange {
         var lower = range.start
         while lower + 1 < range.end, self[lower] == UInt8(ascii: "0"), self[lower + 1].hexValue != nil { lower += 1 }
@@ -100,8 +93,7 @@ extension Span<UInt8> {
     }
 }
 
-/// The elements of a comma-separated list (RFC 9110 section 5.6.1), one after another, without
-/// quoted strings; empty elements are skipped.
+/// The elements of a comma-separated list (RFC 9110 section 5.6.1) without quoted strings; empty ones are skipped.
 struct ListElements {
     private var next: Int
     private let end: Int

@@ -18,7 +18,6 @@ struct ByteReader {
         return true
     }
 
-    /// So many bytes; nil if there are fewer.
     mutating func take(_ bytes: Int) -> ByteRange? {
         guard bytes <= count else { return nil }
         defer { lower += bytes }

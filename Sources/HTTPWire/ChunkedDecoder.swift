@@ -3,7 +3,6 @@ package struct ChunkedDecoder: Sendable {
     private var grammar = ChunkedGrammar()
     /// Of those that may stand there, once the body has ended.
     package private(set) var trailers = TrailerSection()
-    /// The received part of a trailer's line.
     private var line: [UInt8] = []
 
     package init() {}

@@ -1,9 +1,6 @@
-/// Passes a chunked body on as chunks, with their extensions and trailers, but for what the next recipient
-/// could understand otherwise than this one: leading zeros of sizes, and trailer fields that belong in the
-/// head (RFC 9110 section 6.5.1), which some recipients merge with it. Those are dropped: none of them means
-/// anything where it stands. So are the members of Proxy-Status that speak in this proxy's name.
-///
-/// A line is passed on when it is whole. Nothing is moved where nothing is dropped.
+/// Passes a chunked body on, with extensions and trailers, but without what recipients understand differently: leading
+/// zeros of sizes, and trailer fields that belong in the head (RFC 9110 section 6.5.1). Members of Proxy-Status in this
+/// proxy's name go too. A line passes when it is complete; nothing moves where nothing is dropped.
 struct ChunkedFilter: Sendable {
     private var grammar = ChunkedGrammar()
     /// Bytes at the front of the next buffer that the grammar knows: the beginning of a line.
@@ -86,8 +83,7 @@ struct ChunkedFilter: Sendable {
 }
 
 extension FieldName {
-    /// Whether a field may stand in a trailer section: those whose definitions say so, and those that nothing
-    /// is known of.
+    /// Whether a field may stand in a trailer section: by its definition, or because it is unknown.
     fileprivate var isTrailer: Bool {
         switch self {
         case .etag, .proxyStatus, .other: true

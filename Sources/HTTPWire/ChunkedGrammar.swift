@@ -1,5 +1,4 @@
-/// The chunked coding (RFC 9112 section 7.1) as a state machine: bytes in, pieces out. Strict:
-/// sizes without signs, prefixes or padding, lines that end with CR LF, quoted strings that end.
+/// The chunked coding (RFC 9112 section 7.1) as a strict state machine: no signs, prefixes, padding or bare LF.
 struct ChunkedGrammar: Sendable {
     enum Piece {
         /// So many bytes of a line whose end has not arrived; they are all that there is.
@@ -38,7 +37,6 @@ struct ChunkedGrammar: Sendable {
     private var lineLength = 0
 
     var isEnded: Bool { state == .ended }
-    /// Within a trailer's line.
     var isInTrailers: Bool { state == .trailerName || state == .trailerValue || state == .trailerLineFeed }
 
     /// The next piece of `bytes`, which begin at `start`; `start` must not be their end.
@@ -67,7 +65,6 @@ struct ChunkedGrammar: Sendable {
         return .part(position - start)
     }
 
-    /// Takes one byte of framing.
     private mutating func advance(_ byte: UInt8) -> WireError.Code? {
         lineLength += 1
         switch state {

@@ -6,7 +6,6 @@ package struct ClientHello: Sendable, Equatable {
     package let serverName: String?
     /// The protocols of the ALPN extension (RFC 7301), in the client's order.
     package let applicationProtocols: [String]
-    /// The sessions that the client would resume.
     package let sessions: SessionOffer
     /// Whether the client sent an encrypted_client_hello extension; browsers also send it as GREASE.
     package let hasEncryptedClientHello: Bool
@@ -15,9 +14,7 @@ package struct ClientHello: Sendable, Equatable {
 
     /// What `peek` made of the bytes.
     package enum Peek: Sendable, Equatable {
-        /// A ClientHello has begun and is not whole yet.
         case incomplete
-        /// What begins here is not TLS.
         case notTLS
         case complete(ClientHello)
         case malformed(WireError)
@@ -65,11 +62,9 @@ package struct ClientHello: Sendable, Equatable {
         return malformed(position)
     }
 
-    /// Looks for the second ClientHello, which answers a HelloRetryRequest. In front of it may stand what
-    /// serves for camouflage (change_cipher_spec), and early data that the server has turned down (RFC 8446
-    /// sections 4.2.10 and D.4).
+    /// Looks for the second ClientHello, after a HelloRetryRequest. A change_cipher_spec and rejected early data may
+    /// precede it (RFC 8446 sections 4.2.10 and D.4), and count in its ``length``.
     /// - Parameter bytes: all that the client sent after its first.
-    /// - Returns: the ``length`` of a complete one counts what stands in front of it.
     package static func peekSecond(_ bytes: Span<UInt8>) -> Peek {
         var start = 0
         while start < bytes.count, bytes[start] == 20 || bytes[start] == 23 {

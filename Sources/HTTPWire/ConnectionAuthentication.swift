@@ -1,6 +1,5 @@
-/// NTLM and Negotiate authenticate a connection, not a request (RFC 4559): whatever comes later on the
-/// same connection counts as the same user's. A proxy that shares such a connection gives one
-/// client's rights to another.
+/// NTLM and Negotiate authenticate a connection, not a request (RFC 4559). Sharing it would give one client's rights to
+/// another.
 private enum ConnectionAuthentication {
     /// Whether a field of a request names such a scheme: credentials are of one.
     static func isUsed(by fields: [HeadField], in bytes: Span<UInt8>) -> Bool {
@@ -11,8 +10,7 @@ private enum ConnectionAuthentication {
         return false
     }
 
-    /// Whether a field of a response offers such a scheme, before or behind others. That the word may be a part of a realm
-    /// costs no more than a connection that isn't shared.
+    /// Whether a response offers such a scheme. A mere word in a realm only costs an unshared connection.
     static func isOffered(by fields: [HeadField], in bytes: Span<UInt8>) -> Bool {
         for index in fields.indices where fields[index].id == .wwwAuthenticate {
             let value = fields[index].value

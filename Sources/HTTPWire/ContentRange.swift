@@ -25,7 +25,6 @@ package enum ContentRange: Sendable, Hashable {
     }
 }
 
-/// Reads numbers and the signs between them.
 struct DecimalReader: ~Escapable {
     private let bytes: Span<UInt8>
     private var next: Int
@@ -64,7 +63,6 @@ struct DecimalReader: ~Escapable {
         return next > start ? number : nil
     }
 
-    /// So many decimal digits.
     mutating func digits(_ count: Int) -> Int? {
         guard end - next >= count else { return nil }
         var number = 0

@@ -1,8 +1,7 @@
 /// The field names that the proxy has a rule for; all others are `other`.
 ///
-/// A known name is either hop-by-hop, and never forwarded as it came (RFC 9110 section 7.6.1), or
-/// end-to-end, and then Connection cannot take it away: `Connection: Authorization` would
-/// otherwise let a client strip what the origin decides by.
+/// A known name is hop-by-hop, and never forwarded as it came (RFC 9110 section 7.6.1), or end-to-end, and then
+/// Connection can't remove it, as `Connection: Authorization` would.
 package enum FieldName: UInt8, Sendable, CaseIterable {
     case accept, acceptEncoding, acceptLanguage, age, allow, authorization, cacheControl, connection
     case contentDisposition, contentEncoding, contentLanguage, contentLength, contentLocation
@@ -77,8 +76,7 @@ package enum FieldName: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// Finds the `FieldName` of a name: open addressing over a hash that the parser computes while it
-/// validates the name, so that a name is read once, and once more if it is known.
+/// Finds the `FieldName` of a name: open addressing over a hash that the parser computes on the way.
 struct FieldNameTable: Sendable {
     static let shared = FieldNameTable()
 
@@ -123,8 +121,7 @@ struct FieldNameTable: Sendable {
     }
 }
 
-/// The hash of a field name, upper and lower case being the same. Nothing rests on its strength:
-/// a hit is compared byte for byte, and the table never grows.
+/// A case-insensitive hash of a field name. It needn't be strong: hits are compared, and the table is fixed.
 struct NameHash {
     private var state: UInt32 = 0
 

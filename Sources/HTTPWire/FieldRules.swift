@@ -1,5 +1,4 @@
-/// What the fields of a head that decide about framing, routing and persistence said, gathered
-/// while they are parsed, and the rules that follow from it (RFC 9112 sections 3.2, 6 and 9).
+/// The fields that decide about framing, routing and persistence, and their rules (RFC 9112 sections 3.2, 6 and 9).
 struct FieldRules: Sendable {
     /// More than any honest message names.
     private static let connectionOptionLimit = 32
@@ -30,8 +29,7 @@ struct FieldRules: Sendable {
             return noteContentLength(field.value, in: bytes)
         case .transferEncoding:
             if isChunked { return .repeatedTransferEncoding }
-            // The proxy never asks for other codings (it sends no TE but "trailers"), and a
-            // second coding is where parsers begin to disagree.
+            // The proxy requests no other coding (TE: trailers), and parsers disagree about a second one.
             guard bytes.equals(field.value, ignoringCase: "chunked") else { return .unsupportedTransferEncoding }
             isChunked = true
         case .connection:
@@ -58,8 +56,7 @@ struct FieldRules: Sendable {
         return nil
     }
 
-    /// The same number again, as a list or in another field, is taken once, since some senders repeat it (RFC 9112
-    /// section 6.3). What is written in another way is refused.
+    /// A repeated equal number, which some senders write, counts once (RFC 9112 section 6.3).
     private mutating func noteContentLength(_ value: ByteRange, in bytes: Span<UInt8>) -> WireError.Code? {
         var start = value.start
         repeat {
@@ -171,8 +168,7 @@ extension ResponseHead {
         }
         if let defect = rules.framingDefect(version: version) { return WireError(defect, at: length) }
         if !Self.mayHaveContent(status: status, answering: method) {
-            // An origin that frames a body where there can be none may send it, too. It must not be read as the next
-            // response.
+            // An origin may send a body where there can be none; it must not be read as the next response.
             let announcesBody = rules.isChunked || (rules.contentLength ?? 0) > 0
             if announcesBody, !Self.mayBeFramed(status: status) { framing.keepsAlive = false }
         } else if rules.isChunked {

@@ -1,19 +1,15 @@
-/// The changes that are made to a head on its way, besides those that every hop owes (RFC 9110 section 7.6):
-/// one list, whoever asks for them, applied by `HeadWriter` in the one pass in which it writes the head.
+/// The changes to a head besides those that every hop owes (RFC 9110 section 7.6), applied by `HeadWriter` in one pass.
 ///
-/// Edits are applied in their order, so that a later one for the same name counts. They are made by code and
-/// by a validated configuration: names are tokens, values hold no CR, LF or NUL.
+/// The last edit of a name counts. Code or a validated configuration makes them: no CR, LF or NUL.
 package struct HeadEdits: Sendable {
     package enum Action: Sendable {
         /// The field has this value, whatever the message said.
         case set(String)
-        /// The field has this value where the message has no such field.
         case addIfAbsent(String)
         case remove
     }
 
     package struct Edit: Sendable {
-        /// As it is written.
         package let name: String
         package let action: Action
         fileprivate let lowercase: String
@@ -31,7 +27,6 @@ package struct HeadEdits: Sendable {
 
     package mutating func append(_ others: HeadEdits) { list += others.list }
 
-    /// Whether a received field of that name gives way.
     func drops(_ name: ByteRange, in bytes: Span<UInt8>) -> Bool {
         for edit in list {
             if case .addIfAbsent = edit.action { continue }

@@ -11,16 +11,13 @@ package enum HeadProgress: Sendable {
     case tooManyFields
 }
 
-/// Parses the heads of HTTP/1.1 messages as RFC 9112 writes them, and nothing that it merely
-/// allows to be tolerated: where two parsers may disagree about a message, it is malformed.
+/// Parses the heads of HTTP/1.1 messages strictly by RFC 9112: what two parsers may read differently is malformed.
 ///
-/// The bytes stay where they arrived. When a head comes in pieces the parser goes on where it
-/// stopped, each byte being looked at twice at most; the buffer may move in between, but must
-/// still begin with the head's first byte, and the same `head` must be passed again.
+/// The bytes stay where they arrived. Given more of a head, the parser continues, and looks at each byte twice at most;
+/// the buffer may move, but begins with the head's first byte, and `head` must be the same.
 /// After `complete`, `reset()` makes it ready for the next head.
 package struct HeadParser: Sendable {
-    /// The most field lines that a head may have; a defence against work that is not bounded by
-    /// bytes alone.
+    /// The most field lines of a head, since bytes alone don't bound the work.
     package static let fieldLimit = 1000
 
     private enum Stage { case beginning, startLine, fields }
@@ -30,7 +27,6 @@ package struct HeadParser: Sendable {
         didSet { limit = min(limit, 1 << 31) }
     }
     private var stage = Stage.beginning
-    /// Where the line that is being read begins.
     private var lineStart = 0
     /// Everything before it has been searched for the line's end.
     private var cursor = 0
@@ -43,7 +39,6 @@ package struct HeadParser: Sendable {
         self.limit = min(limit, 1 << 31)
     }
 
-    /// Forgets the head that was parsed, or half parsed.
     package mutating func reset() {
         stage = .beginning
         lineStart = 0
@@ -80,9 +75,7 @@ package struct HeadParser: Sendable {
         }
     }
 
-    /// Parses a response's head.
-    ///
-    /// - Parameter method: the method of the request that it answers, which decides about the body.
+    /// - Parameter method: of the request that it answers, which decides about the body.
     package mutating func parseResponse(
         _ bytes: Span<UInt8>, to method: Method, into head: inout ResponseHead
     ) -> HeadProgress {
@@ -119,8 +112,7 @@ package struct HeadParser: Sendable {
         case malformed(WireError)
     }
 
-    /// The next line without its CR LF; `lineStart` is then past it. A control character in
-    /// the line is found here, as soon as it has arrived.
+    /// The next line without its CR LF, checked for control characters as it arrives; moves `lineStart`.
     private mutating func nextLine(in bytes: Span<UInt8>) -> NextLine {
         let end = min(bytes.count, limit)
         let position = bytes.endOfFieldText(from: cursor, to: end)

@@ -1,9 +1,7 @@
-/// What becomes of a request's target on its way upstream.
 package enum TargetRewrite: Sendable {
     /// Absolute form becomes origin form; other forms stay.
     case originForm
-    /// What a client sends to a proxy: a URL stays, origin form becomes an `http` URL of the authority, and `*` one without a
-    /// path (RFC 9112 section 3.2.4).
+    /// For a proxy: a URL stays, origin form becomes an `http` URL, `*` one without a path (RFC 9112 section 3.2.4).
     case absoluteForm
 }
 
@@ -14,26 +12,21 @@ package enum ClientPersistence: Sendable {
     case upgrade
 }
 
-/// Rewrites heads for the next hop: hop-by-hop fields out (RFC 9110 section 7.6.1), Via in, and
-/// everything else copied in whole runs of lines, in its order and spelling.
+/// Rewrites heads for the next hop: hop-by-hop fields out (RFC 9110 section 7.6.1), Via in, the rest copied in runs.
 ///
-/// Credentials for a proxy and the challenges of one never pass. Connection can take away fields
-/// that `FieldName` doesn't know, but none that it knows as end-to-end. What the next recipient could
-/// understand otherwise than it was understood here is written anew: a Host beside another authority in the
-/// target, and numbers with leading zeros.
+/// Proxy credentials and challenges never pass. Connection can't remove fields that `FieldName` knows as end-to-end.
+/// What the next recipient could read differently is rewritten: a Host beside another authority in the target, and
+/// numbers with leading zeros.
 package enum HeadWriter {
-    /// Appends the request for the next hop to `out`, as HTTP/1.1. Where the target is a URL its authority
-    /// goes into Host, whatever the client wrote there (RFC 9112 section 3.2.2), and Max-Forwards is counted
-    /// down.
+    /// Appends the request for the next hop to `out`, as HTTP/1.1. A URL's authority replaces Host (RFC 9112 section
+    /// 3.2.2); Max-Forwards is counted down.
     ///
     /// - Parameters:
-    ///   - head: a complete head, with at least one hop left by Max-Forwards.
-    ///   - bytes: what it was parsed from.
-    ///   - authority: becomes the Host field if the request has none (HTTP/1.0).
-    ///   - defaultPort: the port that Host leaves out.
+    ///   - head: complete, with at least one hop left by Max-Forwards, parsed from `bytes`.
+    ///   - authority: becomes the Host field if the request has none (HTTP/1.0), without `defaultPort`.
     ///   - via: the name under which this hop is recorded; nil: it isn't.
     ///   - forwardUpgrade: whether `head.wantsUpgrade` is passed on.
-    ///   - edits: what else is changed.
+    ///   - edits: other changes.
     package static func write(
         request head: RequestHead, from bytes: Span<UInt8>, target: TargetRewrite,
         authority: Authority, defaultPort: UInt16, via: ViaPseudonym?, forwardUpgrade: Bool,
@@ -85,16 +78,14 @@ package enum HeadWriter {
         out.append(contentsOf: "\r\n")
     }
 
-    /// Appends the response for the client to `out`, as HTTP/1.1 (also for 1.0 clients: the version
-    /// is the sender's, RFC 9110 section 2.5).
+    /// Appends the response for the client to `out`, as HTTP/1.1, even for 1.0 clients (RFC 9110 section 2.5).
     ///
     /// - Parameters:
-    ///   - head: a complete head.
-    ///   - bytes: what it was parsed from.
+    ///   - head: complete, parsed from `bytes`.
     ///   - clientVersion: of the request that is answered.
     ///   - inChunks: the body is written in chunks.
     ///   - via: the name under which this hop is recorded; nil: it isn't.
-    ///   - edits: what else is changed.
+    ///   - edits: other changes.
     package static func write(
         response head: ResponseHead, from bytes: Span<UInt8>, clientVersion: HTTPVersion,
         connection: ClientPersistence, inChunks: Bool, via: ViaPseudonym?, edits: HeadEdits = HeadEdits(),
@@ -151,9 +142,7 @@ package enum HeadWriter {
         let hasNominations: Bool
     }
 
-    /// - Parameters:
-    ///   - rule: whether a field is kept, where ``FieldPassage`` doesn't decide.
-    ///   - replacing: writes what a field that isn't kept is replaced by.
+    /// Keeps fields by `rule` where ``FieldPassage`` doesn't decide; `replacing` writes what replaces the others.
     @inline(__always)
     private static func writeFields(
         _ fields: [HeadField], _ passage: FieldPassage, from bytes: Span<UInt8>, edits: HeadEdits, into out: inout [UInt8],
@@ -195,8 +184,8 @@ package enum HeadWriter {
         if let via = passage.via, passage.lastVia == nil { writeVia(via, after: .empty, passage.version, from: bytes, into: &out) }
     }
 
-    /// Appends the request as it came, to be the content of the answer to a TRACE (RFC 9110 section 9.3.8),
-    /// without the fields that are there to hold a secret.
+    /// Appends the received request without secret fields, as the content of the answer to a TRACE (RFC 9110 section
+    /// 9.3.8).
     package static func reflect(request head: RequestHead, from bytes: Span<UInt8>, into out: inout [UInt8]) {
         out.append(contentsOf: bytes, in: ByteRange(head.methodRange.start, head.target.end))
         out.append(contentsOf: head.version == .http11 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n")
@@ -270,8 +259,7 @@ package enum HeadWriter {
         out.append(contentsOf: "\r\n")
     }
 
-    /// Records this hop after the others; the version is that of the message as it was received
-    /// (RFC 9110 section 7.6.3).
+    /// Records this hop after the others, with the version of the received message (RFC 9110 section 7.6.3).
     private static func writeVia(
         _ via: ViaPseudonym, after others: ByteRange, _ version: HTTPVersion, from bytes: Span<UInt8>, into out: inout [UInt8]
     ) {
@@ -285,8 +273,7 @@ package enum HeadWriter {
         out.append(contentsOf: "\r\n")
     }
 
-    /// Whether a Connection field names this one. Rare, so it searches; `FieldRules` bounds the
-    /// number of options.
+    /// Whether a Connection field names this one. Rare, so it searches; `FieldRules` bounds the options.
     private static func isNominated(_ field: HeadField, by fields: [HeadField], in bytes: Span<UInt8>) -> Bool {
         for index in fields.indices where fields[index].id == .connection {
             var options = ListElements(fields[index].value)

@@ -32,7 +32,6 @@ extension Method {
 }
 
 extension RequestHead {
-    /// What Max-Forwards says.
     package func maxForwards(in bytes: Span<UInt8>) -> MaxForwards {
         guard method.countsForwards else { return .unlimited }
         var found = MaxForwards.unlimited

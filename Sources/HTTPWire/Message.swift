@@ -37,7 +37,6 @@ package enum Method: UInt8, Sendable, CaseIterable {
 
     private static let packed: [UInt64] = allCases.map { $0.text.utf8.reduce(0) { $0 << 8 | UInt64($1) } }
 
-    /// The method whose name stands in the range.
     init(_ range: ByteRange, in bytes: Span<UInt8>) {
         self = .other
         guard range.count <= 7 else { return }
@@ -49,8 +48,7 @@ package enum Method: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// The version of a message. A 1.2 or later minor version is treated as 1.1 (RFC 9110 section
-/// 2.5), and other major versions are refused, so that two values remain.
+/// Later minor versions count as 1.1 (RFC 9110 section 2.5); other major versions are refused.
 package enum HTTPVersion: UInt8, Sendable, Comparable {
     case http10, http11
 
@@ -59,7 +57,6 @@ package enum HTTPVersion: UInt8, Sendable, Comparable {
 
 /// How the end of a message's body is found (RFC 9112 section 6.3).
 package enum BodyFraming: Sendable, Equatable {
-    /// There is no body: the message ends with its head.
     case none
     /// So many bytes follow. `length(0)` is a body that is present and empty.
     case length(UInt64)
@@ -86,23 +83,18 @@ package struct HTTP1Framing: Sendable, Equatable {
     package init() {}
 }
 
-/// How long a message's body is, in bytes.
 package enum BodyLength: Sendable, Equatable {
-    /// There is no body.
     case none
     case known(UInt64)
     case unknown
 
-    /// No byte follows the head.
     package var isEmpty: Bool { self == .none || self == .known(0) }
     /// Nil if it isn't known, or there is no body.
     package var bytes: UInt64? { if case .known(let length) = self { length } else { nil } }
 }
 
-/// One field line of a head.
 package struct HeadField: Sendable {
     package let name: ByteRange
-    /// Without the white space around it.
     package let value: ByteRange
     /// The whole line, CR LF included.
     package let line: ByteRange
@@ -116,7 +108,6 @@ package struct HeadField: Sendable {
     private static let digests: Set = ["content-md5", "content-digest", "repr-digest", "digest"]
 }
 
-/// What the Connection fields of a message ask for.
 struct ConnectionOptions: OptionSet {
     let rawValue: UInt8
     static let close = ConnectionOptions(rawValue: 1)

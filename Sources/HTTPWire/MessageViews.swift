@@ -1,7 +1,5 @@
-/// A request's head that is only passed on: the ranges, and the bytes that they are ranges of.
-///
-/// It borrows the bytes from the buffer in which they arrived, so that it can't outlive the call it was lent
-/// to; who needs the head later makes an ``OwnedRequest`` of it.
+/// A request's head that is only passed on. It borrows the bytes from their buffer for one call; an ``OwnedRequest``
+/// copies them.
 package struct RequestView: ~Escapable {
     package let head: RequestHead
     package let bytes: Span<UInt8>
@@ -43,12 +41,9 @@ package struct OwnedRequest: Sendable {
 }
 
 extension OwnedRequest {
-    /// The same request with another target, body, or both. With another body go the fields that speak of the old one's
-    /// framing and digest.
-    /// - Parameters:
-    ///   - target: nil: the same.
-    ///   - contentType: nil: the request's own stays.
-    ///   - bodyLength: of the new body; nil: the request's own stays.
+    /// The same request with another target, body, or both (nil: its own). A new body drops the framing and digest
+    /// fields
+    /// of the old one.
     package func rewritten(target: [UInt8]? = nil, contentType: String? = nil, bodyLength: Int? = nil) throws(WireError) -> OwnedRequest {
         var out = bytes[head.methodRange.offsets] + [UInt8(ascii: " ")]
         out += target.map { $0[...] } ?? bytes[head.target.offsets]
@@ -69,7 +64,6 @@ extension OwnedRequest {
         return try OwnedRequest(Array(out))
     }
 
-    /// The head as it is written.
     package var message: [UInt8] { bytes }
 }
 
@@ -122,8 +116,8 @@ package struct OwnedResponse: Sendable {
         return try? OwnedResponse(Array(out + [0x0D, 0x0A]))
     }
 
-    /// The same response with another body, uncoded, of `length` bytes: what speaks of the old body's bytes goes, and
-    /// a strong validator becomes weak (RFC 9110 section 7.7 and 8.8.1).
+    /// The same response with an uncoded body of `length` bytes, without fields of the old bytes, and with a weak
+    /// validator (RFC 9110 sections 7.7 and 8.8.1).
     package func withBody(of length: Int) -> OwnedResponse? {
         var out = Array("HTTP/1.1 \(head.status) ".utf8) + bytes[head.reason.offsets] + Array("\r\n".utf8)
         for field in head.fields {

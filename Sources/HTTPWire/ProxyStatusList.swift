@@ -1,8 +1,5 @@
-/// Walks over a Proxy-Status field (RFC 9209 section 2): a list of the intermediaries that had to do with a
-/// response, each a token or a string, with parameters (RFC 8941 section 3.1).
-///
-/// It tells the members that speak in this proxy's name from those of others: an origin that sent one could
-/// forge a refusal.
+/// Walks over a Proxy-Status field (RFC 9209 section 2, RFC 8941 section 3.1), to tell the members in this proxy's
+/// name: an origin that sent one could forge a refusal.
 struct ProxyStatusList {
     enum Step: Equatable {
         /// The next member with its parameters, without white space around it.
@@ -12,7 +9,6 @@ struct ProxyStatusList {
         case malformed
     }
 
-    /// What a field line holds.
     enum Content: Equatable {
         /// Members of other proxies only: it passes as it came.
         case others
@@ -105,6 +101,5 @@ struct ProxyStatusList {
 }
 
 extension UInt8 {
-    /// Printable ASCII, or a space or tab.
     fileprivate var isVisible: Bool { (self >= 0x20 && self < 0x7F) || self == 0x09 }
 }

@@ -10,10 +10,8 @@ package enum TargetForm: Sendable, Equatable {
     case asterisk
 }
 
-/// The head of a request, as ranges over the bytes that it was parsed from.
-///
-/// Empty at first, and meant to be used again: parsing into it keeps its storage. Its contents
-/// count only after `HeadParser.parseRequest` returned `complete`.
+/// The head of a request, as ranges over the bytes that it was parsed from. Reusable storage; its contents count only
+/// after `HeadParser.parseRequest` returned `complete`.
 package struct RequestHead: Sendable {
     package internal(set) var method: Method = .other
     package internal(set) var methodRange: ByteRange = .empty
@@ -21,14 +19,12 @@ package struct RequestHead: Sendable {
     package internal(set) var targetForm: TargetForm = .origin
     package internal(set) var version: HTTPVersion = .http11
     package internal(set) var fields: [HeadField] = []
-    /// Bytes from the buffer's first byte to the first of the body, empty lines before the request
-    /// line included.
+    /// Bytes up to the body, empty lines before the request line included.
     package internal(set) var length: UInt32 = 0
     package internal(set) var bodyLength: BodyLength = .none
     /// `Expect: 100-continue` in HTTP/1.1; in 1.0 it is ignored (RFC 9110 section 10.1.1).
     package internal(set) var expectsContinue: Bool = false
-    /// `Connection: upgrade` with an Upgrade field in HTTP/1.1. Never for `h2c`: a cleartext
-    /// HTTP/2 connection through an upgrade would pass by every rule of the proxy.
+    /// `Connection: upgrade` with Upgrade in HTTP/1.1; never for `h2c`, which would bypass every rule.
     package internal(set) var wantsUpgrade: Bool = false
     /// The value of the only Host field; nil if HTTP/1.0 came without one.
     package internal(set) var host: ByteRange? = nil
@@ -40,7 +36,6 @@ package struct RequestHead: Sendable {
 
     package init() {}
 
-    /// The value of the first field of that name.
     package func first(_ id: FieldName) -> ByteRange? {
         for index in fields.indices where fields[index].id == id { return fields[index].value }
         return nil

@@ -1,5 +1,4 @@
-/// The head of a response, as ranges over the bytes that it was parsed from; to be used again
-/// like a `RequestHead`.
+/// The head of a response, as ranges over the bytes that it was parsed from; reusable like a `RequestHead`.
 package struct ResponseHead: Sendable {
     package internal(set) var version: HTTPVersion = .http11
     /// 100 to 999.
@@ -20,7 +19,6 @@ package struct ResponseHead: Sendable {
     /// 101: the connection speaks another protocol from here.
     package var isUpgrade: Bool { status == 101 }
 
-    /// The value of the first field of that name.
     package func first(_ id: FieldName) -> ByteRange? {
         for index in fields.indices where fields[index].id == id { return fields[index].value }
         return nil

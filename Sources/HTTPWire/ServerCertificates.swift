@@ -1,4 +1,4 @@
-/// What a server of TLS 1.2 or older shows of itself in a full handshake.
+/// What a server of TLS 1.2 or older presents in a full handshake.
 package struct ServerCertificates: Sendable, Equatable {
     /// As on the wire: 0x0303 is TLS 1.2.
     package let version: UInt16
@@ -10,24 +10,10 @@ package struct ServerCertificates: Sendable, Equatable {
     package let certificates: [[UInt8]]
     /// The OCSP response that is stapled (RFC 6066 section 8).
     package let ocspResponse: [UInt8]?
-    /// Those of the signed_certificate_timestamp extension, each as encoded there (RFC 6962 section
-    /// 3.3.1). A list that can't be read is as good as none.
+    /// Those of the signed_certificate_timestamp extension (RFC 6962 section 3.3.1); empty for an unreadable list.
     package let timestamps: [[UInt8]]
     /// The body of ServerKeyExchange, as it came; nil where there is none (see ``ServerKeyExchange``).
     package let keyExchange: [UInt8]?
-
-    package init(
-        version: UInt16, random: [UInt8], cipherSuite: UInt16, certificates: [[UInt8]], ocspResponse: [UInt8]?,
-        timestamps: [[UInt8]], keyExchange: [UInt8]?
-    ) {
-        self.version = version
-        self.random = random
-        self.cipherSuite = cipherSuite
-        self.certificates = certificates
-        self.ocspResponse = ocspResponse
-        self.timestamps = timestamps
-        self.keyExchange = keyExchange
-    }
 }
 
 /// Takes the records of the clear part of a handshake apart (RFC 8446 section 5.1).

@@ -1,17 +1,12 @@
-/// Reads what a TLS server answers to a ClientHello, as far as it is sent in the clear, without taking
-/// part in the handshake.
+/// Reads the clear part of a TLS server's answer to a ClientHello, without taking part in the handshake: up to TLS 1.2
+/// the whole first flight with the certificates (RFC 5246 section 7.3), in TLS 1.3 the ServerHello.
 ///
-/// Up to TLS 1.2 that is the whole first flight, with the certificates (RFC 5246 section 7.3). In TLS
-/// 1.3 it is the ServerHello alone: all after it is encrypted (RFC 8446 section 2).
-///
-/// Fed in pieces, however the bytes arrive. Nothing is judged here but the form; it stops at the first
-/// thing that breaks it, and never holds more than ``limit``.
+/// It checks the form alone, stops at the first defect, and never holds more than ``limit``.
 package struct ServerFlight: Sendable {
     package enum Progress: Sendable, Equatable {
         /// All was looked at; more must come.
         case incomplete
-        /// A HelloRetryRequest (TLS 1.3) ends after this many of the bytes given. The client answers it
-        /// with a second ClientHello; what follows here is to be given after that.
+        /// A HelloRetryRequest (TLS 1.3) ends after this many bytes; what follows comes after the second ClientHello.
         case retry(Int)
         /// The server has chosen TLS 1.3: what follows can't be read. `isResumed`: by a pre-shared key.
         case encrypted(isResumed: Bool)
@@ -24,10 +19,8 @@ package struct ServerFlight: Sendable {
         case malformed(WireError)
     }
 
-    /// Bytes from a server before it comes to the point, at most; certificates and lists of acceptable
-    /// authorities take the most of it.
+    /// Bytes of a server's flight at most, mainly for certificates and lists of acceptable authorities.
     package static let limit = 256 << 10
-    /// The longest handshake message.
     static let messageLimit = 128 << 10
     /// Alerts that are warnings and change nothing (some servers send one about SNI).
     private static let warningLimit = 4

@@ -1,18 +1,15 @@
-/// ServerKeyExchange of TLS 1.2: the server's part of an ephemeral Diffie-Hellman exchange, signed with its
-/// certificate's key (RFC 5246 section 7.4.3, RFC 8422 section 5.4).
-///
-/// The signature is what proves, before the client has answered, that the server holds that key.
+/// ServerKeyExchange of TLS 1.2 (RFC 5246 section 7.4.3, RFC 8422 section 5.4). Its signature proves that the server
+/// holds the certificate's key.
 package struct ServerKeyExchange: Sendable, Equatable {
     /// What is signed: the randoms of client and server, and the parameters as they were sent.
     package let signed: [UInt8]
-    /// How, as in signature_algorithms: of two bytes, a hash and a signature up to TLS 1.2's own list (RFC 5246
-    /// section 7.4.1.4.1), or one number (RFC 8446 section 4.2.3).
+    /// As in signature_algorithms: hash and signature (RFC 5246 section 7.4.1.4.1) or a number (RFC 8446 section
+    /// 4.2.3).
     package let scheme: UInt16
     package let signature: [UInt8]
 
     package enum Fault: Error, Sendable, Equatable {
-        /// The suite exchanges keys in another way (static RSA, static Diffie-Hellman, a shared key), in which a server
-        /// signs nothing.
+        /// The suite exchanges keys without a signature (static RSA, static Diffie-Hellman, a shared key).
         case unsigned
         /// The suite asks for the message, and it hasn't come or can't be read.
         case malformed

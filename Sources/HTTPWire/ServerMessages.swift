@@ -34,7 +34,6 @@ struct ServerMessages: Sendable {
 
     var isBetweenMessages: Bool { message.isEmpty }
 
-    /// Takes what belongs to the message under way.
     mutating func receive(_ bytes: Span<UInt8>, from offset: inout Int, to end: Int) -> Finding? {
         while message.count < 4, offset < end {
             message.append(bytes[offset])

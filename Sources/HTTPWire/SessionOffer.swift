@@ -12,8 +12,7 @@ package struct SessionOffer: Sendable, Equatable {
         self.hasPreSharedKey = hasPreSharedKey
     }
 
-    /// Whether a server of TLS 1.2 or older can have resumed a session of this offer.
-    /// - Parameter sessionID: in its ServerHello. It echoes the client's, unless it takes a ticket.
+    /// Whether a server of TLS 1.2 or older, with that ServerHello, can have resumed one of these sessions.
     package func allows(sessionID: [UInt8]) -> Bool {
         hasTicket || !sessionID.isEmpty && sessionID == self.sessionID
     }

@@ -8,7 +8,6 @@
 /// ftp://ada:secret@a.test/x?token=1   →  ftp://***:***@a.test/x?***
 /// ```
 package struct ShownText: Sendable, Hashable, CustomStringConvertible {
-    /// Scalars that are shown at most.
     package static let longest = 200
 
     package let description: String
@@ -17,8 +16,7 @@ package struct ShownText: Sendable, Hashable, CustomStringConvertible {
         description = Self.onOneLine(Self.hidingSecrets(in: text))
     }
 
-    /// The whole text with `***` in the place of what may be secret. It has the shape of the original, so that who
-    /// finds a fault in the one finds it in the other.
+    /// The whole text with `***` in the place of what may be secret, in the shape of the original.
     package static func hidingSecrets(in text: String) -> String {
         let scheme = text.prefixMatch(of: /[A-Za-z][A-Za-z0-9+.\-]*:\/\//).map { text[$0.range] } ?? ""
         let rest = text[scheme.endIndex...]

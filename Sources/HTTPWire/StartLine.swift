@@ -46,8 +46,7 @@ extension RequestHead {
 }
 
 extension ResponseHead {
-    /// Reads `version SP status [SP reason]`; the second space, which RFC 9112 wants even before an
-    /// empty reason, is often missing.
+    /// Reads `version SP status [SP reason]`; the second space is often missing.
     mutating func parseStatusLine(_ line: ByteRange, in bytes: Span<UInt8>) -> WireError? {
         let versionEnd = min(line.start + HTTPVersion.textLength, line.end)
         switch HTTPVersion.parse(ByteRange(line.start, versionEnd), in: bytes) {

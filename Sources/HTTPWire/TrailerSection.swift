@@ -5,7 +5,6 @@ package struct TrailerSection: Sendable {
 
     package init() {}
 
-    /// Adds what may be passed on of a line.
     mutating func append(_ line: [UInt8]) {
         var line = line
         var kept = 0

@@ -1,7 +1,5 @@
-/// The name that this proxy goes by in Via (RFC 9110 section 7.6.3): `pinproxy-` and sixteen hexadecimal digits, by
-/// which it knows a message that comes back to it in a loop.
-///
-/// A proxy that called itself by the same name everywhere would be taken for another one of its kind in a chain.
+/// This proxy's own name in Via (RFC 9110 section 7.6.3), `pinproxy-` and sixteen hexadecimal digits, which reveals
+/// loops. A name shared by all of its kind would be mistaken in a chain.
 package struct ViaPseudonym: Sendable, Hashable, CustomStringConvertible {
     private static let prefix: [9 of UInt8] = [
         UInt8(ascii: "p"), UInt8(ascii: "i"), UInt8(ascii: "n"), UInt8(ascii: "p"), UInt8(ascii: "r"),
@@ -47,7 +45,6 @@ package struct ViaPseudonym: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension RequestHead {
-    /// Whether it has passed a proxy that says so.
     package var hasVia: Bool { lastVia != nil }
 
     /// Whether the request has passed this proxy before. Hardly any has a Via field, so the name isn't asked for before.

@@ -2,7 +2,6 @@
 ///
 /// A 206 to a request that didn't ask for it is malformed: what claims to be a part would escape the rules for whole bodies.
 package enum WantedPart: Sendable, Hashable {
-    /// There is no Range.
     case whole
     /// `bytes=first-last`; nil: to the end.
     case bytes(first: UInt64, last: UInt64?)

@@ -1,5 +1,4 @@
-/// What is wrong with a message. Who is at fault is for the caller to say: the same defect is a
-/// 400 from a client and a 502 from an origin.
+/// What is wrong with a message. The caller knows who is at fault: 400 for a client, 502 for an origin.
 package struct WireError: Error, Sendable, Hashable, CustomStringConvertible {
     package enum Code: Sendable, Hashable {
         case controlCharacter, bareCarriageReturn, bareLineFeed

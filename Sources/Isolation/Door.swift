@@ -2,10 +2,8 @@ package import EventLoop
 internal import Glibc
 internal import Transport
 
-/// The way out of a command's network: takes what the sockets in there accept, and passes it on to the proxy.
-///
-/// It knows nothing of policies. Whoever speaks to the proxy as such is connected with it. For others it asks the proxy in their
-/// place, as any client would, once it knows whom they want, and that they are where they want to be.
+/// The way out of a command's network: passes what its sockets accept on to the proxy, and knows no policy. For
+/// programs without proxy support it asks the proxy in their place, once it knows the host and its address.
 package final class Door {
     /// Connections at one time; others wait to be accepted.
     private static let limit = 4096
@@ -50,8 +48,7 @@ package final class Door {
         if connections.isEmpty { tellDrained() }
     }
 
-    /// The command has ended: lets what it has sent still arrive.
-    /// - Parameter done: called once, when nothing is under way.
+    /// The command has ended: what it has sent may still arrive. `done` is called once nothing is in flight.
     package func drain(_ done: @escaping () -> Void) {
         drained = done
         context.isDraining = true
@@ -69,10 +66,8 @@ package final class Door {
     }
 }
 
-/// A socket that listens in the command's network.
 final class DoorListener: SocketHandler {
     private static let perTurn = 16
-    /// How long accepting pauses when the process has no descriptors left.
     private static let pauseNanoseconds: UInt64 = 100_000_000
 
     private let loop: EventLoop

@@ -29,8 +29,7 @@ package final class DoorReports: Sendable {
         eventfd_write(descriptor, 1)
     }
 
-    /// Any thread.
-    /// - Returns: what has come since the last time, and how many more did that weren't kept.
+    /// The refusals since the last call, and the number of those that weren't kept. Any thread.
     package func take() -> (refusals: [DoorRefusal], unlisted: Int) {
         var count: eventfd_t = 0
         eventfd_read(descriptor, &count)

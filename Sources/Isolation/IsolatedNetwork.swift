@@ -7,7 +7,6 @@
 package import EventLoop
 internal import Glibc
 
-/// What the command's network has.
 package struct IsolatedNetwork: Sendable {
     /// Where the proxy listens. At the same address inside there is a door to it, so that the proxy's URL is the same.
     package let proxy: SocketAddress

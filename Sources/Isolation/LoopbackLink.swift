@@ -36,11 +36,10 @@ final class LoopbackLink {
         }
     }
 
-    /// Every address that there is becomes one of this machine's, as `ip route add local 0.0.0.0/0 dev lo` has it: a socket that
-    /// listens on all addresses takes connections to any, and tells which one was meant.
+    /// Makes every address one of this machine's, as `ip route add local 0.0.0.0/0 dev lo` does: a socket that listens
+    /// on all takes connections to any.
     ///
-    /// An address besides those of the loopback is for programs that look for IPv4 or IPv6 only where there is one
-    /// (AI_ADDRCONFIG of getaddrinfo(3)). Both are from ranges that lead nowhere (RFC 2544, RFC 4193).
+    /// Programs that use AI_ADDRCONFIG (getaddrinfo(3)) need another address of each family: RFC 2544, RFC 4193.
     func takeAllAddresses() throws(SystemError) {
         for (own, isIPv6) in [("198.18.0.1", false), ("fd70:696e:7072:6f78::1", true)] {
             var header = rtmsg()

@@ -1,9 +1,7 @@
 internal import EventLoop
 
-/// A question for addresses, as stub resolvers ask it, and its answer (RFC 1035 section 4.1).
-///
-/// c-ares 1.18, of Debian 12, reads answers and writes questions, and not the other way round; a name server's library would be
-/// a name server. What is needed is one question with a name that isn't compressed, and addresses of that same name.
+/// A stub resolver's question for addresses, and its answer (RFC 1035 section 4.1): one uncompressed name. c-ares 1.18,
+/// of Debian 12, only reads answers and writes questions.
 struct NameMessage: Equatable {
     enum Parsing: Equatable {
         case question(NameMessage)
@@ -77,9 +75,7 @@ struct NameMessage: Equatable {
 
     func answer(_ status: Status) -> [UInt8] { Self.answer(status, start: start, section: section) }
 
-    /// - Parameters:
-    ///   - addresses: of both families.
-    ///   - longest: in bytes. What is longer is empty and says so (TC): it is asked for again over TCP.
+    /// - Parameter longest: in bytes. A longer answer is empty and says so (TC), for another question over TCP.
     func answer(_ addresses: [IPAddress], longest: Int) -> [UInt8] {
         let wanted = addresses.filter { kind == .ipv6 ? $0.isIPv6 : kind == .ipv4 && !$0.isIPv6 }
         var answer = Self.answer(.fine, start: start, section: section)

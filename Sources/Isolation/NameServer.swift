@@ -66,8 +66,7 @@ extension Names {
 struct NameStream {
     private static let longest = 65535
 
-    /// - Parameter received: what has come of it so far.
-    /// - Returns: the first message, taken out of it; nil: it isn't whole.
+    /// Takes the first complete message out of the received bytes; nil: there is none yet.
     static func next(_ received: inout ByteBuffer) -> [UInt8]? {
         let unread = received.unread
         guard unread.count >= 2 else { return nil }

@@ -1,6 +1,5 @@
 package import EventLoop
 
-/// What the proxy's resolver says of a name.
 package enum NameAnswer: Sendable, Equatable {
     /// None: it exists without any.
     case addresses([IPAddress])
@@ -11,10 +10,8 @@ package enum NameAnswer: Sendable, Equatable {
     case failed(String)
 }
 
-/// The names of the command's network: what the proxy's resolver says, and what it has said in this run.
-///
-/// A program may keep an address longer than the name has it. One that it got here stays the name's for it: it is the proxy that
-/// connects, and that to an address that the name has then.
+/// The names of the command's network, by the proxy's resolver. An address stays its name's for this run: the proxy
+/// connects to one that the name has then.
 final class Names {
     /// Asks the proxy. Answers once, on the loop, perhaps before it returns.
     typealias Ask = (_ name: String, _ answered: @escaping (NameAnswer) -> Void) -> Void
@@ -41,8 +38,7 @@ final class Names {
         }
     }
 
-    /// Where a refused host is said to be, so that the program asks for it and the refusal can say why. Nobody has this address (the
-    /// dummy address of RFC 7600).
+    /// A refused host's address, so that the program asks for it and gets the reason (dummy address of RFC 7600).
     static let placeholder = IPAddress(words: (UInt32(0xC000_0008).bigEndian, 0, 0, 0), isIPv6: false)
 
     enum Verdict: Equatable {
@@ -52,8 +48,7 @@ final class Names {
         case cannotTell(String)
     }
 
-    /// Whether the address is one that the name has.
-    /// - Parameter host: a name, as the proxy would look it up, or an address.
+    /// Whether the address is one that the host, a name or an address, has.
     func check(_ address: IPAddress, isOf host: String, _ judged: @escaping (Verdict) -> Void) {
         if let own = IPAddress(host) { return judged(own == address ? .isOfName : .isNot([own])) }
         let key = host.lowercased()

@@ -13,8 +13,7 @@ enum NamespaceRefusal {
         ),
     ]
 
-    /// What forbids it; nil if nothing is seen.
-    /// - Parameter number: of a file below /proc/sys, if it is there.
+    /// What forbids it, if anything is seen; `number` reads a file below /proc/sys.
     static func hint(_ number: (String) -> Int?) -> String? {
         for (name, forbids, advice) in settings {
             guard let value = number(name), forbids(value) else { continue }
@@ -23,9 +22,7 @@ enum NamespaceRefusal {
         return nil
     }
 
-    /// - Parameters:
-    ///   - code: an `errno`.
-    ///   - kind: of namespace.
+    /// - Parameter code: an `errno`.
     static func error(_ code: CInt, of kind: String, _ number: (String) -> Int?) -> IsolationError {
         var words = "the kernel makes no \(kind) namespace for the command: \(String(cString: strerror(code)))"
         if let hint = hint(number) {

@@ -1,15 +1,14 @@
 internal import CShims
 internal import Glibc
 
-/// The namespaces of a command (namespaces(7)): one of networks, and for whom the kernel lets make that only within one of users
-/// (user_namespaces(7)) that as well, in which it has the same numbers as outside.
+/// The namespaces of a command (namespaces(7)): of networks, and where the kernel demands it of users
+/// (user_namespaces(7)), with the same numbers as outside.
 enum Namespaces {
     // <sched.h>, <sys/mount.h>
     private static let (newMounts, newUsers, newNetwork): (CInt, CInt, CInt) = (0x2_0000, 0x1000_0000, 0x4000_0000)
     private static let (bind, recursive, slave): (UInt, UInt, UInt) = (4096, 16384, 1 << 19)
 
-    /// Where programs ask others for addresses, who would ask by way of the machine's network: nscd, systemd-resolved
-    /// (nss-resolve(8)), Avahi. Paths lead out of a network namespace.
+    /// Sockets of name services outside: nscd, systemd-resolved (nss-resolve(8)), Avahi. Paths leave the namespace.
     static let nameServices = ["/run/nscd/socket", "/run/systemd/resolve/io.systemd.Resolve", "/run/avahi-daemon/socket"]
 
     static func enter() throws(IsolationError) {

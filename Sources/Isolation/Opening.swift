@@ -1,8 +1,7 @@
 internal import EventLoop
 internal import HTTPWire
 
-/// The first that a program says which knows nothing of a proxy: a TLS hello, or a request of HTTP/1. Whom it wants stands there,
-/// since the address that it has connected to names nobody.
+/// The first bytes of a program without proxy support, a TLS hello or an HTTP/1 request, which name the host.
 struct Opening {
     enum Progress: Equatable {
         case incomplete
@@ -10,10 +9,8 @@ struct Opening {
         case refused(DoorRefusal, answer: [UInt8])
     }
 
-    /// The longest head of a request, in bytes.
     private static let headLimit = 64 << 10
 
-    /// Where the program has connected to.
     let meant: SocketAddress
     let isTLS: Bool
     private var parser = HeadParser(limit: Opening.headLimit)
@@ -82,8 +79,7 @@ struct Opening {
         return .wants(authority)
     }
 
-    /// The length of the head that was read, and what the proxy is sent in its place. The connection is for this one request: what
-    /// might follow it would have to be read to know where it begins.
+    /// The length of the read head, and the proxy's version of it, for this one request on the connection.
     func request(to authority: Authority, from bytes: Span<UInt8>, credentials: String?) -> (length: Int, bytes: [UInt8]) {
         var edits = HeadEdits()
         if !head.wantsUpgrade { edits.append(.set("close"), "Connection") }

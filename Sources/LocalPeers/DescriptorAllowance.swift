@@ -1,9 +1,8 @@
 internal import Glibc
 
-/// The number of descriptors examined per user.
 struct DescriptorAllowance {
-    /// Descriptors of a seemingly root-owned process that are examined before the process's real user is looked up. A
-    /// process that can't be traced (PR_SET_DUMPABLE of prctl(2)) has a directory owned by root, whatever user runs it.
+    /// Free descriptors of a seemingly root-owned process: one that can't be traced (PR_SET_DUMPABLE of prctl(2)) looks
+    /// so, whatever user runs it.
     private static let free = 64
 
     private let limit: Int
@@ -41,8 +40,6 @@ struct DescriptorAllowance {
         return true
     }
 
-    /// The effective user.
-    /// - Parameter status: `/proc/PID/status`
     static func user(ofStatus status: String) -> UInt32? {
         let line = status.split(separator: "\n").first { $0.hasPrefix("Uid:") }
         return line.flatMap { $0.split(separator: "\t").dropFirst(2).first }.flatMap { UInt32($0) }

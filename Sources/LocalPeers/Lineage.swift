@@ -3,14 +3,12 @@ internal import Glibc
 
 // One idea with ProcessTable.swift: the table reads births as a lineage does, and a lineage asks it for the holders of sockets.
 
-/// The processes that descend from this one.
 package enum Lineage {
-    /// From now on a process whose parent has ended belongs to the nearest one above it that has called this, and not to the
-    /// system's first process: what runs in the background still descends from this one (prctl(2), PR_SET_CHILD_SUBREAPER).
+    /// Adopts orphaned descendants (prctl(2), PR_SET_CHILD_SUBREAPER), so that background processes stay in the
+    /// lineage.
     package static func adoptOrphans() { shim_adopt_orphans() }
 
-    /// Which of these sockets this process holds, or one that descends from it. Processes of other users, and those that have
-    /// taken other rights, aren't looked into.
+    /// Which sockets this process or a descendant holds; other users' and privileged processes aren't examined.
     package static func sockets(among inodes: Set<UInt64>) -> Set<UInt64> {
         let own = getpid()
         var found: Set<UInt64> = []

@@ -13,7 +13,6 @@ package struct LocalSocket: Sendable, Hashable {
     }
 }
 
-/// A process that holds a client's socket.
 package struct LocalProcess: Sendable, Hashable {
     package let id: Int32
     /// When it started, in clock ticks since the system did: with ``id`` what tells it from a later one of that number.

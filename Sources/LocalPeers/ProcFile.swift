@@ -50,8 +50,7 @@ enum ProcFile {
 private let nameOffset = MemoryLayout<dirent>.offset(of: \.d_name) ?? 0
 
 extension UnsafeMutablePointer<dirent> {
-    /// Read where it lies. The structure's field has room for 256 bytes, but an entry ends with its name, and the last one may
-    /// end where the process's memory does: `pointee.d_name` would copy what is past it.
+    /// Read in place: `pointee.d_name` would copy 256 bytes, perhaps beyond the last entry and the memory.
     var name: String {
         String(cString: (UnsafeRawPointer(self) + nameOffset).assumingMemoryBound(to: CChar.self))
     }

@@ -1,6 +1,5 @@
 internal import Glibc
 
-/// The processes that hold sockets, as far as was looked.
 package struct SocketHolders: Sendable {
     /// Keyed by socket number; the process that started first comes first.
     package var processes: [UInt64: [LocalProcess]] = [:]

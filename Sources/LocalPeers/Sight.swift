@@ -1,15 +1,13 @@
 internal import Glibc
 
-/// Which processes this one may look into. `/proc/PID/exe` and the links in `/proc/PID/fd` are shown to whoever could trace the
-/// process (ptrace(2), PTRACE_MODE_READ), and `ProtectProc=invisible` hides all others; `/proc/PID/fd` is a directory that only
-/// its owner may open.
+/// Which processes this one may examine. `/proc/PID/exe` and the links in `/proc/PID/fd` need PTRACE_MODE_READ of
+/// ptrace(2), `ProtectProc=invisible` hides others, and only the owner may open `/proc/PID/fd`.
 package enum Sight: Sendable, Equatable {
     /// All of them: it has CAP_SYS_PTRACE, and CAP_DAC_READ_SEARCH or CAP_DAC_OVERRIDE.
     case everything
     /// Those of its own user.
     case own(UInt32)
 
-    /// This process's.
     package static var current: Sight {
         let status = ProcFile.read("/proc/self/status") ?? ""
         return of(status: status, user: geteuid(), isInitialNamespace: UserNamespace.isInitial)
@@ -48,8 +46,7 @@ package enum UserNamespace {
         map.split(separator: "\n").map { $0.split(whereSeparator: { $0 == " " || $0 == "\t" }) } == [["0", "0", "4294967295"]]
     }
 
-    /// What a user is called who has no number here: it may be any of them. `/proc/sys/kernel/overflowuid` is rarely changed,
-    /// and can't be read in a service with ProcSubset=pid.
+    /// The user of those who have no number here: any of them. The file can't be read with ProcSubset=pid.
     private static let overflow = ProcFile.read("/proc/sys/kernel/overflowuid").flatMap { UInt32($0.prefix { $0.isNumber }) } ?? 65534
 
     /// Whether that number says who it is.

@@ -2,10 +2,8 @@ internal import CMNL
 package import EventLoop
 internal import Glibc
 
-/// The kernel's table of sockets (sock_diag(7)): whose the other end of a local connection is.
-///
-/// The kernel answers a question within the call that asks it, from a hash of addresses: some ten microseconds, and no privilege is
-/// needed. Belongs to one thread.
+/// The kernel's table of sockets (sock_diag(7)): who has the other end of a local connection. A question takes some ten
+/// microseconds and no privilege. Belongs to one thread.
 package final class SocketTable {
     private let socket: NetlinkSocket
     private var sequence: UInt32 = 0
@@ -14,19 +12,17 @@ package final class SocketTable {
         socket = try NetlinkSocket(CInt(NETLINK_SOCK_DIAG))
     }
 
-    /// Whether connections that `listener` accepts can be known. A socket that a supervisor hands over may belong to another network,
-    /// whose loopback is not ours; what it accepts belongs where it does.
+    /// False if `listener`, handed over by a supervisor, belongs to another network with its own loopback.
     package func knowsConnections(to listener: CInt) -> Bool {
         Self.namespace(of: listener) == Self.namespace(of: socket.descriptor)
     }
 
-    /// Whose the other end is of an accepted TCP connection over loopback, of a listener that ``knowsConnections(to:)`` is true of.
+    /// Who has the other end of an accepted loopback connection, of a listener that ``knowsConnections(to:)``.
     ///
-    /// The answer is right even if the client ends at once and another takes its port: as long as our own socket is connected,
-    /// nobody else can have the four numbers that it is found by, and that is looked at after the answer has come. A socket that
-    /// its process has closed belongs to nobody.
+    /// It is right even if the client ends and another takes its port: while our socket is connected, which is checked
+    /// after the answer, nobody else has its four numbers. A socket that its process has closed belongs to nobody.
     /// - Parameter accepted: the proxy's end.
-    /// - Returns: nil: it isn't known, or not of this machine.
+    /// - Returns: nil: unknown, or not of this machine.
     package func peer(of accepted: CInt, from client: SocketAddress) -> LocalSocket? {
         let client = client.unmapped
         guard client.ip.isLoopback, let own = Socket.localAddress(accepted)?.unmapped, client.ip.isIPv6 == own.ip.isIPv6 else { return nil }
@@ -133,7 +129,6 @@ package final class SocketTable {
             bytes.count >= MemoryLayout<Value>.size ? bytes.loadUnaligned(as: type) : nil
         }
 
-        /// The number that an attribute holds.
         func attribute(_ type: UInt16, after headerSize: Int) -> UInt32? {
             var offset = headerSize
             while offset + MemoryLayout<nlattr>.size <= bytes.count {

@@ -8,14 +8,11 @@ protocol BodyReceiver: BodySink {
     /// Told when it takes more after it took none, or when ``failure`` is there.
     var isReady: (() -> Void)? { get set }
     var failure: SessionError? { get }
-    /// The body is whole.
-    /// - Parameter completion: called once on the loop, unless it is abandoned before.
+    /// The body is complete. `completion` is called once on the loop, unless it is abandoned before.
     func finish(_ completion: @escaping (Result<StoredBody, SessionError>) -> Void)
-    /// The body is not wanted any more.
     func abandon()
 }
 
-/// What became of a body.
 struct StoredBody: Sendable {
     var bytes: [UInt8] = []
     var path: String?

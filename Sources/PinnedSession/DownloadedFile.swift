@@ -4,8 +4,7 @@ import Glibc
 import Session
 import Transport
 
-/// Writes a body into a file beside its place, and moves it there when it is whole. The disk is waited for on a queue;
-/// what waits for it is bounded.
+/// Writes a body beside its place, on a queue of bounded length, and moves it there when it is complete.
 final class DownloadedFile: BodyReceiver {
     /// Bytes that may wait for the disk.
     private static let mostWaiting = 1 << 20

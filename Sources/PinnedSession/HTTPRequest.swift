@@ -8,15 +8,12 @@ import Session
 /// var request = try HTTPRequest("https://api.example.com/v1/users")
 /// try request.set("Accept", "application/json")
 /// ```
-///
-/// Fields of the message's framing and of one connection (Host, Content-Length, Connection and so on) are written by
-/// the session, and can't be set.
+/// The session writes fields of framing and connection (Host, Content-Length, Connection and so on) itself.
 public struct HTTPRequest: Sendable {
     /// GET, if nothing else is said.
     public var method: MethodName
-    /// As it was given: a whole URL, or one relative to ``SessionConfiguration/baseURL``. A fragment isn't sent.
-    /// User information (`https://user:password@host/`) is refused when the request is made: see
-    /// ``HostRule/credentials``.
+    /// A whole URL, or one relative to ``SessionConfiguration/baseURL``. A fragment isn't sent; user information
+    /// (`https://user:password@host/`) is refused when the request is made: see ``HostRule/credentials``.
     public var url: String
     /// Sent in this order. A value that is secret is not shown by the request's description.
     public var fields: [HeaderField]

@@ -122,7 +122,6 @@ final class ProgramDownstream {
         core.ended(task, metrics: metrics, outcome)
     }
 
-    /// What the record of an exchange knows at its end.
     func collect(_ record: borrowing TaskRecord) {
         metrics.add(record)
         cause = record.failure ?? ""

@@ -3,9 +3,8 @@ import Session
 
 /// What a request carries after its head.
 ///
-/// A body may be needed more than once: a redirect (307, 308), a challenge or a connection that the server had closed
-/// asks for the request again. Bytes and files are read again; a stream is made anew (`needNewBodyStream` of
-/// NSURLSession). A file that changes while it is sent fails the task.
+/// A redirect (307, 308), a challenge or a closed connection needs the body again: bytes and files are read again, a
+/// stream is made anew (`needNewBodyStream` of NSURLSession). A file that changes while it is sent fails the task.
 public struct RequestBody: Sendable {
     /// The pieces of a body that a program makes as it goes. A failure of it is the task's.
     public typealias Stream = AsyncThrowingStream<[UInt8], any Error>

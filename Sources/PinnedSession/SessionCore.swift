@@ -17,7 +17,6 @@ final class SessionCore {
     let hooks: SessionHooks
     private let resolver: Resolver
     private var underWay: [UInt64: ProgramDownstream] = [:]
-    /// No task begins any more.
     private var isEnding = false
     private var hasEnded = false
 

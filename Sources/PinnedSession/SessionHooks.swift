@@ -1,10 +1,8 @@
 public import Serialization
 import Session
 
-/// What a program wants to decide, or hear, of a session's tasks: the blocks of AFURLSessionManager.
-///
-/// All are called on the session's own thread, one at a time. They must not wait: everything of the session waits with
-/// them. They may use tasks and make others.
+/// What a program decides, or observes, of a session's tasks: the blocks of AFURLSessionManager. All are called on the
+/// session's own thread, one at a time, and must not wait. They may use tasks and make others.
 public struct SessionHooks: Sendable {
     /// A redirect is to be followed (`setTaskWillPerformHTTPRedirectionBlock:`). Asked after the configuration, for
     /// redirects that it follows and that could be.

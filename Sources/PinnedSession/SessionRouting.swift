@@ -7,7 +7,6 @@ import TLS
 
 /// What a ``SessionConfiguration`` comes to, checked: where requests go, and what holds there.
 struct SessionRouting: Sendable {
-    /// What holds for one place.
     struct Place: Sendable {
         let policy: SecurityPolicy
         let rules: ExchangeRules
@@ -124,7 +123,6 @@ struct SessionRouting: Sendable {
         places.value(forHost: authority.host, port: authority.port) ?? elsewhere
     }
 
-    /// Where requests for a URL go.
     func destination(of url: RequestURL, over pool: UpstreamPool) throws(SessionError) -> (Destination, ExchangeRules) {
         let authority = url.authority.canonical
         let place = place(of: authority)
@@ -138,8 +136,7 @@ struct SessionRouting: Sendable {
         return (destination, place.rules)
     }
 
-    /// The request's head, as a client of a proxy asks: what the next hop is to see of the URL is decided where that
-    /// is known.
+    /// The request's head as a client of a proxy sends it; the next hop's form is decided later.
     func head(of request: HTTPRequest, to url: RequestURL, bodyLength: BodyLength) throws(SessionError) -> OwnedRequest {
         var head = Array("\(request.method) \(url) HTTP/1.1\r\nHost: \(url.origin.host)\r\n".utf8)
         let hasAgent = request.fields.contains { $0.name.description.lowercased() == "user-agent" }

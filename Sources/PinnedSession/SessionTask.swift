@@ -184,10 +184,8 @@ public struct TransferProgress: Sendable, Hashable {
     init() {}
 }
 
-/// What a task has its session do.
 enum TaskOrder: Sendable { case begin, suspend, resume, cancel }
 
-/// Where tasks run.
 protocol TaskRunner: Sendable {
     /// - Returns: false: the session has ended, and nothing is done.
     func perform(_ order: TaskOrder, for task: SessionTask) -> Bool

@@ -45,7 +45,6 @@ public struct TaskMetrics: Sendable, Hashable {
 }
 
 extension TaskMetrics {
-    /// Adds what the record of an exchange knows.
     mutating func add(_ record: borrowing TaskRecord) {
         let start = duration
         let began = record.began

@@ -3,8 +3,7 @@ import HTTPWire
 import Serialization
 import Session
 
-/// Makes the source of a body; opening files takes a while.
-/// - Parameter completion: called once on the loop, perhaps before this returns.
+/// Makes the source of a body. `completion` is called once on the loop, perhaps before this returns.
 func makeSource(
     of body: RequestBody, on loop: EventLoop, _ completion: @escaping (Result<any UploadSource, SessionError>) -> Void
 ) {
@@ -18,7 +17,6 @@ func makeSource(
     }
 }
 
-/// Opens the files of a body, on the queue that reads them.
 private func openFiles(
     on loop: EventLoop, _ completion: @escaping (Result<any UploadSource, SessionError>) -> Void,
     _ open: @escaping @Sendable () throws(RequestSerializationError) -> MultipartBody
@@ -47,7 +45,6 @@ extension UploadSource {
     }
 }
 
-/// Bytes at hand, or none.
 final class BytesSource: UploadSource {
     private static let piece = 64 << 10
     private let bytes: [UInt8]?

@@ -14,7 +14,6 @@ struct LinkMarksReader {
             deviceType: deviceType(in: "\(link)/uevent"))
     }
 
-    /// The value of the line `DEVTYPE=`.
     private func deviceType(in path: String) -> String? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }

@@ -14,8 +14,7 @@ enum MonitorThread {
         }
     }
 
-    /// Returns when the monitor follows the target. The thread ends with its loop.
-    /// - Parameter tell: called on the thread, first after this has returned or is about to.
+    /// Returns when the monitor follows the target. The thread ends with its loop, and calls `tell`.
     static func start(
         _ target: ReachabilityTarget, tell: @escaping @Sendable (ReachabilityChange) -> Void
     ) throws -> EventLoop.Handle {

@@ -7,7 +7,6 @@ struct NetlinkMessage: Equatable {
         case link(LinkRecord)
         case address(AddressRecord)
         case route(RouteRecord)
-        /// The end of a dump.
         case done
         /// The request failed with this `errno`; 0: it is acknowledged.
         case failed(CInt)

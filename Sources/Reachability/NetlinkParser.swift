@@ -11,8 +11,7 @@ enum NetlinkDefect: Error, Equatable {
 
 /// Reads what the kernel sends over rtnetlink. Every length is checked before it is used.
 enum NetlinkParser {
-    /// The messages of one datagram, in order.
-    /// - Parameter bytes: aligned to 4 bytes, as every message in it is.
+    /// The messages of one datagram, in order; the bytes are aligned to 4.
     static func messages(in bytes: UnsafeRawBufferPointer) throws(NetlinkDefect) -> [NetlinkMessage] {
         var messages: [NetlinkMessage] = []
         guard let base = bytes.baseAddress else { return messages }

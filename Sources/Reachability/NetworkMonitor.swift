@@ -2,11 +2,8 @@ internal import CMNL
 package import EventLoop
 internal import Glibc
 
-/// Follows the status of targets on a loop.
-///
-/// The kernel tells that something has changed, and not more is made of that: what the network then looks like is
-/// asked for anew, links, addresses and the route to each target. So it costs nothing if news were lost (ENOBUFS),
-/// and what is told of is never put together from pieces of different times.
+/// Follows the status of targets on a loop. On any news from the kernel it asks anew for links, addresses and the route
+/// to each target, so that lost news (ENOBUFS) does no harm, and no status mixes different times.
 package final class NetworkMonitor: SocketHandler {
     /// What came of a look-up.
     package enum LookUpResult: Sendable {
@@ -22,7 +19,6 @@ package final class NetworkMonitor: SocketHandler {
 
     /// Who hears of it. Called on the loop.
     package struct Listener {
-        /// A status has changed, and has settled.
         package var changed: (ReachabilityChange) -> Void = { _ in }
         /// ``NetworkMonitor/statuses`` has changed: with a change, or because a reason did.
         package var updated: () -> Void = {}
@@ -87,8 +83,7 @@ package final class NetworkMonitor: SocketHandler {
         followed.map { ($0.target, $0.filter.current) }
     }
 
-    /// Begins to follow. A first status of each target is told before this returns, of a host as soon as its addresses
-    /// are known. Harmless if it has begun.
+    /// Begins to follow. Statuses are reported before this returns, a host's once its addresses are known.
     package func start() throws(SystemError) {
         guard news == nil else { return }
         // Subscribed first, so that nothing that happens after the first look is missed.

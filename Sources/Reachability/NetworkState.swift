@@ -13,17 +13,14 @@ struct NetworkState: Equatable {
 
     var links: [CInt: LinkRecord] = [:]
     var addresses: [AddressRecord] = []
-    /// For each address that was asked about.
     var routes: [IPAddress: RouteAnswer] = [:]
     /// Those that sysfs has of the links that routes lead over, and of the links below these.
     var marks: [CInt: LinkMarks] = [:]
 
-    /// Two addresses of the internet that stand for all of it, one of each family: those of a.root-servers.net, as stable
-    /// as any. Nothing is sent to them: the kernel is asked for the route. Unlike a look at the default routes this
-    /// sees what a connection would, whatever rules (ip-rule(8)), tables and halves of a default route there are.
+    /// One address of each family that stands for the internet, of a.root-servers.net. The kernel is only asked for its
+    /// route, which respects rules (ip-rule(8)), tables and halves of a default route, and nothing is sent.
     static let internet = ["198.41.0.4", "2001:503:ba3e::2:30"].compactMap { IPAddress($0) }
 
-    /// The status of the machine as a whole.
     var machine: ReachabilityStatus {
         let findings = Self.internet.map { finding(for: $0) }
         let status = Self.status(of: findings)

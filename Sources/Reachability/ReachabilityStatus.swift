@@ -1,5 +1,4 @@
-// Reachability: what AFNetworkReachabilityManager is to an app: whether the network, an address or a host
-// can be reached, and over which kind of link. The kernel tells, by rtnetlink; nothing is sent to find out.
+// Reachability, as AFNetworkReachabilityManager's: the kernel reports by rtnetlink, and nothing is sent.
 
 /// Whether a target can be reached, and how.
 ///
@@ -13,8 +12,7 @@ public enum ReachabilityStatus: Sendable, Hashable {
     case unknown
     /// It can't be reached, and why.
     case notReachable(UnreachableReason)
-    /// The first path is the one that is spoken of. The others are those over which a connection could also go: the
-    /// other family's, or those of a host's other addresses. Never empty.
+    /// The first path is the main one; others serve the other family or a host's other addresses. Never empty.
     case reachable([NetworkPath])
 
     /// The path that is spoken of; nil where there is none.
@@ -29,8 +27,7 @@ public enum ReachabilityStatus: Sendable, Hashable {
     /// Reachable over links that aren't cellular: WiFi, or another whose kind is named.
     public var isReachableViaWiFi: Bool { isReachable && !isReachableViaWWAN }
 
-    /// Whether whoever was told `self` need not be told `other`: a reason that changes while nothing is reachable, and a
-    /// further path, are no change of status. A path that is lost is one, and so is another link.
+    /// Whether `other` is no change of status after `self`: another reason for being unreachable, or a further path.
     package func covers(_ other: ReachabilityStatus) -> Bool {
         switch (self, other) {
         case (.unknown, .unknown), (.notReachable, .notReachable): true
@@ -159,10 +156,4 @@ public struct ReachabilityChange: Sendable, Hashable {
     public let from: ReachabilityStatus
     /// What holds now.
     public let to: ReachabilityStatus
-
-    package init(target: ReachabilityTarget, from: ReachabilityStatus, to: ReachabilityStatus) {
-        self.target = target
-        self.from = from
-        self.to = to
-    }
 }

@@ -1,15 +1,11 @@
 import EventLoop
 
-/// Lets through what has settled: a status that differs from the one told last must have held for 200 ms, so that a
-/// flapping link doesn't flood. The first status passes at once.
+/// Passes a status that has held for 200 ms, so that a flapping link doesn't flood; the first one passes at once. A
+/// network that keeps changing is reported after 2 s as it then is.
 ///
-/// A network that goes on changing, and doesn't return to the status told last, is told of after 2 s as it then is.
-///
-/// A more precise reason passes at once. Isolation has to settle all the same: requests are refused for it, also on a
-/// machine that never had a route to the internet.
+/// A more precise reason passes at once, except isolation, for which requests are refused.
 struct StatusFilter {
     enum Outcome: Equatable {
-        /// Nothing to tell.
         case same
         /// The current status says more than before, and isn't another one.
         case refined

@@ -1,8 +1,7 @@
-/// The name of a header field that a rule may set or remove. Names that differ in case are equal.
+/// The name of a header field that a rule may set or remove, in any case.
 ///
-/// A rule can't touch what belongs to one connection or to the framing of a message (RFC 9110 section 7.6.1,
-/// RFC 9112 section 6): two sides that disagree about it take one request for two. Nor Host, by which the
-/// policy was chosen.
+/// Fields of the connection or the framing (RFC 9110 section 7.6.1, RFC 9112 section 6) are refused, since they would
+/// allow request smuggling, and so is Host, by which the policy was chosen.
 public struct HeaderName: Sendable, Hashable, CustomStringConvertible {
     /// As it was written.
     public let description: String
@@ -22,7 +21,6 @@ public struct HeaderName: Sendable, Hashable, CustomStringConvertible {
         if let reason = Self.reasonAgainst(folded) { throw InvalidValue("\(text) \(reason); a rule can't change it") }
     }
 
-    /// Of a name that is known to be valid.
     private init(valid name: String) {
         description = name
         folded = name.lowercased()
@@ -49,8 +47,7 @@ public struct HeaderName: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// The value of a header field, without control characters (RFC 9110 section 5.5). One that was read from
-/// a file of its own is secret, and never printed.
+/// The value of a header field, without control characters (RFC 9110 section 5.5); a secret one is never printed.
 public struct HeaderValue: Sendable, Hashable, CustomStringConvertible {
     private enum Content: Hashable { case open(String), secret(Secret) }
     private let content: Content
@@ -70,7 +67,6 @@ public struct HeaderValue: Sendable, Hashable, CustomStringConvertible {
         self.init(valid: text, isSecret: isSecret)
     }
 
-    /// Of a text that is known to be valid.
     init(valid text: String, isSecret: Bool = false) { content = isSecret ? .secret(Secret(text)) : .open(text) }
 
     /// What is sent. Not for people: see `description`.

@@ -25,8 +25,7 @@ public struct MediaType: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// The media types that a response may have: `application/json`, `image/*`, `*/*`. Without parameters;
-/// those of a response are not looked at.
+/// The media types that a response may have: `application/json`, `image/*`, `*/*`, without parameters.
 public struct MediaRange: Sendable, Hashable, CustomStringConvertible {
     /// In lower case; nil is any.
     public let type: String?
@@ -54,7 +53,6 @@ public struct MediaRange: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension StringProtocol {
-    /// Without spaces and tabs around it.
     fileprivate var trimmed: String {
         var text = Substring(self)
         while text.first == " " || text.first == "\t" { text.removeFirst() }

@@ -44,8 +44,7 @@ public indirect enum ParameterValue: Sendable, Hashable {
         return pairs.first { $0.key == key }?.value
     }
 
-    /// A word without quotes: a number if JSON has it so, a truth value, else a text. `0755` and `.5` are
-    /// texts: what JSON doesn't take for a number, though it looks like one, is more often a code than a quantity.
+    /// An unquoted word: a number if JSON has it so, a boolean, else text. `0755`, more likely a code, is text.
     public init(word: String) {
         switch word {
         case "true", "True", "TRUE": self = .bool(true)
@@ -54,7 +53,6 @@ public indirect enum ParameterValue: Sendable, Hashable {
         }
     }
 
-    /// Whether the text is a number in the grammar of JSON.
     static func isNumber(_ text: String) -> Bool {
         var rest = text.utf8[...]
         func digits() -> Int {

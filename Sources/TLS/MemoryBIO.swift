@@ -18,7 +18,6 @@ struct MemoryBIO: ~Copyable {
 
     deinit { BIO_free_all(pointer) }
 
-    /// Everything written so far.
     var bytes: [UInt8] {
         var start: UnsafeMutablePointer<CChar>?
         let count = Int(shim_BIO_get_mem_data(pointer, &start))
@@ -26,6 +25,5 @@ struct MemoryBIO: ~Copyable {
         return [UInt8](UnsafeRawBufferPointer(start: start, count: count))
     }
 
-    /// Everything written so far, as text.
     var text: String { String(decoding: bytes, as: UTF8.self) }
 }

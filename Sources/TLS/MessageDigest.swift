@@ -16,7 +16,6 @@ package enum MessageDigest: String, Sendable, CaseIterable {
         return Array(Hexadecimal.encode(Array(output.prefix(Int(length)))).utf8)
     }
 
-    /// Whether it can be had.
     package var isAvailable: Bool { algorithm != nil }
 
     private var algorithm: Algorithm? {

@@ -1,9 +1,7 @@
 import COpenSSL
 
-/// The calling thread's queue of OpenSSL errors.
 enum OpenSSLErrorQueue {
-    /// Empties the queue, so that what an operation leaves there is its own. Mostly it is empty, and to see that costs a sixth of
-    /// going through its sixteen places.
+    /// Empties the queue before an operation. It is mostly empty, and checking costs a sixth of clearing.
     static func clear() {
         if ERR_peek_error() != 0 { ERR_clear_error() }
     }

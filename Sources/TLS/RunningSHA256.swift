@@ -18,7 +18,6 @@ package struct RunningSHA256: ~Copyable {
         precondition(done == 1, "OpenSSL can't add to a digest that is under way")
     }
 
-    /// The digest of all of them.
     package consuming func digest() -> SHA256Digest {
         var output = [UInt8](repeating: 0, count: 32)
         guard EVP_DigestFinal_ex(context, &output, nil) == 1, let digest = SHA256Digest(bytes: output) else {

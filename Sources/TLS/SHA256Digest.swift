@@ -10,8 +10,7 @@ package struct SHA256Digest: Sendable, Hashable {
         self.init(raw: bytes.span.bytes)
     }
 
-    /// The digest written in hexadecimal: 64 digits of either case, with or without the colons that
-    /// `openssl x509 -fingerprint` prints between bytes.
+    /// 64 hexadecimal digits of either case, with or without the colons of `openssl x509 -fingerprint`.
     package init?(hex: some StringProtocol) {
         guard let bytes = Hexadecimal.decode(hex.utf8) else { return nil }
         self.init(bytes: bytes)
@@ -32,7 +31,6 @@ package struct SHA256Digest: Sendable, Hashable {
         )
     }
 
-    /// The digest of the bytes.
     package static func of(_ bytes: [UInt8]) -> SHA256Digest {
         bytes.withUnsafeBytes { of($0) }
     }
@@ -46,7 +44,6 @@ package struct SHA256Digest: Sendable, Hashable {
         }
     }
 
-    /// The 32 bytes.
     package var bytes: [UInt8] {
         withUnsafeBytes(of: words) { [UInt8]($0) }
     }

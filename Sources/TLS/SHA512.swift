@@ -2,7 +2,6 @@ import COpenSSL
 
 /// SHA-512, for records that ask for it (TLSA matching type 2).
 package enum SHA512 {
-    /// The 64 bytes of the digest.
     package static func of(_ bytes: [UInt8]) -> [UInt8] {
         var output = [UInt8](repeating: 0, count: 64)
         let done = EVP_Digest(bytes, bytes.count, &output, nil, EVP_sha512(), nil)

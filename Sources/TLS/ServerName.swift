@@ -1,15 +1,12 @@
 import Addresses
 
-
-/// The name that a server must prove to be.
 package enum ServerName: Sendable, Hashable, CustomStringConvertible {
     /// A host name: lower-case A-labels, no trailing dot.
     case dns(String)
     /// An IPv4 or IPv6 address in text, without brackets.
     case ip(String)
 
-    /// The name of a host as an authority holds it: an address if it reads as one, else a DNS name in
-    /// lower case without its trailing dot.
+    /// A host of an authority: an address, else a DNS name in lower case without its trailing dot.
     package init(host: String) {
         if IPAddress(host) != nil {
             self = .ip(host)

@@ -24,8 +24,7 @@ enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Nil unless the text is whole groups of four of the alphabet. White space is for the caller to
-    /// remove (PEM has it, pins don't).
+    /// Nil unless the text is whole groups of four of the alphabet; callers remove white space.
     static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.underestimatedCount / 4 * 3)
@@ -56,7 +55,6 @@ enum Base64 {
     }
 }
 
-/// Hexadecimal digits, two a byte.
 enum Hexadecimal {
     private static let digits = Array("0123456789abcdef".utf8)
 

@@ -2,18 +2,13 @@ import Synchronization
 
 /// The bytes of bodies that a process keeps at one time (`limits.bodies`), shared by its threads.
 ///
-/// A body that only passes through isn't kept: it takes at most a slab of its connection. A body that is kept has a
-/// ``BodyReservation``, which grows with it. Nobody waits: when the budget is spent, the reservation doesn't grow.
+/// A passing body takes at most a slab. A kept one has a ``BodyReservation``, which can't grow on a spent budget.
 package final class BodyBudget: Sendable {
-    /// Why a body is kept.
     package enum Purpose: String, CaseIterable, Sendable {
-        /// A request's body is written in another form.
         case request
         /// A response is read by a rule before, or while, the client gets it.
         case response
-        /// Several clients read one response.
         case shared
-        /// A request may have to be sent again.
         case replay
     }
 
@@ -38,7 +33,6 @@ package final class BodyBudget: Sendable {
         set { most.store(newValue, ordering: .relaxed) }
     }
 
-    /// Bytes that are kept.
     package var inUse: Int { taken.load(ordering: .relaxed) }
 
     fileprivate func take(_ count: Int, for purpose: Purpose) -> Bool {
@@ -85,9 +79,7 @@ package final class BodyBudget: Sendable {
     }
 }
 
-/// The part of a ``BodyBudget`` that one body has. Its deinit gives the bytes back, on any thread.
-///
-/// Every holder of the body holds its reservation. Only one of them changes it.
+/// One body's part of a ``BodyBudget``, held by each holder and changed by one. Its deinit returns the bytes.
 package final class BodyReservation: Sendable {
     private static let (first, step) = (4 << 10, 64 << 10)
 
@@ -110,11 +102,9 @@ package final class BodyReservation: Sendable {
 
     deinit { budget.giveBack(bytes) }
 
-    /// Bytes that it has of the budget.
     package var bytes: Int { taken.load(ordering: .relaxed) }
 
-    /// Makes room for a body of so many bytes. It doubles from 4 KiB to 64 KiB, then it grows in steps of 64 KiB.
-    /// - Returns: false if the budget is spent. The reservation is unchanged then.
+    /// Makes room for so many bytes: doubled from 4 KiB to 64 KiB, then in steps. False if the budget is spent.
     package func grow(to count: Int) -> Bool {
         let missing = Self.rounded(count) - bytes
         guard missing > 0 else { return true }

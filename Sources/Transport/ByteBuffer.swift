@@ -13,9 +13,7 @@ package struct ByteBuffer: ~Copyable {
     package let slabs: SlabPool
     private var base: UnsafeMutableRawPointer?
     private var capacity = 0
-    /// Offset of the first unread byte.
     package private(set) var start = 0
-    /// Offset past the last unread byte.
     package private(set) var end = 0
 
     package init(slabs: SlabPool) {
@@ -46,7 +44,6 @@ package struct ByteBuffer: ~Copyable {
     /// Lends the unread bytes, also of a buffer that is a property of an object.
     @inline(__always) package func withUnread<Result>(_ body: (Span<UInt8>) -> Result) -> Result { body(span) }
 
-    /// Borrows the first `count` unread bytes.
     package func withFront<Result, Failure>(_ count: Int, _ body: (RawSpan) throws(Failure) -> Result) throws(Failure) -> Result {
         try body(span.bytes.extracting(first: count))
     }

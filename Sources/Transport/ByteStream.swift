@@ -1,5 +1,4 @@
-// Transport: streams of bytes over sockets, plain or TLS, how they are made, and how bytes are
-// carried from one to another without more memory than a watermark allows.
+// Transport: streams of bytes over sockets, plain or TLS, carried within a watermark.
 
 package import EventLoop
 import Glibc
@@ -10,13 +9,11 @@ package import TLS
 package protocol ByteStreamOwner: AnyObject {
     /// Bytes, or the end, can be read. Called until they are read or ``ByteStream/wantsRead`` is false.
     func streamIsReadable(_ stream: ByteStream)
-    /// A write that was blocked may go on.
     func streamIsWritable(_ stream: ByteStream)
     /// The TLS handshake that ``ByteStream/secure(_:)`` began is over. Called once.
     func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>)
 }
 
-/// Why a stream can't go on.
 package enum StreamError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The socket failed with this `errno`, e.g. ECONNRESET.
     case socket(CInt)
@@ -33,20 +30,16 @@ package enum StreamError: Error, Sendable, Equatable, CustomStringConvertible {
     package static func == (a: StreamError, b: StreamError) -> Bool { a.description == b.description }
 }
 
-/// What reading brought.
 package enum ReadOutcome {
     /// This many bytes were appended, at least one.
     case received(Int)
-    /// Nothing is there now.
     case blocked
     /// The peer ended its side cleanly (FIN, or close_notify).
     case ended
     case failed(StreamError)
 }
 
-/// What writing achieved.
 package enum WriteOutcome {
-    /// All bytes were taken.
     case done
     /// Some were taken, perhaps none; ``ByteStreamOwner/streamIsWritable(_:)`` follows.
     case blocked
@@ -75,7 +68,6 @@ package final class ByteStream: SocketHandler {
     @exclusivity(unchecked) package var wantsRead = false {
         didSet { if wantsRead != oldValue { updateInterest() } }
     }
-    /// A write waits for room, or a TLS read for a write.
     @exclusivity(unchecked) private var wantsWrite = false {
         didSet { if wantsWrite != oldValue { updateInterest() } }
     }
@@ -119,8 +111,7 @@ package final class ByteStream: SocketHandler {
 
     // MARK: Reading and writing
 
-    /// True while bytes wait in the TLS layer, or its end is known, of which no readiness
-    /// event will tell.
+    /// True while the TLS layer holds bytes, or its end, for which no readiness event comes.
     package var holdsBytes: Bool {
         layer == .tls && (knownEnd != nil || tls?.hasPending == true)
     }
@@ -224,7 +215,6 @@ package final class ByteStream: SocketHandler {
         return errno == EAGAIN || errno == EINTR ? .blocked : .failed(.socket(errno))
     }
 
-    /// Writes what a pipe holds. Only in the clear.
     package func write(from pipe: inout SplicePipe) -> WriteOutcome {
         while pipe.held > 0 {
             if pipe.give(to: raw) > 0 { continue }
@@ -238,8 +228,7 @@ package final class ByteStream: SocketHandler {
     }
 
     private func failedToWrite(_ code: CInt) -> WriteOutcome {
-        // The kernel tells of a reset once: after it reading finds what had arrived, and then an end
-        // that looks like a good one.
+        // The kernel reports a reset once; afterwards reading finds what had arrived, and an apparently good end.
         if code == ECONNRESET { knownEnd = .failed(.socket(ECONNRESET)) }
         return .failed(.socket(code))
     }
@@ -261,8 +250,7 @@ package final class ByteStream: SocketHandler {
         Glibc.shutdown(raw, CInt(SHUT_WR))
     }
 
-    /// Ends this side without close_notify, after a message that was cut short: what was sent still arrives,
-    /// and under TLS the end can't pass for a good one.
+    /// Ends this side without close_notify, so that under TLS a message that was cut short can't look whole.
     package func endAbruptly() {
         Glibc.shutdown(raw, CInt(SHUT_WR))
     }
@@ -298,24 +286,20 @@ package final class ByteStream: SocketHandler {
         source = nil
     }
 
-    /// True when the peer has ended or reset an idle connection, or sent something unasked: one
-    /// system call, to look before a request is sent that could not be sent again.
+    /// True when the peer of an idle connection has ended it or sent something; one system call, before a request.
     package var isStale: Bool {
         var byte: UInt8 = 0
         let count = recv(raw, &byte, 1, CInt(MSG_PEEK) | CInt(MSG_DONTWAIT))
         return count >= 0 || errno != EAGAIN
     }
 
-    /// Has the kernel confirm at once what has arrived (TCP_QUICKACK of tcp(7)). A peer that writes a message in pieces,
-    /// without TCP_NODELAY, sends the next one only then; the kernel would wait for up to 40 ms for something to send
-    /// along.
+    /// Acknowledges what has arrived (TCP_QUICKACK of tcp(7)), up to 40 ms sooner, for peers that send in pieces.
     package func confirmNow() {
         var on: CInt = 1
         setsockopt(raw, CInt(IPPROTO_TCP), TCP_QUICKACK, &on, socklen_t(MemoryLayout<CInt>.size))
     }
 
-    /// Has the kernel ask a silent peer whether it is still there (for tunnels, which may rest for
-    /// hours): first after `idle` seconds, then three times ten seconds apart.
+    /// Probes a silent peer, for tunnels: first after `idle` seconds, then three times ten seconds apart.
     package func probeWhenSilent(for idle: Int) {
         func set(_ level: CInt, _ option: CInt, _ value: Int) {
             var value = CInt(clamping: value)

@@ -1,8 +1,6 @@
 package import EventLoop
 
-/// Waits for what was written to a stream to arrive, before a reset that would destroy what has not.
-///
-/// The kernel tells of confirmations only when it is asked: ask again after ``interval``.
+/// Waits for written bytes to arrive before a reset, which would destroy them: poll it every ``interval``.
 package struct DeliveryWatch {
     /// Nanoseconds between two questions.
     package static let interval: UInt64 = 50_000_000

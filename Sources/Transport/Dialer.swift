@@ -2,7 +2,6 @@ package import EventLoop
 
 /// The connection that a `Dialer` made.
 package final class DialedSocket {
-    /// Where it leads.
     package let address: SocketAddress
     private var descriptor: Descriptor?
 
@@ -17,7 +16,6 @@ package final class DialedSocket {
     }
 }
 
-/// No address of a host could be connected to.
 package struct DialError: Error, CustomStringConvertible {
     package struct Attempt: Sendable, Hashable {
         package let address: SocketAddress
@@ -30,7 +28,6 @@ package struct DialError: Error, CustomStringConvertible {
     /// At least one address was not even tried, because the process has no file descriptor left.
     package var isLackOfDescriptors: Bool { attempts.contains { $0.error.isLackOfDescriptors } }
 
-    /// The system has a route to none of the addresses.
     package var isLackOfRoutes: Bool { !attempts.isEmpty && attempts.allSatisfy { $0.error.isLackOfRoute } }
 
     /// `192.0.2.1:443: Connection refused; [2001:db8::1]:443: Network is unreachable`
@@ -41,9 +38,7 @@ package struct DialError: Error, CustomStringConvertible {
     }
 }
 
-/// Connects to the first of a host's addresses that answers, by `HappyEyeballs`.
-///
-/// There is no time limit here but the kernel's: the caller has a deadline and cancels.
+/// Connects to the first of a host's addresses that answers, by `HappyEyeballs`. The caller has the deadline.
 package final class Dialer {
     private let loop: EventLoop
     private let attemptDelay: UInt64
@@ -54,11 +49,9 @@ package final class Dialer {
     private var delay: Deadline?
     private var completion: ((Result<DialedSocket, DialError>) -> Void)?
 
-    /// `addresses` in the resolver's order; the families are interleaved here. `attemptDelayNanoseconds` is how long an
-    /// attempt is alone before the next one joins (RFC 8305: 250 ms). `moreToCome` as long as ``add(_:moreToCome:)`` will
-    /// bring others. `dscp` is what the sockets' packets are marked with.
-    ///
-    /// `completion` is called once on the loop's thread, after `start` has returned, never after `cancel`.
+    /// `addresses` in the resolver's order, `attemptDelayNanoseconds` between attempts (RFC 8305: 250 ms), `moreToCome`
+    /// while ``add(_:moreToCome:)`` will bring others, `dscp` as the packets' mark. `completion` is called once on the
+    /// loop's thread, after `start` has returned, never after `cancel`.
     package init(
         loop: EventLoop, addresses: [SocketAddress], moreToCome: Bool = false,
         attemptDelayNanoseconds: UInt64 = 250_000_000, dscp: UInt8 = 0,
@@ -121,8 +114,7 @@ package final class Dialer {
             let socket = try Socket.beginConnect(to: address, dscp: dscp)
             attempts[index] = Attempt(index, socket, dialer: self, loop: loop)
         } catch {
-            // Failed on the spot (no route to that family, say). Told later, so that neither completion nor a long list
-            // of such addresses grows the stack within start().
+            // Told later, so that a list of addresses that fail on the spot doesn't grow the stack within start().
             loop.afterThisTurn { [weak self] in self?.failed(index, error) }
         }
     }
@@ -189,7 +181,6 @@ private final class Attempt: SocketHandler {
         return socket.take()
     }
 
-    /// Stops watching and closes the socket.
     func abandon() {
         source?.invalidate()
         socket = nil

@@ -1,22 +1,17 @@
 package import EventLoop
 
-/// Happy Eyeballs (RFC 8305): in which order, and when, the addresses of a host are tried.
+/// Happy Eyeballs (RFC 8305): in which order, and when, the addresses of a host are tried. Attempts overlap, a short
+/// delay apart, since one family often doesn't work.
 ///
-/// Dual-stack hosts often have one family that doesn't work from here. Waiting for its time-out before trying the
-/// other would make the proxy seem broken; so attempts overlap, a short delay apart, and the first connection wins.
-///
-/// A value without I/O: whoever drives it (`Dialer`) tells what happened and does what it says. Attempts are named by
-/// their index in `order`.
+/// A value without I/O, driven by `Dialer`. Attempts are named by their index in `order`.
 package struct HappyEyeballs: Sendable {
     package enum Action: Equatable, Sendable {
         /// Start to connect to `order[index]`, and tell `attemptDelayPassed` after the delay if that is asked for;
         /// it replaces a delay that is still running.
         case attempt(Int, startDelay: Bool)
-        /// Nothing to do until something else happens.
         case wait
         /// `order[index]` is the connection: give up the attempts in `losers`, forget the delay.
         case connected(Int, losers: [Int])
-        /// Everything was tried and nothing connected.
         case failed
     }
 
@@ -36,9 +31,8 @@ package struct HappyEyeballs: Sendable {
     /// The next attempt needn't wait for anything but an address.
     private var isDue = false
 
-    /// `addresses` as the resolver sorted them (RFC 6724). The families take turns, starting with that of the
-    /// first one (RFC 8305 section 4, with a First Address Family Count of 1); repeated addresses are tried once.
-    /// - Parameter moreToCome: others will be told to ``add(_:moreToCome:)``; as long as there may be, it hasn't failed.
+    /// `addresses` as sorted by RFC 6724. The families alternate, beginning with the first (RFC 8305 section 4);
+    /// repeated ones are tried once. With `moreToCome` it can't fail before ``add(_:moreToCome:)``.
     package init(addresses: [SocketAddress], moreToCome: Bool = false) {
         order = Self.interleaved(addresses, after: nil)
         self.moreToCome = moreToCome

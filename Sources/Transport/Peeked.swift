@@ -4,7 +4,6 @@ import Glibc
 package enum Peeked {
     case byte(UInt8)
     case nothing
-    /// The peer ended its side, or failed.
     case ended
 }
 

@@ -1,16 +1,12 @@
 package import EventLoop
 import Glibc
 
-/// Carries bytes both ways between two streams, unread, until both have ended: a tunnel, or what a
-/// connection becomes after `101 Switching Protocols`.
+/// Carries bytes both ways between two streams until both have ended: a tunnel, or an upgraded connection (101).
 ///
-/// Each direction holds little (``RelayDirection``): it is read only when all that was read has been written.
-/// An end is passed on as an end (half-close); a failure of either side resets the other, so that
-/// a cut never looks like an end. What the origin had sent before it failed reaches the client first.
+/// Each direction (``RelayDirection``) is read only when all that was read has been written. An end is passed on as a
+/// half-close; a failure resets the other side, after what the origin had sent before it.
 package final class Relay: ByteStreamOwner {
-    /// How a relay came to its end.
     package enum Ending: Sendable, Equatable {
-        /// Both sides ended.
         case completed
         case downstreamFailed(StreamError)
         case upstreamFailed(StreamError)
@@ -38,17 +34,14 @@ package final class Relay: ByteStreamOwner {
     /// Nothing is read, nothing written and no time kept until ``resume()``.
     package private(set) var isSuspended = false
 
-    /// Bytes carried from the client to the origin.
     package var bytesUp: UInt64 { up.carried }
-    /// Bytes carried from the origin to the client.
     package var bytesDown: UInt64 { down.carried }
 
     /// - Parameters:
-    ///   - received: what was read from the client already, and belongs to the origin.
-    ///   - answered: what was read from the origin already, and belongs to the client.
-    ///   - idle: how long a half-closed relay may be silent; a fully open one is kept for as long as
-    ///     both peers answer the kernel's keep-alive probes.
-    ///   - completion: called once, on the loop, when the relay is over. Both streams are stopped.
+    ///   - received: already read from the client, for the origin.
+    ///   - answered: already read from the origin, for the client.
+    ///   - idle: the silence allowed once half-closed; open ones live while keep-alive probes are answered.
+    ///   - completion: called once, on the loop, when both streams are stopped.
     package init(
         loop: EventLoop, downstream: ByteStream, upstream: ByteStream,
         received: consuming ByteBuffer, answered: consuming ByteBuffer,
@@ -74,8 +67,7 @@ package final class Relay: ByteStreamOwner {
         if completion != nil { carryDown(readable: false) }
     }
 
-    /// Ends it as soon as nothing has moved, and nothing waits to be written, for so long from now on: the proxy stops,
-    /// and nobody can say when a tunnel would end by itself.
+    /// Ends it once nothing has moved or waited for so long, because the proxy stops.
     package func drain(quietNanoseconds: UInt64, because cause: String) {
         guard completion != nil, quiet == nil else { return }
         let deadline = Deadline(loop: loop, owner: self) { $0.endIfQuiet(because: cause) }
@@ -133,7 +125,6 @@ package final class Relay: ByteStreamOwner {
         silence?.deadline.clear()
     }
 
-    /// Goes on with the next byte of each side.
     package func resume() {
         guard isSuspended else { return }
         isSuspended = false

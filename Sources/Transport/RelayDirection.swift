@@ -1,8 +1,6 @@
 import EventLoop
 
-/// One direction of a ``Relay``: what was read and not yet written, and how it is carried.
-///
-/// It holds at most one slab, or, while much is carried between sockets in the clear, what a ``SplicePipe`` does.
+/// One direction of a ``Relay``. It holds at most one slab, or in the clear what a ``SplicePipe`` does.
 struct RelayDirection: ~Copyable {
     /// Reads that find a slab's worth, one after the other, after which more of the kind is expected.
     private static let fullReads = 4
@@ -18,7 +16,6 @@ struct RelayDirection: ~Copyable {
 
     init(received: consuming ByteBuffer) { buffer = received }
 
-    /// Bytes that were read and not written.
     var held: Int {
         switch pipe {
         case .none: buffer.count
@@ -33,7 +30,6 @@ struct RelayDirection: ~Copyable {
         case sinkFailed(StreamError)
     }
 
-    /// Carries on as far as both sides go.
     mutating func carry(from source: ByteStream, to sink: ByteStream, readable: Bool) -> Step {
         if isDone { return .waiting }
         var mayRead = readable || source.holdsBytes
@@ -68,7 +64,6 @@ struct RelayDirection: ~Copyable {
         }
     }
 
-    /// Writes all that is held.
     private mutating func write(to sink: ByteStream) -> WriteOutcome {
         let before = held
         defer { carried += UInt64(before - held) }

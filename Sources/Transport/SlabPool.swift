@@ -1,7 +1,4 @@
-/// The memory that a worker's connections read into.
-///
-/// A connection holds a slab only while bytes of it are on their way, so that an idle client costs
-/// none, and a busy worker turns over the same few slabs, warm in the cache. Belongs to one thread.
+/// The memory that a worker's connections read into, a slab each while bytes pass through, on one thread.
 package final class SlabPool {
     /// Bytes of one slab: four full TLS records, and a head in front of them.
     package static let slabSize = (64 << 10) + 1024
@@ -16,9 +13,7 @@ package final class SlabPool {
 
     // Both are changed here alone, by code that calls nobody.
     @exclusivity(unchecked) private var free: [UnsafeMutableRawPointer] = []
-    /// Slabs that exist, handed out or free.
     @exclusivity(unchecked) private var made = 0
-    /// Slabs handed out and not yet given back.
     package var inUse: Int { made - free.count }
 
     /// - Parameter budget: the process's, where several pools share one.

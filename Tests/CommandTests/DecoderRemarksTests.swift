@@ -1,6 +1,6 @@
 import Configuration
 import Foundation
-import Serialization
+@testable import Serialization
 import Testing
 
 @testable import pinproxy

@@ -1,4 +1,4 @@
-import HTTPWire
+@testable import HTTPWire
 import Testing
 
 @Suite struct ServerKeyExchangeTests {

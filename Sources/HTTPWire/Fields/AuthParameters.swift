@@ -10,8 +10,6 @@ package struct AuthParameters: Sendable, Hashable {
 
     package var count: Int { pairs.count }
 
-    /// The value of a parameter.
-    /// - Parameter name: in lower case.
     package subscript(_ name: String) -> [UInt8]? { pairs.first { $0.name == name }?.value }
 
     /// Bytes of all names and values.
@@ -57,7 +55,6 @@ struct AuthScanner {
 
     var isAtEnd: Bool { next >= end }
 
-    /// Skips what may stand between elements of a list.
     mutating func skipSeparators(in bytes: Span<UInt8>) {
         while next < end, bytes[next].isBlank || bytes[next] == UInt8(ascii: ",") { next += 1 }
     }

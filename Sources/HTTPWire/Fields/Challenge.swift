@@ -11,19 +11,15 @@ package struct Challenge: Sendable, Hashable {
 
     /// In lower case.
     package let scheme: String
-    /// The opaque text, instead of parameters.
     package private(set) var token68: [UInt8]?
     package private(set) var parameters = AuthParameters()
 
     private init(scheme: String) { self.scheme = scheme }
 
-    /// Reads one field value after those that were read before.
+    /// Appends the challenges of one field value, in linear time.
     ///
-    /// A challenge that names a parameter twice, has more than ``AuthParameters/most``, or has parameters besides
-    /// an opaque text, is left out, and the next one is read. Where it can't be said what belongs to what (an
-    /// unclosed quote, a value without a name), the rest of the field is left out, together with the challenge that
-    /// it is part of.
-    /// Takes time in proportion to the field.
+    /// A challenge with a repeated parameter, more than ``AuthParameters/most``, or parameters besides an opaque text
+    /// is skipped. At an ambiguity (an unclosed quote, a value without a name) the rest of the field is, too.
     package static func append(of value: Span<UInt8>, to list: inout [Challenge]) {
         var scanner = AuthScanner(value)
         var current: Challenge?

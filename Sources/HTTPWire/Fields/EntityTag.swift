@@ -19,16 +19,12 @@ package struct EntityTag: Sendable, Hashable {
 
 /// What tells one state of a resource from another, byte for byte.
 package enum StrongValidator {
-    /// Seconds by which a modification must be older than the response, so that there can't have been two within the
-    /// second that it names (RFC 9110 section 8.8.2.2; the number is RFC 7232's).
+    /// Seconds between a modification and the response that make a date strong (RFC 9110 section 8.8.2.2, RFC 7232).
     static let leastAge: Int64 = 60
 
-    /// The value for an If-Range field (RFC 9110 section 13.1.5) that stands for what a response holds; nil if
-    /// nothing does so reliably.
-    ///
-    /// With an entity tag, a date counts for nothing: a weak tag says that the bytes may differ.
-    /// - Parameters:
-    ///   - etag: the values of the response's fields.
+    /// The If-Range value (RFC 9110 section 13.1.5) for a response; nil if none is reliable. A weak entity tag says
+    /// that the bytes may differ, whatever the date.
+    /// - Parameter etag: the values of the response's fields.
     package static func of(etag: [UInt8]?, lastModified: [UInt8]?, date: [UInt8]?) -> [UInt8]? {
         if let etag {
             guard let tag = EntityTag.parse(etag.span), !tag.isWeak else { return nil }

@@ -3,8 +3,7 @@ import Glibc
 /// The time of a Date or Last-Modified field (RFC 9110 section 5.6.7), in all three forms that a recipient must know:
 /// `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
 package enum HTTPDate {
-    /// Seconds since 1970; nil if it isn't a date. A year of two digits is one from 1970 to 2069. The day of the
-    /// week isn't compared with the date.
+    /// Seconds since 1970, or nil. Two-digit years are 1970 to 2069; the day of the week isn't checked.
     package static func parse(_ value: Span<UInt8>) -> Int64? {
         var reader = DecimalReader(ByteRange(0, value.count), in: value)
         let weekday = reader.word()

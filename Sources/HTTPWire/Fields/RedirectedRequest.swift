@@ -12,8 +12,6 @@ extension OwnedRequest {
         package static let leavesOrigin = Redirection(rawValue: 4)
     }
 
-    /// The same request for another place.
-    /// - Parameter url: the target, in absolute form.
     package func redirected(to url: RequestURL, _ redirection: Redirection) throws(WireError) -> OwnedRequest {
         let bytes = message
         var out = redirection.contains(.becomesGET) ? Array("GET".utf8) : Array(bytes[head.methodRange.offsets])
@@ -56,10 +54,7 @@ extension OwnedRequest {
         }
     }
 
-    /// The same request for the part of the response that is missing (RFC 9110 section 14.2 and 13.1.5).
-    /// - Parameters:
-    ///   - offset: of the first byte that is missing.
-    ///   - validator: of the response, as If-Range is to say it.
+    /// The same request for a response's bytes from `offset` on, if still valid (RFC 9110 sections 14.2 and 13.1.5).
     package func asking(from offset: UInt64, ifStill validator: [UInt8]) throws(WireError) -> OwnedRequest {
         var out = Array(message[..<head.fieldsStart])
         for field in head.fields {
@@ -76,6 +71,5 @@ extension OwnedRequest {
 }
 
 extension RequestHead {
-    /// Where the first field line begins.
     fileprivate var fieldsStart: Int { fields.first.map { Int($0.line.start) } ?? Int(length) - 2 }
 }

@@ -1,9 +1,7 @@
-/// Where a request goes: an http or https URL, in the parts that are needed to send it. Without fragment, which is
-/// never sent, and without user information, which isn't accepted.
+/// An http or https URL in the parts that are sent: no fragment, and no user information, which is refused.
 package struct RequestURL: Sendable, Hashable, CustomStringConvertible {
     /// What the scheme, host and port of a URL say together (RFC 6454): who may see what is meant for one of them.
     package struct Origin: Sendable, Hashable, CustomStringConvertible {
-        /// https.
         package let isSecure: Bool
         package let authority: Authority
 
@@ -33,8 +31,7 @@ package struct RequestURL: Sendable, Hashable, CustomStringConvertible {
     package var isSecure: Bool { origin.isSecure }
     package var authority: Authority { origin.authority }
 
-    /// - Parameter target: of a request. A query alone gets a slash in front; anything else but a path (`*`, nothing)
-    ///   becomes one.
+    /// - Parameter target: a query alone, or anything but a path, becomes a path.
     package init(isSecure: Bool, authority: Authority, target: [UInt8]) {
         origin = Origin(isSecure: isSecure, authority: authority)
         let slash = UInt8(ascii: "/")
@@ -46,8 +43,7 @@ package struct RequestURL: Sendable, Hashable, CustomStringConvertible {
             }
     }
 
-    /// Reads a URL that a program gives, as ``resolving(_:)`` reads those of servers.
-    /// - Parameter base: what it may be relative to.
+    /// Reads a program's URL, perhaps relative to `base`, as ``resolving(_:)`` reads those of servers.
     package init(_ text: String, relativeTo base: RequestURL? = nil) throws(LocationDefect) {
         let bytes = Array(text.utf8)
         if let base {
@@ -65,12 +61,10 @@ package struct RequestURL: Sendable, Hashable, CustomStringConvertible {
     /// The whole URL. For people, show it through ``ShownText``: a query may hold secrets.
     package var description: String { "\(origin)\(String(decoding: target, as: UTF8.self))" }
 
-    /// What a reference means that was found in the response to this URL (RFC 3986 section 5.2, strict).
+    /// Resolves a Location relative to this URL (RFC 3986 section 5.2, strict), in linear time.
     ///
-    /// Spaces, bytes beyond ASCII and the characters that no URI has (``"<>\^`{|}``) are percent-encoded, as
-    /// browsers do; a backslash never counts as a slash. A percent sign stays, whatever follows. Takes time in
-    /// proportion to both.
-    /// - Parameter location: the value of a Location field.
+    /// Spaces, bytes beyond ASCII and characters that no URI has (``"<>\^`{|}``) are percent-encoded, as by browsers; a
+    /// backslash never counts as a slash, and a percent sign stays.
     package func resolving(_ location: Span<UInt8>) throws(LocationDefect) -> RequestURL {
         var reference = location.trimmed(ByteRange(0, location.count))
         guard !reference.isEmpty else { throw .empty }
@@ -115,9 +109,7 @@ package struct RequestURL: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// - Parameters:
-    ///   - reference: a path with query; empty, or a query alone, mean the base's path, if there is one.
-    ///   - base: the target that the path is relative to.
+    /// - Parameter reference: a path with query; empty, or a query alone, mean the base's path.
     private static func with(
         _ isSecure: Bool, _ authority: Authority, path bytes: Span<UInt8>, _ reference: ByteRange, after base: [UInt8]?
     ) throws(LocationDefect) -> RequestURL {
@@ -143,7 +135,6 @@ package struct RequestURL: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// Why a Location field can't be followed.
 package enum LocationDefect: Error, Sendable, Hashable, CustomStringConvertible {
     case empty, noHost, userInformation
     /// A program's URL that isn't relative to anything.

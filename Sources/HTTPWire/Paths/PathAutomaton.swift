@@ -1,8 +1,7 @@
 // One idea with PathPattern.swift: a pattern is written as an automaton, whose elements it reads.
 
-/// A pattern as the nondeterministic automaton that it describes: one state in front of each element, and
-/// one at the end. It is run with all its states at once, so that no path makes it slow, as backtracking
-/// would be for `/**a*b` and a path of 64 KiB.
+/// A pattern as a nondeterministic automaton, with a state before each element and one at the end. All states run at
+/// once: backtracking would be slow for `/**a*b` and a path of 64 KiB.
 struct PathAutomaton: Sendable, Hashable {
     enum Element: Sendable, Hashable {
         case literal(UInt8)
@@ -10,8 +9,7 @@ struct PathAutomaton: Sendable, Hashable {
         case anythingButSlash
         /// `**`.
         case anything
-        /// The slash in front of a segment `**`: it is there, or it is missing together with the
-        /// `anything` that follows.
+        /// The slash before a segment `**`, present or missing with the `anything` that follows.
         case optionalSlash
     }
 
@@ -21,11 +19,9 @@ struct PathAutomaton: Sendable, Hashable {
     let elements: [Element]
     /// Of each state, itself and those that are reached from it without a byte.
     private let closures: [States]
-    /// The literals in front of the first wildcard. They are compared by themselves, since most rules don't
-    /// match most requests.
+    /// The literals before the first wildcard, compared first, since most rules match few requests.
     private let prefix: [UInt8]
 
-    /// The states in which a path begins.
     var start: States { closures[0] }
 
     init(_ elements: [Element]) {
@@ -63,7 +59,6 @@ struct PathAutomaton: Sendable, Hashable {
         states[elements.count >> 6] & 1 << UInt64(elements.count & 63) != 0
     }
 
-    /// The states after one more byte.
     func step(_ states: States, _ byte: UInt8) -> States {
         var next = States.zero
         for word in 0...elements.count >> 6 {
@@ -104,8 +99,7 @@ struct PathAutomaton: Sendable, Hashable {
 }
 
 extension PathPattern {
-    /// True if every path that matches the other pattern matches this one too. Exact, but for patterns so
-    /// intricate that it would take long to say; of those it says false.
+    /// True if this pattern covers every path of the other one. False if intricate patterns would take long.
     package func covers(_ other: PathPattern) -> Bool {
         let (ours, theirs) = (automaton, other.automaton)
         // Of bytes that neither pattern names, one speaks for all.

@@ -17,7 +17,6 @@
 /// (``PathReadings``). So a pattern is written decoded, `/a b` and not `/a%20b`, and one that no such path
 /// can have, as `/a/../b`, is an error rather than a rule that never applies.
 package struct PathPattern: Sendable, Hashable, CustomStringConvertible {
-    /// Bytes of the longest pattern.
     package static let longest = 255
 
     /// As it was written.
@@ -31,9 +30,7 @@ package struct PathPattern: Sendable, Hashable, CustomStringConvertible {
         automaton = PathAutomaton(Self.elements(of: bytes))
     }
 
-    /// Whether a path matches.
-    /// - Parameter path: one of its readings, from ``PathReadings``. The time is at most proportional to its
-    ///   length times that of the pattern, whatever they are.
+    /// Whether one reading of a path, from ``PathReadings``, matches; in time of path length times pattern length.
     package func matches(_ path: [UInt8]) -> Bool { automaton.accepts(path) }
 
     private static func elements(of bytes: [UInt8]) -> [PathAutomaton.Element] {
@@ -91,10 +88,8 @@ package struct PathPattern: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// Why a text isn't a pattern of paths.
 package enum PathPatternError: Error, Sendable, Hashable, CustomStringConvertible {
     case empty, notAbsolute, tooLong, query, backslash, parameters, control, stars, emptySegment, dotSegment
-    /// It contains the escape of this byte.
     case encoded(UInt8)
 
     package var description: String {

@@ -33,7 +33,6 @@ package struct PathReadings: Sendable {
     package private(set) var bytes: [UInt8] = []
     /// In the reading last asked for, `..` stands where there is nothing to leave.
     private var goesAboveRoot = false
-    /// The path as it came, without its query.
     private var path: [UInt8] = []
     private var differences: Treatment = []
     /// Where the last segment of `bytes` begins, while it is written.
@@ -44,8 +43,7 @@ package struct PathReadings: Sendable {
     /// How many readings there are: 1 for most paths, 32 at most. Some may be equal.
     package var count: Int { 1 << differences.rawValue.nonzeroBitCount }
 
-    /// Takes the path of a request target: origin-form (`/a?b`), what follows the authority in
-    /// absolute-form (which may be empty: that is `/`), or `*`.
+    /// Takes the path of a request target: origin-form (`/a?b`), absolute-form without authority, or `*`.
     package mutating func take(_ target: Span<UInt8>) {
         path.removeAll(keepingCapacity: true)
         for index in target.indices {

@@ -1,7 +1,6 @@
 import Glibc
 package import TLS
 
-/// Why the local authority can't be made, loaded or used.
 package enum AuthorityError: Error, Sendable, CustomStringConvertible {
     case unreadable(path: String, FileProblem)
     case unwritable(path: String, FileProblem)
@@ -11,18 +10,14 @@ package enum AuthorityError: Error, Sendable, CustomStringConvertible {
     case exists(path: String)
     /// The key's file can be read, or written, by others than its owner.
     case exposedKey(path: String, mode: UInt32)
-    /// The key's file belongs to somebody else.
     case foreignKey(path: String, owner: UInt32)
     case brokenCertificate(path: String, CertificateError)
     case brokenKey(path: String, KeyError)
     case mismatch(certificate: String, key: String)
     /// Not an authority's certificate, or one whose leaves nobody would accept.
     case unfit(path: String, reason: String)
-    /// It is not valid yet.
     case premature(path: String, UnixTime)
-    /// Its last second of validity is past.
     case expired(UnixTime)
-    /// A host that no certificate can be issued for.
     case unusableName(String)
     case signing(KeyError)
     /// A step of a rotation that can't be taken now; in words.

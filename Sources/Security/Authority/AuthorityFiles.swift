@@ -14,7 +14,6 @@ package struct AuthorityFiles: Sendable, Hashable {
         self.state = state
     }
 
-    /// Those of the next authority, during a rotation.
     var next: AuthorityFiles {
         AuthorityFiles(certificate: Self.path(certificate, "next"), key: Self.path(key, "next"), state: state)
     }
@@ -34,12 +33,10 @@ package struct AuthorityFiles: Sendable, Hashable {
     package enum Provenance: Sendable {
         case found
         case created
-        /// Its key was there alone, and has a new certificate.
         case completed
     }
 
-    /// What is there is loaded; where nothing is, an authority is made, and for a key without a certificate, that.
-    /// For the start of the daemon.
+    /// Loads the authority, or makes what is missing of it, for the start of the daemon.
     package func loadOrCreate(
         at unixTime: UnixTime
     ) throws(AuthorityError) -> (authority: LocalAuthority, provenance: Provenance) {
@@ -54,9 +51,8 @@ package struct AuthorityFiles: Sendable, Hashable {
 
     /// Makes an authority and writes it; never over another one. A key without a certificate is completed.
     ///
-    /// The directories are made where they are missing (0700). Each file appears whole under its name or
-    /// not at all: it is written and synced under another one first. Two that create at once are told
-    /// apart by a lock on the key's directory: the second finds the files of the first.
+    /// Missing directories are made (0700). Each file is written and synced under a temporary name. A lock on the key's
+    /// directory keeps two from creating at once.
     /// - Parameter machine: the host's name for the subject; this machine's if nil.
     package func create(
         at unixTime: UnixTime, machine: String? = nil
@@ -91,8 +87,7 @@ package struct AuthorityFiles: Sendable, Hashable {
         }
     }
 
-    /// The key first, then the certificate: a crash between the two leaves the key alone, which is no loss, since no
-    /// client trusts it yet. Whatever it is that has left it so, no other key is made beside it.
+    /// Writes the key first: a crash then leaves the key alone, which no client trusts yet, and which is kept.
     func make(
         at unixTime: UnixTime, machine: String
     ) throws(AuthorityError) -> (LocalAuthority, Provenance) {
@@ -110,9 +105,8 @@ package struct AuthorityFiles: Sendable, Hashable {
 
     /// Loads the authority and checks all that would make clients refuse its leaves later.
     ///
-    /// The certificate's file may go on with the authorities above it, for one that a company's root has
-    /// issued; they are sent along with each leaf. One that has expired is loaded too: it signs nothing any more, but tunnels
-    /// and plain HTTP don't need it.
+    /// The certificate's file may continue with the authorities above it, which are sent with each leaf. An expired one
+    /// is loaded too, since tunnels and plain HTTP don't need it.
     package func load(at unixTime: UnixTime) throws(AuthorityError) -> LocalAuthority {
         if try exists(certificate), try !exists(key) { throw .keyMissing(certificate: certificate, key: key) }
         var chain = try loadCertificates()

@@ -1,25 +1,20 @@
 package import TLS
 
-/// Finds why clients refuse what the local authority issues, or will soon. It looks at the authority's certificate and
-/// those above it, and doesn't need the key.
+/// Finds why clients refuse what the local authority issues, or will soon, by its certificate and those above it.
 package struct AuthorityReview {
-    /// The authority's own certificate, its issuer, and so on.
     private let chain: [Certificate]
     private let time: UnixTime
 
     /// How long before its end the authority is reported. A new one has to be trusted by every client.
     package static let notice: Int64 = 30 * 86_400
 
-    /// - Parameters:
-    ///   - certificate: the authority's own.
-    ///   - issuers: candidates for those above it, e.g. of its file and of the trust store.
+    /// - Parameter issuers: candidates for those above it, e.g. of its file and of the trust store.
     package init(_ certificate: Certificate, issuers: [Certificate], at time: UnixTime) {
         chain = certificate.chain(through: issuers)
         self.time = time
     }
 
-    /// The findings, one line each.
-    /// - Parameter hosts: hosts of the pin file that it must issue for.
+    /// The findings, one line each, for these hosts of the pin file.
     package func remarks(hosts: [ServerName]) -> [String] {
         var found = [ending, pathLength].compactMap(\.self) + constraints(hosts)
         // What has ended is refused for that alone.

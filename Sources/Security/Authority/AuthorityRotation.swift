@@ -2,14 +2,13 @@ package import TLS
 
 /// Replaces the local authority. During the overlap clients trust both the old one and the new one.
 ///
-/// 1. ``beginRotation(at:)`` makes the next authority. The present one still signs. Clients learn to trust both.
+/// 1. ``beginRotation(at:)`` makes the next authority, which clients learn to trust.
 /// 2. ``activateNext(at:)`` has the next one sign. The certificate of the previous one is kept, and still trusted.
 /// 3. ``finishRotation(at:)`` removes the previous one.
 ///
-/// Each step may be interrupted anywhere, and is completed by repeating it: each file is replaced whole, and ``load(at:)``
-/// uses the certificate that matches the key.
+/// An interrupted step is completed by repeating it: each file is replaced whole, and ``load(at:)`` uses the
+/// certificate that matches the key.
 extension AuthorityFiles {
-    /// The step that a rotation has reached.
     package enum RotationPhase: Sendable, Equatable {
         /// One authority, which signs.
         case none
@@ -24,8 +23,7 @@ extension AuthorityFiles {
         return try previousCertificate(at: unixTime) == nil ? .none : .activated
     }
 
-    /// Makes the next authority; one that was begun stays.
-    /// - Returns: its certificate, and whether it is new.
+    /// Makes the next authority, or returns the one that was begun, and whether it is new.
     package func beginRotation(at unixTime: UnixTime) throws(AuthorityError) -> (certificate: Certificate, isNew: Bool) {
         try requireRotatable()
         return try whileLocked { () throws(AuthorityError) in
@@ -41,8 +39,7 @@ extension AuthorityFiles {
         }
     }
 
-    /// Has the next authority sign.
-    /// - Returns: the certificate of the signing authority, and whether it has just become that.
+    /// Has the next authority sign. Returns the signing authority's certificate, and whether that is new.
     package func activateNext(at unixTime: UnixTime) throws(AuthorityError) -> (certificate: Certificate, isNew: Bool) {
         try requireRotatable()
         return try whileLocked { () throws(AuthorityError) in
@@ -69,7 +66,6 @@ extension AuthorityFiles {
         }
     }
 
-    /// Removes the previous authority.
     package func finishRotation(at unixTime: UnixTime) throws(AuthorityError) {
         try requireRotatable()
         try whileLocked { () throws(AuthorityError) in
@@ -81,7 +77,6 @@ extension AuthorityFiles {
         }
     }
 
-    /// The authority with those of a rotation.
     package func withRotation(_ current: LocalAuthority, at unixTime: UnixTime) -> AuthoritySet {
         var problems: [AuthorityError] = []
         func attempt<Value>(_ work: () throws(AuthorityError) -> Value?) -> Value? {
@@ -103,8 +98,7 @@ extension AuthorityFiles {
         return AuthoritySet(current, next: next, previous: previous, problems: problems)
     }
 
-    /// Every certificate that clients should trust: the present authority's and those above it, the next, the previous one.
-    /// No key is read.
+    /// Every certificate that clients should trust: the present, next and previous authority's. No key is read.
     package func trustedCertificates(at unixTime: UnixTime) throws(AuthorityError) -> [Certificate] {
         var found = try loadCertificates()
         for case let certificate? in try [nextCertificates()?.first, previousCertificate(at: unixTime)] where !found.contains(certificate) { found.append(certificate) }
@@ -118,7 +112,6 @@ extension AuthorityFiles {
         }
     }
 
-    /// All files of an authority, those of a rotation included.
     package var paths: [String] { [certificate, key, next.certificate, next.key, previous] }
 
     // MARK: The files
@@ -130,8 +123,7 @@ extension AuthorityFiles {
         return try chain.first == loadCertificates().first ? nil : chain
     }
 
-    /// Nil if no previous authority exists, if it has expired, or if it still signs.
-    /// - Parameter unixTime: `.min` for one that has expired too.
+    /// Nil if there is no previous authority, or if it has expired (unless `unixTime` is `.min`) or still signs.
     package func previousCertificate(at unixTime: UnixTime) throws(AuthorityError) -> Certificate? {
         let files = AuthorityFiles(certificate: previous, key: key, state: state)
         guard try files.exists(previous), let found = try files.loadCertificates().first, unixTime <= found.notAfter else {

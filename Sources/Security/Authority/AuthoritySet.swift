@@ -1,14 +1,10 @@
 package import TLS
 
-/// The local authorities at one time: which one signs, and which ones clients should trust.
-///
-/// There is one, except during a rotation (``AuthorityFiles/beginRotation(at:)``). The next one exists before it signs, so
-/// that clients can learn to trust it. The previous one stays trusted until its last leaves expire.
+/// The local authorities: which one signs, and which ones clients should trust. There are several only during a
+/// rotation (``AuthorityFiles/beginRotation(at:)``); the previous one stays trusted until its last leaves expire.
 package struct AuthoritySet: Sendable {
     package let current: LocalAuthority
-    /// Made by a rotation, and not active yet.
     package let next: LocalAuthority?
-    /// Certificates of authorities that signed before.
     package let previous: [Certificate]
     /// Why the files of a rotation can't be used. They are no reason not to serve.
     package let problems: [AuthorityError]
@@ -31,8 +27,7 @@ package struct AuthoritySet: Sendable {
     /// All of them: none may be an anchor for upstreams, and clients should trust each.
     package var certificates: [Certificate] { [current.certificate] + (next.map { [$0.certificate] } ?? []) + previous }
 
-    /// Upstream anchors without any of them. A proxy that trusted its own leaves upstream would accept itself, or another
-    /// one with a copy of the key, as any server.
+    /// Upstream anchors without any of them, or a proxy with this key would accept itself as any server.
     package func anchorsWithoutSelf(_ anchors: TrustAnchors) -> TrustAnchors {
         certificates.reduce(anchors) { $0.excluding($1) }
     }

@@ -1,8 +1,7 @@
 import Addresses
 import TLS
 
-/// The extensions that the authority and its leaves carry (RFC 5280 section 4.2.1), as X509_STRICT and
-/// Python's VERIFY_X509_STRICT want them.
+/// The extensions of the authority and its leaves (RFC 5280 section 4.2.1), acceptable to X509_STRICT.
 extension CertificateExtension {
     /// An authority that issues leaves and no other authorities: CA:TRUE, pathlen:0.
     static let issuesLeavesOnly = CertificateExtension(
@@ -31,8 +30,7 @@ extension CertificateExtension {
         CertificateExtension(.subjectKeyIdentifier, value: DERWriter.value(.octetString, identifier))
     }
 
-    /// The issuer's subjectKeyIdentifier, byte for byte; no issuer and serial, which would tie leaves to
-    /// one certificate of the authority.
+    /// The issuer's subjectKeyIdentifier alone: issuer and serial would tie leaves to one certificate.
     static func authorityKeyIdentifier(_ identifier: [UInt8]) -> CertificateExtension {
         CertificateExtension(
             .authorityKeyIdentifier, value: DERWriter.sequence(DERWriter.value(.context0, identifier)))
@@ -53,7 +51,6 @@ extension CertificateExtension {
 }
 
 extension PrivateKey {
-    /// An identifier of the public half: the left-most 160 bits of a SHA-256, in the manner of
-    /// RFC 7093 section 2, which leaves open what is hashed.
+    /// The left-most 160 bits of a SHA-256 of the public key, as in RFC 7093 section 2.
     var keyIdentifier: [UInt8] { Array(spkiSHA256.bytes.prefix(20)) }
 }

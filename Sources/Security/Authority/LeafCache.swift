@@ -1,15 +1,13 @@
 import Synchronization
 package import TLS
 
-/// The leaves that were issued, by host: shared by all workers, bounded, each issued once. A change of the authorities
-/// takes a new cache.
+/// The issued leaves by host: shared by all workers, bounded. A change of the authorities takes a new cache.
 ///
-/// A host asked for by many connections at once is signed for once: each entry has a lock of its own,
-/// held while its leaf is made, and the others wait for it there (a signature's time, 60 µs) instead of
-/// signing too. The table's lock is held for a dictionary lookup only.
+/// A host is signed for once: its entry has a lock, on which others wait for a signature's time, 60 µs. The table's
+/// lock is held for a dictionary lookup only.
 ///
-/// A leaf is replaced when half of its life is over, so that clients never see one about to expire. When
-/// the cache is full, an entry that nobody has used since the last round makes room (the clock algorithm).
+/// A leaf is replaced after half of its life. A full cache drops an entry that was not used since the last round (the
+/// clock algorithm).
 package final class LeafCache: Sendable {
     /// How the cache has fared; the bound is too low if evictions rival the leaves issued.
     package struct Statistics: Sendable, Equatable {
@@ -63,7 +61,6 @@ package final class LeafCache: Sendable {
     }
 }
 
-/// The place of one host's leaf.
 private final class Entry: Sendable {
     /// Handshakes with a leaf after which it is worth to have it parsed.
     private static let many = 64

@@ -1,13 +1,11 @@
 import Addresses
 package import TLS
 
-/// The authority that clients of this machine are told to trust: it issues the certificate under which
-/// the proxy answers for a host.
+/// The authority that clients of this machine trust, and that issues the proxy's certificate for each host.
 ///
-/// Whoever holds its key can be any server to those clients. So the key is made here, stays here in a
-/// file that its owner alone can read, and a key that others could have read is refused at start. The
-/// certificate may issue leaves only (pathlen 0), and is never an anchor for upstreams: see
-/// ``AuthoritySet/anchorsWithoutSelf(_:)``.
+/// Whoever holds its key can be any server to those clients: it is made here, stays in a private file, and is refused
+/// at start if others could read it. The certificate may issue leaves only (pathlen 0), and is never an anchor for
+/// upstreams: see ``AuthoritySet/anchorsWithoutSelf(_:)``.
 package final class LocalAuthority: Sendable {
     /// The authority's own certificate: what clients add to their trust.
     package let certificate: Certificate
@@ -18,7 +16,6 @@ package final class LocalAuthority: Sendable {
     private let key: PrivateKey
     /// One for all leaves of this process, and never the authority's own. Never written to disk.
     private let leafKey: PrivateKey
-    /// What all leaves have in common.
     private let commonExtensions: [CertificateExtension]
 
     /// Seconds by which dates lie in the past, for clients whose clocks are late.
@@ -28,8 +25,7 @@ package final class LocalAuthority: Sendable {
     /// Seconds that a new authority is valid from its making: ten years.
     package static let lifetime: Int64 = 3652 * 24 * 3600
 
-    /// Takes a pair that belongs together (``AuthorityFiles`` checks it).
-    /// - Parameter keyIdentifier: the certificate's subjectKeyIdentifier.
+    /// Takes a pair that belongs together; `keyIdentifier` is the certificate's subjectKeyIdentifier.
     init(
         certificate: Certificate, keyIdentifier: [UInt8], issuers: [Certificate], key: PrivateKey
     ) throws(AuthorityError) {
@@ -49,16 +45,14 @@ package final class LocalAuthority: Sendable {
         do { return try PrivateKey.generateP256() } catch { throw .signing(error) }
     }
 
-    /// An authority for use within this process alone, in memory only: no client trusts it.
-    /// - Parameter unixTime: now.
+    /// An authority in memory, for use within this process: no client trusts it.
     package static func temporary(at unixTime: UnixTime) throws(AuthorityError) -> LocalAuthority {
         try issue(for: generateKey(), machine: "this process", at: unixTime)
     }
 
     /// A new authority with that key, in memory only.
     /// - Parameters:
-    ///   - machine: the host's name; it becomes part of the subject, so that people who find the
-    ///     authority in a trust store know whose it is.
+    ///   - machine: the host's name, for the subject, so that people who find it in a trust store know whose it is.
     ///   - unixTime: the instant from which it is valid, give or take ``backdating``.
     static func issue(
         for key: PrivateKey, machine: String, at unixTime: UnixTime
@@ -79,10 +73,8 @@ package final class LocalAuthority: Sendable {
         return try LocalAuthority(certificate: certificate, keyIdentifier: key.keyIdentifier, issuers: [], key: key)
     }
 
-    /// Issues a leaf for a host.
-    ///
-    /// The name stands in subjectAltName, and in the CN as well where it fits (64 bytes, RFC 5280
-    /// appendix A.1), for the eyes of people: clients look at subjectAltName alone.
+    /// Issues a leaf for a host. The name is in subjectAltName, and for people in the CN where it fits (RFC 5280
+    /// appendix A.1: 64 bytes).
     /// - Parameters:
     ///   - unixTime: now. The leaf is valid from ``backdating`` before it.
     ///   - lifetime: seconds from now; cut to ``maximumLeafLifetime`` and to the authority's own end.
@@ -117,8 +109,7 @@ package final class LocalAuthority: Sendable {
         }
     }
 
-    /// 126 random bits, positive, in 16 bytes always (RFC 5280 wants at most 20, the CA/Browser Forum
-    /// at least 64 bits of chance).
+    /// 126 random bits, positive, in 16 bytes (RFC 5280: at most 20; CA/Browser Forum: at least 64 bits).
     private static func randomSerial() -> [UInt8] {
         var generator = SystemRandomNumberGenerator()
         var bytes: [UInt8] = []

@@ -1,8 +1,7 @@
 import Glibc
 
-/// A locked file, as long as this lives. Its name is removed with it.
-///
-/// Other users can't open the file, and so can't hold the lock. A file system without locks (NFS) does without.
+/// A locked file, as long as this lives; its name is removed with it. Other users can't open it, and so can't hold the
+/// lock. A file system without locks (NFS) does without.
 package final class FileLock {
     private static let patience: Duration = .seconds(10)
 
@@ -10,8 +9,7 @@ package final class FileLock {
     private let directory: CInt
     private let name: String
 
-    /// Waits for the lock, for some seconds: EWOULDBLOCK.
-    /// - Parameter directory: stays the caller's.
+    /// Waits for the lock, for some seconds: EWOULDBLOCK. `directory` stays the caller's.
     init(_ name: String, in directory: CInt) throws(FileProblem) {
         raw = try Self.take(name, in: directory)
         self.directory = fcntl(directory, F_DUPFD_CLOEXEC, 0)

@@ -1,7 +1,6 @@
 import CShims
 import Glibc
 
-/// Where a file is.
 package enum FilePlace: Sendable, Hashable {
     /// Where an administrator says: links are followed there.
     case named(String)
@@ -32,7 +31,6 @@ package enum FilePlace: Sendable, Hashable {
         }
     }
 
-    /// Removes the file, if it is there.
     func remove() throws(FileProblem) {
         switch self {
         case .named(let path):
@@ -53,8 +51,7 @@ package enum FilePlace: Sendable, Hashable {
         }
     }
 
-    /// Makes the file's directory and those above it where they are missing: for this user alone, but for the proxy's own, in
-    /// which others may look.
+    /// Makes missing directories, for this user alone; the proxy's own can be listed by others.
     func createFolder() throws(FileProblem) {
         switch self {
         case .named(let path): try NewFile.makeDirectory(of: path)
@@ -63,7 +60,6 @@ package enum FilePlace: Sendable, Hashable {
         }
     }
 
-    /// Waits for the lock beside the file.
     func lock() throws(FileProblem) -> FileLock {
         switch self {
         case .named(let path):

@@ -3,8 +3,7 @@ import Glibc
 
 // One idea with TrustedDirectory.swift: a file is made in a directory that was checked, and the directory makes its files so.
 
-/// Writing a file that others may be looking for: whole or not at all, and closed to them from its
-/// first byte on.
+/// Writes files whole or not at all, closed to others from their first byte on.
 package enum NewFile {
     /// The end of a temporary name, after the number of the process that writes.
     private static let suffix = ".new"
@@ -17,8 +16,7 @@ package enum NewFile {
         try write(bytes, to: String(path.split(separator: "/").last ?? ""), in: directory, mode: mode)
     }
 
-    /// Writes under a temporary name beside the file, syncs, and moves it into place.
-    /// - Parameter owner: to whom the file is given; nil: it stays this process's.
+    /// Writes, syncs, and moves the file into place, and gives it to `owner` (nil: this process's user).
     static func write(
         _ bytes: [UInt8], to name: String, in directory: CInt, mode: UInt32, owner: (user: uid_t, group: gid_t)? = nil
     ) throws(FileProblem) {
@@ -34,9 +32,7 @@ package enum NewFile {
         throw .system(cause)
     }
 
-    /// Removes what writers that were killed have left beside these files: regular files under temporary names whose
-    /// process is gone. To be called before this process writes any of them.
-    /// - Returns: the names of what was removed.
+    /// Removes temporary files of killed writers, and returns their names. Call it before this process writes any.
     package static func removeLeftovers(of names: [String], in directory: TrustedDirectory) -> [String] {
         var removed: [String] = []
         for (folder, names) in Dictionary(grouping: names, by: folder) {

@@ -4,10 +4,9 @@ import Glibc
 package enum PrivateFile {
     /// Reads it whole, if it is this process's or root's and closed to everybody else.
     ///
-    /// Of a ``ServiceCredential`` systemd sees to that: it may give the file to the service's user by an access control
-    /// list, whose mask stands where the group's permissions are, or make that user its owner, which root then isn't.
-    /// - Parameter services: for root's commands, users that the proxy may run as. Root accepts their files too: it is the
-    ///   service that has to read them.
+    /// systemd secures a ``ServiceCredential``: its access control list shows as group permissions, or the service's
+    /// user owns it.
+    /// - Parameter services: for root's commands, users that the proxy may run as, whose files root accepts too.
     package static func read(_ path: String, of services: Set<UInt32> = []) throws(PrivateFileProblem) -> [UInt8] {
         try read(.named(path), of: services)
     }
@@ -25,10 +24,8 @@ package enum PrivateFile {
     }
 }
 
-/// Why a private file can't be used.
 package enum PrivateFileProblem: Error, Sendable, Hashable, CustomStringConvertible {
     case unreadable(FileProblem)
-    /// Others than its owner may read or write it.
     case exposed(mode: UInt32)
     /// It belongs to somebody else.
     case foreign(owner: UInt32)

@@ -1,10 +1,8 @@
 import Glibc
 
-/// A file that systemd hands to a service and to nobody else (LoadCredential= of systemd.exec(5)). The configuration names
-/// it `credential:NAME` wherever it takes a path.
+/// A file that systemd hands to a service alone (LoadCredential= of systemd.exec(5)), `credential:NAME` as a path.
 ///
-/// Its file is in `$CREDENTIALS_DIRECTORY`. Commands that are started elsewhere look where those of the packaged unit are
-/// while it runs, which root can read.
+/// It is in `$CREDENTIALS_DIRECTORY`; root's commands look into the running packaged unit's.
 package enum ServiceCredential {
     package static let prefix = "credential:"
 
@@ -21,7 +19,6 @@ package enum ServiceCredential {
     /// Where the credential is, once systemd has handed it over.
     package static func path(_ name: some StringProtocol) -> String { "\(directory)/\(name)" }
 
-    /// Whether a credential belongs at the path.
     package static func isCredential(_ path: String) -> Bool { name(at: path) != nil }
 
     /// The name of the credential that is at the path; nil: none belongs there.

@@ -41,7 +41,6 @@ package struct SmallFile {
     }
 }
 
-/// Why a file couldn't be read or written.
 package enum FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
     /// A system call failed with this `errno`.
     case system(Int32)

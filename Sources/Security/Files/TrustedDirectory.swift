@@ -1,12 +1,10 @@
 import CShims
 import Glibc
 
-/// The state directory, or another directory of the proxy's own: every file in it is opened here, for reading and for writing.
+/// The state directory, or another directory of the proxy's own, in which every file is opened here.
 ///
-/// Each call finds the directory by a ``TrustedWalk``. Below it no link is followed. A file must be a regular one, which root, this
-/// process's user or the directory's owner owns and others can't write.
-///
-/// Names may have folders in them: `trust/KEY/ca-bundle.pem`.
+/// Each call walks there by a ``TrustedWalk``. Below it no link is followed. A file must be regular, owned by root,
+/// this process's user or the directory's owner, and closed to others' writing. Names may have folders.
 package struct TrustedDirectory: Sendable, Hashable {
     package let path: String
 
@@ -21,7 +19,6 @@ package struct TrustedDirectory: Sendable, Hashable {
         return directory.owner
     }
 
-    /// Throws if the directory is another user's.
     package func requireOwn() throws(FileProblem) {
         let directory = try TrustedWalk.open(path)
         let user = geteuid()
@@ -48,9 +45,7 @@ package struct TrustedDirectory: Sendable, Hashable {
         }
     }
 
-    /// Opens a file that is changed and not replaced, in a directory of this process's own.
-    /// - Parameter mode: if it is made.
-    /// - Returns: the caller's to close.
+    /// Opens a file that is changed in place, in a directory of this process's own. The caller closes it.
     package func openForWriting(_ name: String, _ flags: CInt, mode: UInt32) throws(FileProblem) -> CInt {
         try requireOwn()
         return try inside(name) { (folder, name) throws(FileProblem) in
@@ -112,7 +107,6 @@ package struct TrustedDirectory: Sendable, Hashable {
         return names.sorted()
     }
 
-    /// Makes the folders of a name, where they are missing.
     package func createFolder(_ folder: String, mode: UInt32) throws(FileProblem) {
         try create()
         _ = try TrustedWalk.open(path, folders: folder.split(separator: "/"), creating: mode_t(mode))

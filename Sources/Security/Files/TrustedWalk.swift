@@ -1,16 +1,15 @@
 import CShims
 import Glibc
 
-/// Opens a directory step by step from the root. No other user of the machine can redirect it.
+/// Opens a directory step by step from the root, so that no other user can redirect it: each name is opened within the
+/// directory before it (openat(2)) and examined before the next one is looked up.
 ///
-/// Each name is opened within the directory before it (openat(2)) and examined before the next one is looked up. So what was
-/// examined is used, whatever is renamed meanwhile.
-///
-/// - A directory belongs to root or to this process's user, and others can't replace its files: nobody else may write in it,
-///   unless it has the sticky bit, as `/tmp` has.
+/// - A directory belongs to root or to this process's user, and nobody else may write in it, unless it has the sticky
+/// bit,
+///   as `/tmp` has.
 /// - A symbolic link is followed if root or this user has made it.
-/// - Past a directory of another user everything belongs to that same user, and no link is followed. A command may read there,
-///   but its user decides what; new files are given to that user.
+/// - Past a directory of another user everything belongs to that same user, and no link is followed. A command may read
+///   there; new files are given to that user.
 struct TrustedWalk {
     private static let linkLimit = 40
 

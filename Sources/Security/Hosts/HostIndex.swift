@@ -1,12 +1,10 @@
 import Addresses
 
-/// The search of ``HostTable``: patterns by the hosts that they speak for, found through a hash table of their suffixes.
+/// The search of ``HostTable``: a hash table of the patterns' suffixes, laid out for cold caches.
 ///
-/// It is laid out for a lookup that finds nothing in the processor's caches, as it is after other work. A suffix that no
-/// pattern has costs one read of memory. For one that a pattern has this read tells the pattern's place, and so where
-/// everything else is: the processor reads the record with its name, and the table's value with what that refers to, side
-/// by side. So there is nothing here but numbers in three arrays. The patterns themselves are kept nowhere else: a pattern is
-/// known by its place, and made of its record where somebody asks for it.
+/// An unknown suffix costs one read of memory. For a known one this read gives the pattern's place, from which the
+/// record and the table's value are read side by side. So there are only numbers in three arrays, and a pattern is made
+/// of its record on request.
 struct HostIndex: Sendable {
     /// Open addressing, at most half full: 0 is free, else the upper half of the hash and a place, counted from 1.
     private var slots: [UInt64]
@@ -56,7 +54,6 @@ struct HostIndex: Sendable {
         return HostPattern(record.scope, canonical: String(decoding: names[record.name], as: UTF8.self), port: record.port)
     }
 
-    /// The place of the most specific pattern for a host.
     func find(_ host: String, port: UInt16) -> Int? {
         guard !records.isEmpty else { return nil }
         if IPAddress.isMeant(by: host.utf8.span) {
@@ -148,7 +145,6 @@ private struct Record {
         self.length = UInt8(length)
     }
 
-    /// Where the name is.
     var name: Range<Int> { Int(start)..<Int(start) + Int(length) }
     var port: UInt16? { portNumber == 0 ? nil : portNumber }
 
@@ -157,10 +153,8 @@ private struct Record {
     }
 }
 
-/// The hash of a name's last bytes, grown to the left one byte at a time (FNV-1a, mixed at the end).
-///
-/// Unseeded on purpose: the names in the table are the administrator's own, so a client can choose
-/// only which chain it walks, not how long the chains are.
+/// The hash of a name's last bytes, grown to the left (FNV-1a, mixed at the end). Unseeded: the administrator chose the
+/// names in the table, so a client can't make its chains longer.
 private struct SuffixHash {
     private var state: UInt64 = 0xcbf2_9ce4_8422_2325
 

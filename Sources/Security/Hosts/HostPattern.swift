@@ -79,7 +79,6 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
     /// True when ``name`` is an IP address; ``scope`` is then exact.
     package let isAddress: Bool
 
-    /// A pattern whose name is canonical already.
     package init(_ scope: Scope, canonical name: String, port: UInt16?) {
         self.scope = scope
         self.name = name
@@ -87,8 +86,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         isAddress = scope == .exact && IPAddress.isMeant(by: name.utf8.span)
     }
 
-    /// Reads a pattern as people write it in the pin file.
-    /// - Throws: what is wrong with the pattern, and what to write instead.
+    /// Reads a pattern of the pin file; the error says what to write instead.
     public init(_ text: String) throws(HostPatternError) {
         let (host, port) = try Self.splitPort(text)
         self.port = port
@@ -110,8 +108,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The pattern as `explain` and the log print it; parsing it gives the same pattern.
-    /// The pattern in its one spelling, with its port.
+    /// The pattern in its one spelling, with its port; parsing it gives the same pattern.
     public var description: String { text(with: name) }
 
     /// The pattern for people, who read the U-labels: `*.xn--bcher-kva.example (*.bücher.example)`.
@@ -130,13 +127,11 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         return port.map { "\(host):\($0)" } ?? host
     }
 
-    /// The number of labels that the pattern writes out.
     package var labelCount: Int {
         isAddress ? 1 : name.utf8.reduce(1) { $1 == UInt8(ascii: ".") ? $0 + 1 : $0 }
     }
 
-    /// Whether this pattern, looked at alone, speaks for the host. ``HostTable`` gives the same
-    /// answer for many patterns at once.
+    /// Whether this pattern alone matches the host, as ``HostTable`` does for many.
     package func matches(host: String, port: UInt16) -> Bool {
         guard self.port == nil || self.port == port else { return false }
         var host = host.lowercased()
@@ -192,8 +187,7 @@ extension HostPattern {
         return port
     }
 
-    /// The name in lower case and A-labels, without its trailing dot, when each of its labels could stand
-    /// in a certificate: RFC 1034 section 3.5 with the underscore that people use all the same.
+    /// The name in lower case and A-labels, without its trailing dot, by RFC 1034 section 3.5 with the underscore.
     private static func canonicalName(
         _ name: Substring, of text: String
     ) throws(HostPatternError) -> String {

@@ -11,8 +11,7 @@ package final class HostPatterns: Sendable {
         package let patterns: HostPatterns
         /// Of each pattern given: the number by which it is known, its own or that of an equal one.
         package let numbers: [Int]
-        /// Patterns that were given more than once, as indices of the list given: the later one and the first. Each is a
-        /// mistake for the caller to report; the first holds the place.
+        /// Repeated patterns, as indices of the given list, for the caller to report; the first holds the place.
         package let duplicates: [(later: Int, first: Int)]
     }
 

@@ -1,14 +1,9 @@
 // One idea with HostPatterns.swift: it numbers the patterns, and the table finds values by these numbers.
 
-/// The entries of the pin file by host: one question, one answer, at the cost of a few probes.
+/// The entries of the pin file by host, immutable for one generation of the configuration.
 ///
-/// A lookup reads the host once, from its end, and at each dot has the hash of the suffix that
-/// begins there; so it asks the table once for each label, whatever the number of entries, and
-/// allocates nothing (an address does: its canonical text). What it asks is numbers that lie close
-/// together, whatever the processor's caches hold (``HostIndex``). Ranks that no entry uses are not asked
-/// for at all. The rules of precedence are those of ``HostPattern``.
-///
-/// The table is built once for each generation of the configuration, and immutable.
+/// A lookup reads the host once, from its end, and asks once for the suffix at each dot, whatever the number of
+/// entries. It allocates nothing, except for an address. The rules of precedence are those of ``HostPattern``.
 package struct HostTable<Value: Sendable>: Sendable {
     package struct Entry: Sendable {
         package let pattern: HostPattern
@@ -36,9 +31,7 @@ package struct HostTable<Value: Sendable>: Sendable {
         values.enumerated().map { Entry(pattern: patterns.index.pattern(at: $0.offset), value: $0.element) }
     }
 
-    /// The value for a host, or `nil` when no pattern speaks for it.
-    /// - Parameter host: a name in any case, with or without its trailing dot, or an address
-    ///   without brackets.
+    /// The value for a host; a name in any case, with or without its trailing dot, or an address without brackets.
     package func value(forHost host: String, port: UInt16) -> Value? {
         guard let place = patterns.index.find(host, port: port) else { return nil }
         return values[place]
@@ -49,7 +42,6 @@ package struct HostTable<Value: Sendable>: Sendable {
         patterns.index.find(host, port: port).map { Entry(pattern: patterns.index.pattern(at: $0), value: values[$0]) }
     }
 
-    /// The same patterns with other values.
     package func mapValues(_ change: (Value) -> Value) -> HostTable {
         HostTable(patterns, values.map(change))
     }

@@ -22,8 +22,7 @@ package enum InternationalName {
     /// More than any name has that fits into the 253 bytes of a host name, and little to convert.
     private static let sizeLimit = 1024
 
-    /// The name with each of its labels in ASCII. What is ASCII already and no A-label is only put into
-    /// lower case: whether it is a host name, or an address, is for whoever reads it next.
+    /// The name with each of its labels in ASCII. An ASCII name is only lowercased, not checked.
     package static func toASCII(_ name: String) throws(InternationalNameError) -> String {
         let lowercase = name.lowercased()
         if isPlain(lowercase.utf8.span) { return lowercase }
@@ -37,8 +36,7 @@ package enum InternationalName {
         return labels.joined(separator: ".")
     }
 
-    /// The name as people read it; itself if it has no A-labels, or any that can't be decoded. For
-    /// showing beside the A-labels, never in their place: many letters look alike.
+    /// The name as people read it, to show beside the A-labels: many letters look alike. Itself if it has none.
     package static func toUnicode(_ name: String) -> String {
         var text: UnsafeMutablePointer<CChar>?
         guard idn2_to_unicode_8z8z(name, &text, 0) == IDN2_OK.rawValue, let text else { return name }
@@ -93,8 +91,7 @@ package enum InternationalName {
         return text
     }
 
-    /// Not IDN2_USE_STD3_ASCII_RULES: libidn2 2.3 would leave out what they forbid, so that `ü b` became
-    /// `üb`. The ASCII characters of a label stand unchanged in its A-label, where they are judged.
+    /// Not IDN2_USE_STD3_ASCII_RULES: libidn2 2.3 would drop what they forbid. The A-label is checked later.
     private static let standard = Int32(bitPattern: IDN2_NFC_INPUT.rawValue | IDN2_NONTRANSITIONAL.rawValue)
 }
 

@@ -1,9 +1,6 @@
 extension Span<UInt8> {
-    /// Whether this name in lower case is a host's, in whatever case that was written. The hash of a name can be met by another
-    /// name on purpose: this has the last word.
-    ///
-    /// Eight bytes at a time: the less there is to do here, the sooner the processor comes to the value of the table, which
-    /// it has to wait for.
+    /// Whether this name in lower case is the host's, in any case: hashes can collide on purpose. It compares eight
+    /// bytes at a time, so that the processor soon reads the table's value.
     func spells(_ host: Span<UInt8>) -> Bool {
         guard count == host.count else { return false }
         var index = 0

@@ -1,7 +1,6 @@
 package import TLS
 
-/// The verified chains that were seen of hosts, so that pins can be made of them: by a person, who
-/// is shown what would change. Nothing here is ever trusted.
+/// The verified chains that hosts presented, for people who make pins. Nothing here is ever trusted.
 package struct ChainHistory: Codable, Sendable, Equatable {
     /// One certificate of a chain: what a pin, and a remark on it, are made of.
     package struct Link: Codable, Sendable, Equatable {
@@ -15,7 +14,6 @@ package struct ChainHistory: Codable, Sendable, Equatable {
     }
 
     package struct Chain: Codable, Sendable, Equatable {
-        /// From the leaf to the anchor.
         package let links: [Link]
         /// The pin that it last met, by its value, if it did.
         package fileprivate(set) var matched: String?
@@ -30,7 +28,6 @@ package struct ChainHistory: Codable, Sendable, Equatable {
         package fileprivate(set) var chains: [Chain]
     }
 
-    /// By name and port.
     package private(set) var hosts: [String: Host] = [:]
     /// Until when every host's chains are recorded, if that was asked for.
     package var learnsUntil: UnixTime?
@@ -97,8 +94,7 @@ extension ChainHistory.Link {
 }
 
 extension ChainHistory.Chain {
-    /// Its numbers can be counted on, and its pins pasted: one that holds a line break would be several
-    /// lines of the pin file.
+    /// Its numbers can be counted on, and its pins pasted: a line break would add lines to the pin file.
     fileprivate var isSound: Bool {
         HistoryBounds.admit(counts: count) && HistoryBounds.admit(dates: first, last)
             && links.allSatisfy { link in

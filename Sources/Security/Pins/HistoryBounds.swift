@@ -1,7 +1,6 @@
 package import TLS
 
-/// What counts and dates of a history may be when it is read from a file: whatever somebody wrote there,
-/// counting on and subtracting must stay within 64 bits.
+/// Bounds of counts and dates in a history's file, so that arithmetic stays within 64 bits.
 package enum HistoryBounds {
     private static let counts = 0...(1 << 53)
     /// Some thirty thousand years around 1970; the year 9999 is the last that a certificate can name.

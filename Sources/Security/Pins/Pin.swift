@@ -46,8 +46,7 @@ public struct Pin: Sendable, CustomStringConvertible {
     package enum Kind: Sendable, Hashable {
         /// The digest of a SubjectPublicKeyInfo: survives a renewal with the same key.
         case spki(SHA256Digest)
-        /// The digest of a whole certificate, with the certificate where its file was given: only then
-        /// can it be a trust anchor by itself.
+        /// The digest of a whole certificate; only with the certificate itself can it be a trust anchor.
         case certificate(SHA256Digest, Certificate?)
         /// A record of DNS, which also says where in the chain it may match.
         case record(TLSARecord)
@@ -58,8 +57,7 @@ public struct Pin: Sendable, CustomStringConvertible {
     private let written: String?
     /// The pin as its owner wrote it: `sha256/…`, `file: certs/backup.pem`.
     public var origin: String { written ?? description }
-    /// The end of the certificate that the pin was read from, also where only its key is pinned; nil if
-    /// it was read from no certificate. The pin still matches then: it is a date to look after it.
+    /// The end of the certificate that the pin was read from, a date to look after it: the pin still matches then.
     package let notAfter: UnixTime?
 
     package init(_ kind: Kind, origin: String, notAfter: UnixTime? = nil) {
@@ -68,7 +66,6 @@ public struct Pin: Sendable, CustomStringConvertible {
         self.notAfter = notAfter
     }
 
-    /// The pinned certificate itself, where it is at hand.
     package var certificate: Certificate? {
         switch kind {
         case .certificate(_, let certificate): certificate

@@ -30,7 +30,6 @@ extension Pin {
     }
 }
 
-/// What a pin's file turned out to hold.
 private enum Contents {
     case certificate(Certificate)
     case publicKey(PublicKey)
@@ -57,9 +56,8 @@ private enum Contents {
         throw .otherPEM(labels[0])
     }
 
-    /// The four kinds differ in what stands at the front of the outer sequence: a private key begins
-    /// with its version, a public key with an algorithm, a certificate with a sequence that begins
-    /// with [0] (or a serial), a request with one that begins with a version of 0.
+    /// The outer sequence begins with a version (private key), an algorithm (public key), a sequence that begins with
+    /// [0] or a serial (certificate), or one that begins with version 0 (request).
     private static func der(_ bytes: [UInt8]) throws(PinError.Reason) -> Contents {
         do throws(CertificateError) { return .certificate(try Certificate(der: bytes)) } catch {
             if case .costly = error { throw .broken("\(error)") }
@@ -74,7 +72,6 @@ private enum Contents {
     }
 }
 
-/// The first bytes of a DER value.
 private enum DERPrefix {
     /// True for one whole SEQUENCE whose first element has the tag.
     static func isSequence(of tag: UInt8, _ bytes: [UInt8]) -> Bool {

@@ -25,9 +25,7 @@ package struct PinHistory: Codable, Sendable, Equatable {
 
     package struct EntryRecord: Codable, Sendable, Equatable {
         package var since: UnixTime
-        /// Connections whose chain met a pin.
         package var accepted = 0
-        /// Connections whose chain met no pin, refused or only reported.
         package var misses = 0
         /// The last of the misses.
         package var lastMiss: UnixTime?
@@ -37,10 +35,8 @@ package struct PinHistory: Codable, Sendable, Equatable {
         package var removed: UnixTime?
     }
 
-    /// What one verification came to.
     package enum Outcome: Sendable, Equatable {
-        /// These pins, by their values, matched: all that the chain meets, not only the one that decided, so that a
-        /// backup which would have matched is seen to be alive.
+        /// All pins that the chain matches, by their values, so that a matching backup is known to be alive.
         case matched([String])
         /// None did; the connection was refused, or let through and reported.
         case missed
@@ -67,8 +63,7 @@ package struct PinHistory: Codable, Sendable, Equatable {
     package static let maximumEntries = 10_000
     package static let maximumPinsOfEntry = 100
 
-    /// Makes an entry and its pins known, so that a pin that never matches is seen not to. False if
-    /// there is no room for it until another is forgotten.
+    /// Makes an entry and its pins known, so that unmatched pins show. False if there is no room for it.
     package mutating func note(entry: String, pins: [String], at time: UnixTime) -> Bool {
         if entries[entry] == nil, entries.count >= Self.maximumEntries { return false }
         var record = entries[entry] ?? EntryRecord(since: time)
@@ -101,8 +96,7 @@ package struct PinHistory: Codable, Sendable, Equatable {
         }
     }
 
-    /// Marks what is no longer configured, and forgets what hasn't been for ``retention``.
-    /// - Parameter pins: the values of an entry's pins; nil if there is no such entry.
+    /// Marks what is no longer configured, and forgets it after ``retention``. `pins`: nil for no such entry.
     package mutating func settle(at time: UnixTime, pins: (String) -> Set<String>?) {
         for (name, old) in entries {
             var entry = old

@@ -40,8 +40,7 @@ public struct PinSet: Sendable, Hashable {
     /// By its pins.
     public func hash(into hasher: inout Hasher) { hasher.combine(pins) }
 
-    /// The first pin, from the leaf on, that a certificate of the verified chain satisfies at an
-    /// admitted place.
+    /// The first pin that a certificate of the verified chain, from the leaf on, satisfies at an admitted place.
     func match(in chain: VerifiedChain, position: PinPosition) -> (pin: Pin, depth: Int)? {
         for (depth, certificate) in chain.certificates.enumerated()
         where position.admits(depth: depth, of: chain) {
@@ -63,9 +62,8 @@ public struct PinSet: Sendable, Hashable {
         }
     }
 
-    /// The certificates to anchor a chain at. A pin that is a fingerprint only is known by the
-    /// certificate that has it: the digest makes any copy as good as one's own, the peer's or the one among
-    /// the trust anchors.
+    /// The certificates to anchor a chain at. For a fingerprint, any certificate with that digest will do, the peer's
+    /// or the one among the trust anchors.
     func anchors(with presented: PresentedChain, among anchors: TrustAnchors) -> [Certificate] {
         let bare = pins.filter(\.isBareFingerprint)
         let sent = presented.certificates.filter { certificate in bare.contains { $0.isFingerprint(of: certificate) } }

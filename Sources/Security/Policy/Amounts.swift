@@ -2,10 +2,7 @@
 
 package import TLS
 
-/// How far an instant lies from another one: `in 12 days`, `1 hour ago`.
-///
-/// Told in the largest unit of which there is a whole one, and never rounded up: what ended 30 hours ago did so
-/// `1 day ago`, and what ended this morning `9 hours ago`.
+/// How far an instant lies from another one, in the largest whole unit, rounded down: `in 12 days`, `1 hour ago`.
 package struct TimeDistance: Sendable, CustomStringConvertible {
     package let isPast: Bool
     /// Without the direction, e.g. `12 days`.

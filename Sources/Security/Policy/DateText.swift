@@ -3,9 +3,8 @@ package import TLS
 
 /// An instant as people write it in the pin file and after `--at`.
 package enum DateText {
-    /// Reads `2027-06-30` (the beginning of that day in UTC) or RFC 3339's `2027-06-30T12:00:00Z` and
-    /// `…+02:00`; nil for anything else, days that no calendar has included. Fractions of a second are
-    /// refused.
+    /// Reads `2027-06-30` (the beginning of that day in UTC) or RFC 3339's `2027-06-30T12:00:00Z` and `…+02:00`,
+    /// without fractions of a second; nil for anything else.
     package static func parse(_ text: String) -> UnixTime? {
         guard
             let match = text.wholeMatch(

@@ -5,11 +5,9 @@ package struct Explanation: Sendable {
     package let checks: [Check]
 }
 
-/// One thing that a policy looks at.
 package struct Check: Sendable, Hashable {
     package enum Outcome: String, Sendable, Hashable {
         case passed
-        /// The host is refused for it.
         case failed
         /// It would be refused, if it weren't only reported.
         case reported
@@ -19,23 +17,17 @@ package struct Check: Sendable, Hashable {
 
     /// What kinds there are; the names are stable.
     package enum Name: String, Sendable, Hashable, CaseIterable {
-        /// The settings themselves.
         case settings
         case expiry
-        /// The protocol's version.
         case tls
-        /// The chain to the trust anchors.
         case anchors
         case name
         case dates
         case lifetime
         /// The issuers' lists.
         case revocation
-        /// The stapled response.
         case ocsp
-        /// Certificate Transparency.
         case transparency
-        /// The chain to the pinned certificates.
         case pinnedAnchors = "pinned-anchors"
         case pins
     }

@@ -10,7 +10,6 @@ package import TLS
 /// It is a reminder that acts: `pin.expiring` is logged from 30 days before, and then `on_expiry`
 /// says what becomes of a host whose pins nobody has looked after.
 package struct PinExpiry: Sendable, Hashable {
-    /// The first instant at which the pins have expired.
     package let date: UnixTime
     package let action: OnExpiry
 
@@ -22,7 +21,6 @@ package struct PinExpiry: Sendable, Hashable {
     package func hasPassed(at time: UnixTime) -> Bool { time >= date }
 }
 
-/// What expired pins do.
 package enum OnExpiry: String, Sendable, Hashable, CaseIterable {
     /// They are enforced as before; only warnings tell.
     case enforce

@@ -1,6 +1,5 @@
 package import TLS
 
-/// Where a pin is found in a chain that verified.
 package enum PinPlace: Sendable, Hashable {
     case absent
     /// At this depth (0 is the leaf), where it may match.

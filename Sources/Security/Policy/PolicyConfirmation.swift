@@ -1,13 +1,11 @@
 package import TLS
 
 extension SecurityPolicy {
-    /// Judges what a server brought beside its chain, when all of it has arrived: its stapled OCSP response
-    /// and its certificate timestamps. What was refused stays refused; a chain that was accepted may be
-    /// refused now, for what it can't show.
+    /// Judges a stapled OCSP response and certificate timestamps once they have arrived. An accepted chain may be
+    /// refused now, never the reverse.
     ///
-    /// A response that is there must be good, unless `ocsp` is `ignore`: one that is out of date is no
-    /// better than a replayed one. The one exception is a responder's own unsigned error ("try later"),
-    /// which counts as no response.
+    /// A response must be good, unless `ocsp` is `ignore`: an expired one may be replayed. A responder's own unsigned
+    /// error ("try later") counts as no response.
     package func confirm(_ verdict: Verdict, with evidence: PeerEvidence, at time: UnixTime) -> Verdict {
         var verdict = verdict
         verdict.evidence = evidence

@@ -4,8 +4,7 @@ extension SecurityPolicy {
     /// Judges a server's chain. Pure: the same chain, anchors and clock give the same verdict.
     /// - Parameters:
     ///   - host: the name that the server must be; nil if there is none to check.
-    ///   - anchors: what the machine, or the configuration, trusts. Never the proxy's own authority.
-    ///   - unixTime: the instant at which dates must hold.
+    ///   - anchors: what the machine or the configuration trusts; never the proxy's own authority.
     package func evaluate(
         _ presented: PresentedChain, host: ServerName?, anchors: TrustAnchors, at unixTime: UnixTime
     ) -> Verdict {
@@ -32,10 +31,8 @@ extension SecurityPolicy {
 
     /// Verifies with the pinned certificates as the only anchors.
     /// - Parameters:
-    ///   - trusted: the chain that the anchors vouch for, where they were asked. Its certificates may be
-    ///     issuers that the server doesn't send.
-    ///   - anchors: where a pinned certificate may be found whose pin is its fingerprint only. A server
-    ///     doesn't send its root.
+    ///   - trusted: the chain to the anchors, whose certificates may be issuers that the server doesn't send.
+    ///   - anchors: where to find a certificate that is pinned by its fingerprint, such as a root.
     func verifyToPins(
         _ presented: PresentedChain, trusted: VerifiedChain?, anchors: TrustAnchors, name: ServerName?, time: UnixTime
     ) -> Result<VerifiedChain, VerificationFailure> {

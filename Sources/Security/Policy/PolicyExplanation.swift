@@ -1,12 +1,11 @@
 package import TLS
 
 extension SecurityPolicy {
-    /// Judges a server's chain as ``evaluate(_:host:anchors:at:)`` does, and tells what was compared with
-    /// what. The verdict is that function's own; the checks ask again, one by one, also those that the
+    /// Judges a server's chain as ``evaluate(_:host:anchors:at:)`` does, and explains each check, also those that the
     /// verdict did not come to.
     /// - Parameters:
     ///   - evidence: what the server brought beside its chain; nil where no server was asked.
-    ///   - version: what was spoken with it, once that is settled.
+    ///   - version: the negotiated TLS version.
     package func explain(
         _ presented: PresentedChain, evidence: PeerEvidence? = nil, version: TLSVersion? = nil, host: ServerName?,
         anchors: TrustAnchors, at time: UnixTime
@@ -75,7 +74,6 @@ private struct Explainer {
         return Check(.revocation, .passed, ["no certificate of the chain is on its issuer's list"] + judges + unlisted)
     }
 
-    /// Which list said so, and until when it is good.
     private func line(_ term: RevocationListTerm) -> String {
         let distance = TimeDistance(from: time, to: term.nextUpdate)
         return "\(term.path): list of \(term.issuer), \(distance.isPast ? "expired" : "valid until") \(CalendarDate(term.nextUpdate)), \(distance)"
@@ -175,8 +173,7 @@ private struct Explainer {
         }
     }
 
-    /// The name, if the leaf is for it: one that it isn't for is told by a check of its own, and not taken
-    /// for a chain to nowhere.
+    /// The name, if the leaf is for it; a mismatch has a check of its own.
     private var nameInCertificate: ServerName? {
         guard policy.validatesDomainName, let host else { return nil }
         return mismatch(with: host) == nil ? host : nil
@@ -245,7 +242,6 @@ private struct Explainer {
         }
     }
 
-    /// How a pin that doesn't match shows.
     private var failed: Check.Outcome { verdict.report == nil ? .failed : .reported }
 
     private func pins(_ trusted: Result<VerifiedChain, VerificationFailure>?) -> Check {

@@ -17,12 +17,10 @@ package final class Refusal: Error, Sendable, CustomStringConvertible {
         case status(StatusFailure)
         /// Valid, but not known to stand in public logs.
         case transparency(TransparencyFailure)
-        /// The pins have expired, and `on_expiry` is `deny`.
         case expired(PinExpiry)
     }
 
     package let reason: Reason
-    /// The name that was asked for, if any.
     package let host: ServerName?
     /// What verification built, where it did.
     package let chain: VerifiedChain?
@@ -57,8 +55,7 @@ package final class Refusal: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The X509_V_ERR_… code that chooses the alert for the server: its own for a chain that isn't
-    /// valid, else X509_V_ERR_CERT_REJECTED, which becomes `bad_certificate`.
+    /// The X509_V_ERR_… code for the alert: an invalid chain's own, else CERT_REJECTED for `bad_certificate`.
     package var x509Code: Int32 {
         switch reason {
         case .trust(let failure), .pinnedAnchors(let failure): failure.x509Code
@@ -85,7 +82,6 @@ package final class Refusal: Error, Sendable, CustomStringConvertible {
 }
 
 extension VerificationFailure.Reason {
-    /// The cause in a few words.
     var cause: String {
         switch self {
         case .expired: "expired"

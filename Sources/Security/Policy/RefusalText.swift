@@ -1,8 +1,7 @@
 import TLS
 
 extension Refusal {
-    /// The whole story over several lines, in the manner of OkHttp: what failed, the chain with its pins
-    /// ready to paste, the pins configured, and what to do.
+    /// What failed over several lines, with the chain's pins ready to paste, the pins configured, and what to do.
     package var details: String {
         var text = title + "\n"
         switch reason {
@@ -47,15 +46,13 @@ extension Refusal {
         return text
     }
 
-    /// The pins of the chain that verified, leaf first, as pin files write them: those that would match where
-    /// they stand. Empty if none did, since what isn't verified must not be pasted.
+    /// The pins of the verified chain, leaf first, as pin files write them; empty without one.
     package var presentedPins: [String] {
         guard let chain else { return [] }
         return chain.certificates.prefix(Self.shown).enumerated()
             .filter { policy.position.admits(depth: $0.offset, of: chain) }.map { "\(pin(of: $0.element))" }
     }
 
-    /// The policy's pins, as pin files write them.
     package var configuredPins: [String] { policy.pins.pins.map { "\($0)" } }
 
     private var pinAdvice: [String] {
@@ -79,13 +76,11 @@ extension Refusal {
         return lines
     }
 
-    /// A pin that would match if it could stand anywhere.
     private var pinOutsidePosition: Pin? {
         guard policy.position != .any else { return nil }
         return chain.flatMap { policy.pins.match(in: $0, position: .any)?.pin }
     }
 
-    /// A pin of a certificate that the peer sent and verification didn't use.
     private var appendedPin: Pin? {
         presented.rest.lazy.prefix(Self.shown).compactMap { self.policy.pins.pin(for: $0, depth: 1) }.first
     }

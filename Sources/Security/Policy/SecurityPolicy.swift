@@ -1,5 +1,4 @@
-// Security: who an upstream must be (pins, host patterns, the policy that judges a chain) and who the
-// proxy is to its clients (the local authority and its leaves). Decisions only: no sockets, no clock.
+// Security: who an upstream must be, and who the proxy is to its clients. Decisions only: no sockets, no clock.
 
 package import TLS
 
@@ -41,8 +40,7 @@ public struct SecurityPolicy: Sendable {
     package private(set) var terms: PolicyTerms
     /// Of which one must match.
     public private(set) var pins: PinSet
-    /// Tells policies apart that may decide differently: upstream pools and session caches are keyed by
-    /// it, together with the anchors' digest. How a pin was written and the order of pins don't count.
+    /// Identifies policies that decide alike: with the anchors' digest, the key of upstream pools and session caches.
     package let digest: SHA256Digest
     /// The pinned certificates as anchors, built once; nil where they depend on what the peer shows.
     let pinnedAnchors: TrustAnchors?
@@ -57,11 +55,9 @@ public struct SecurityPolicy: Sendable {
     public var position: PinPosition { terms.position }
     /// What a pin that doesn't match does.
     public var enforcement: Enforcement { terms.enforcement }
-    /// What the server must satisfy whatever the pins say.
     package var requirements: TrustRequirements { terms.requirements }
     package var expiry: PinExpiry? { terms.expiry }
 
-    /// The same policy with other requirements.
     package func replacing(_ requirements: TrustRequirements) -> SecurityPolicy {
         SecurityPolicy(
             mode: mode, pins: pins, allowsInvalidCertificates: allowsInvalidCertificates,
@@ -139,8 +135,7 @@ public struct SecurityPolicy: Sendable {
 }
 
 extension SecurityPolicy {
-    /// A switch that takes protection away. Each is to be named at start, by `lint` and on the status
-    /// page.
+    /// A switch that takes protection away, to be named at start, by `lint` and on the status page.
     public enum UnsafeSwitch: Sendable, Hashable, CustomStringConvertible {
         /// `pinning: none`, invalid certificates allowed, no name check: anyone can be this host.
         case acceptsAnyone
@@ -171,8 +166,7 @@ extension SecurityPolicy {
         return switches
     }
 
-    /// Settings that contradict each other. The configuration refuses them; a policy made all the same
-    /// refuses connections rather than guess what was meant.
+    /// Settings that contradict each other: the configuration refuses them, and a policy refuses connections.
     public enum Contradiction: Sendable, Hashable, CustomStringConvertible {
         /// Pinning is asked for, and there is nothing to compare with.
         case noPins(PinningMode)

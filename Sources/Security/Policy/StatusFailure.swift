@@ -1,6 +1,5 @@
 package import TLS
 
-/// Why a leaf's status isn't known to be good.
 package enum StatusFailure: Error, Sendable, Hashable, CustomStringConvertible {
     case response(OCSPFailure)
     /// `ocsp` is `require`, and there was no response.
@@ -18,7 +17,6 @@ package enum StatusFailure: Error, Sendable, Hashable, CustomStringConvertible {
 }
 
 extension StatusFailure {
-    /// What the person who reads the refusal can do about it.
     var advice: String {
         switch self {
         case .response(.revoked):

@@ -43,8 +43,7 @@ package struct TrustRequirements: Sendable, Equatable {
             && one.maximumLeafLifetime == other.maximumLeafLifetime
     }
 
-    /// What is asked of a verified chain, by its keys in the pin file. A staple that is welcome and not
-    /// demanded is not among them.
+    /// The keys in the pin file that demand a verified chain; an optional staple isn't among them.
     var keysThatNeedAChain: [String] {
         var keys: [String] = []
         if stapling == .require { keys.append("ocsp") }
@@ -65,7 +64,6 @@ package struct TrustRequirements: Sendable, Equatable {
 
 /// What is made of OCSP responses that servers staple to their chain (RFC 6066 section 8).
 package enum OCSPStapling: String, Sendable, Hashable, CaseIterable {
-    /// Not asked for.
     case ignore
     /// A response must be good, and a leaf that says "must staple" (RFC 7633) must come with one.
     case ifStapled = "if-stapled"

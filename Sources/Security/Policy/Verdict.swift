@@ -8,15 +8,11 @@ package struct Verdict: Sendable {
     }
 
     package internal(set) var outcome: Outcome
-    /// The name that was asked for, if any.
     let host: ServerName?
-    /// The chain that verification built: the one a pin matched in, else the one the anchors vouch
-    /// for. nil if there is none: verification failed, or the policy didn't ask for it.
+    /// The chain that a pin matched in, else the one to the anchors; nil if none was verified or needed.
     package let chain: VerifiedChain?
-    /// The chain to the trust anchors, where they were asked: ``chain``, if that doesn't end at a pinned
-    /// certificate before.
+    /// The chain to the trust anchors, if checked: ``chain``, unless that ends at a pinned certificate before.
     package let trustedChain: VerifiedChain?
-    /// What the peer sent.
     package let presented: PresentedChain
     /// What it brought beside, once ``SecurityPolicy/confirm(_:with:at:)`` has seen it.
     package internal(set) var evidence: PeerEvidence?
@@ -25,9 +21,8 @@ package struct Verdict: Sendable {
     package internal(set) var matchedDepth: Int?
     /// Set where the connection goes on only because `enforcement` is `report`: what would have been said.
     package internal(set) var report: Refusal?
-    /// The first instant at which it no longer holds: a certificate that it needs has ended, an OCSP response
-    /// or a revocation list is out of date, or the pins have expired and deny. What was accepted without any
-    /// of these holds forever.
+    /// The first instant at which it no longer holds, by a certificate, an OCSP response, a revocation list, or pins
+    /// that expire and deny.
     package internal(set) var validUntil: UnixTime
 
     package var isAccepted: Bool {

@@ -1,5 +1,4 @@
-/// Judges the body of one response. It takes processor time in proportion to the body (images: to their pixels),
-/// so it is made for a thread of its own.
+/// Judges the body of one response. Its time is in proportion to the body (images: to their pixels).
 package struct BodyJudgement: Sendable {
     let serializers: [ResponseRules.Serializer]
     let codings: [ContentCoding]
@@ -55,7 +54,6 @@ package struct BodyJudgement: Sendable {
     }
 }
 
-/// What becomes of a response by its body.
 package enum BodyVerdict: Sendable {
     /// It goes on as it came, coded as it was.
     case pass

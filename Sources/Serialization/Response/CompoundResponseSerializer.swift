@@ -30,8 +30,7 @@ extension ResponseSerializer {
 }
 
 extension ResponseSerializationError {
-    /// None of several serializers accepts. What the last to come that far says is told first: a body that isn't
-    /// JSON under the right type rather than a type that isn't XML's.
+    /// None accepts. The reason that came furthest is first: malformed JSON rather than a type that isn't XML's.
     init(none errors: [ResponseSerializationError]) {
         func isOfBody(_ error: ResponseSerializationError) -> Bool {
             if case .malformedBody = error.reason { true } else { false }

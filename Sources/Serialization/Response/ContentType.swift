@@ -1,8 +1,7 @@
-/// The Content-Type of a response, as it came: often good, sometimes malformed, never trusted.
+/// The Content-Type of a response, as it came, perhaps malformed. Case and parameters don't count (RFC 9110 section
+/// 8.3).
 ///
-/// Type and subtype are compared without regard to case; parameters are not looked at (RFC 9110 section 8.3).
-/// A field that was sent twice and combined (`text/html, application/json`) is malformed: recipients don't
-/// agree which half counts.
+/// A combined field (`text/html, application/json`) is malformed: recipients don't agree which half counts.
 public struct ContentType: Sendable, Hashable, CustomStringConvertible {
     /// `application/json`, in lower case; nil if the value is malformed.
     public let essence: String?

@@ -1,15 +1,11 @@
-/// Judges responses by the rules that hold for an exchange: first the head, then, only if a rule has to read it,
-/// the body. A value without state: one serves all exchanges with the rules.
+/// Judges responses by the rules of an exchange: the head, then, if a rule has to read it, the body. Stateless.
 ///
-/// What is judged, and what isn't:
-/// - Interim responses (1xx) are not. 101 is final: it needs a status that is accepted; what follows it is not HTTP.
-/// - The message's framing says whether there is a body (not for HEAD, 204, 205, 304). Without one the status decides.
-///   304 answers the client's own condition, and is accepted unless `status` is written.
-/// - 206 is a requested part, which alone is neither right nor wrong: its head decides. An unrequested one doesn't come
-///   here.
+/// - Interim responses (1xx) are not judged. 101 is final: it needs an accepted status.
+/// - Without a body by the message's framing (HEAD, 204, 205, 304) the status decides. 304 answers the client's own
+///   condition, and is accepted unless `status` is written.
+/// - A requested 206 is judged by its head. An unrequested one doesn't come here.
 /// - `serializer: http` accepts every status unless `status` is written; the others accept 200–299 then.
 package struct ResponseJudge: Sendable {
-    /// Nil: any.
     package let statuses: [StatusRange]?
     private let serializers: [ResponseRules.Serializer]
     /// Of all serializers; nil if one of them accepts any.
@@ -30,8 +26,7 @@ package struct ResponseJudge: Sendable {
         self.rules = rules
     }
 
-    /// Judges a head, once for each response.
-    /// - Parameter inspectedBody: bytes of a body that are held back at most, as transferred and as decoded.
+    /// Judges a head, once for each response; `inspectedBody` limits held bytes, as transferred and as decoded.
     package func verdict(on head: ResponseHead, inspectedBody: Int) -> HeadVerdict {
         if (100..<200).contains(head.status), head.status != 101 { return .pass(limit: nil) }
         let criteria = HeadCriteria(statuses: statuses, contentTypes: contentTypes)
@@ -74,15 +69,10 @@ package struct ResponseJudge: Sendable {
     }
 }
 
-/// What becomes of a response by its head.
 package enum HeadVerdict: Sendable {
-    /// It goes on, and its body as it comes.
-    ///
-    /// - limit: bytes, as transferred, after which it is cut; nil: any number.
+    /// It is forwarded, and its body cut after `limit` transferred bytes (nil: none).
     case pass(limit: Int?)
-    /// It waits until its body has been judged; that needs all of it.
-    ///
-    /// - limit: as above.
+    /// It waits until its whole body, of at most `limit` transferred bytes, has been judged.
     case hold(BodyJudgement, limit: Int?)
     /// It waits for the first byte of the body: if one comes, it is refused, else it goes on.
     case refuseUnlessEmpty(ResponseSerializationError)

@@ -1,5 +1,4 @@
-/// The response serializer rules that hold for an exchange (`response` in pins.yaml). A value of the type is
-/// what holds where nothing is written, until keys are taken from what is.
+/// The response serializer rules of an exchange (`response` in pins.yaml), with the defaults.
 package struct ResponseRules: Sendable, Hashable {
     package enum Key: String, Sendable, CaseIterable {
         case status
@@ -36,14 +35,12 @@ package struct ResponseRules: Sendable, Hashable {
     /// Asked in order; the first that accepts decides. Never empty.
     package var serializers: [Serializer] = [.http]
     package var removeNullValues = false
-    /// Bytes.
     package var maxBody: Int?
     package var oversize = Oversize.refuse
     package var enforcement = Enforcement.enforce
 
     package init() {}
 
-    /// Takes over one key.
     package mutating func take(_ key: Key, from other: ResponseRules) {
         switch key {
         case .status: status = other.status
@@ -56,7 +53,6 @@ package struct ResponseRules: Sendable, Hashable {
         }
     }
 
-    /// What doesn't go together, and the key to blame.
     package var contradiction: (key: Key, reason: String)? {
         guard removeNullValues, !serializers.contains(.json) else { return nil }
         let list = serializers.map(\.rawValue).joined(separator: ", ")

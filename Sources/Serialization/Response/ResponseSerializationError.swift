@@ -32,8 +32,7 @@ public struct ResponseSerializationError: Error, Sendable, Hashable, CustomStrin
     public let reason: Reason
     /// What would have been accepted, for people: `200-299, 304`, `application/json`, `JSON`.
     public let expected: String
-    /// What else is wrong: the content type under a status; under a body that none of several serializers
-    /// accepts, each one's own reason.
+    /// What else is wrong: the content type under a status, or each of several serializers' own reason.
     public let underlying: [ResponseSerializationError]
 
     init(_ reason: Reason, expected: String, underlying: [ResponseSerializationError] = []) {

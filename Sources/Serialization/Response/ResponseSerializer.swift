@@ -28,17 +28,13 @@ public protocol ResponseSerializer<Value>: Sendable {
 extension ResponseSerializer {
     public func check(body: [UInt8]) throws(BodyDefect) { _ = try value(ofBody: body) }
 
-    /// Judges a head. A wrong content type counts only if there is a body, so that an empty answer passes
-    /// whatever its type is.
+    /// Judges a head. A wrong content type counts only if there is a body.
     public func validate(_ head: ResponseHead, bodyIsEmpty: Bool) throws(ResponseSerializationError) {
         let criteria = HeadCriteria(statuses: acceptableStatuses, contentTypes: acceptableContentTypes)
         if let error = criteria.error(in: head, bodyIsEmpty: bodyIsEmpty) { throw error }
     }
 
-    /// Judges a whole response.
-    ///
-    /// - Parameter body: without content codings.
-    /// - Returns: nil for a body without a value.
+    /// Judges a whole response, whose body has no content codings. Nil for a body without a value.
     public func value(of body: [UInt8], head: ResponseHead) throws(ResponseSerializationError) -> Value? {
         try validate(head, bodyIsEmpty: body.isEmpty)
         do {
@@ -49,11 +45,8 @@ extension ResponseSerializer {
     }
 }
 
-/// What is asked of a head.
 struct HeadCriteria: Sendable {
-    /// Nil: any.
     let statuses: [StatusRange]?
-    /// Nil: any, and none.
     let contentTypes: [MediaRange]?
 
     func error(in head: ResponseHead, bodyIsEmpty: Bool) -> ResponseSerializationError? {

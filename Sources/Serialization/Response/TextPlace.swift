@@ -11,7 +11,6 @@ public struct TextPlace: Sendable, Hashable, CustomStringConvertible {
         self.column = column
     }
 
-    /// The place of a byte of UTF-8.
     init(ofByte offset: Int, in text: Span<UInt8>) {
         var line = 1
         var column = 1

@@ -5,8 +5,7 @@ package protocol BodyWork: Sendable {
     /// Which work it is, in a message.
     static var kind: UInt8 { get }
 
-    /// It runs decoders that are hard to trust, or takes memory out of proportion to the body. What doesn't takes
-    /// time in proportion to the body and little memory, whatever the body is.
+    /// It runs untrusted decoders, or takes memory out of proportion to the body. Other work is linear and small.
     var needsDecoder: Bool { get }
     /// Bytes of a body that it may have to hold: decoded, or coming out of it.
     var longestBody: Int { get }
@@ -23,7 +22,6 @@ package protocol BodyWork: Sendable {
 }
 
 extension BodyWork {
-    /// What goes to another process, beside the body.
     package var message: [UInt8] {
         var message = MessageWriter()
         message.write(Self.kind)
@@ -31,7 +29,6 @@ extension BodyWork {
         return message.bytes
     }
 
-    /// What another process answered.
     package func outcome(told answer: [UInt8], _ result: [UInt8]) throws(MalformedMessage) -> Outcome {
         guard result.count <= longestBody else { throw MalformedMessage() }
         var message = MessageReader(answer)
@@ -41,7 +38,6 @@ extension BodyWork {
     }
 }
 
-/// Does the work that another process asks for.
 package enum AskedBodyWork {
     /// - Returns: the answer, and the body that came out.
     package static func perform(_ message: [UInt8], on body: [UInt8]) throws(MalformedMessage) -> ([UInt8], [UInt8]) {

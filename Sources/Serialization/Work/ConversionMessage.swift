@@ -1,14 +1,11 @@
 // One idea with BodyWork.swift, which finds each kind of work by its number in a message.
 
-/// The conversion of one request's body.
 package struct BodyConversionWork: BodyWork {
     private let conversion: BodyConversion
     private let contentType: String
     private let limit: Int
 
-    /// - Parameters:
-    ///   - contentType: unchanged from the request.
-    ///   - limit: the longest result.
+    /// - Parameter limit: the longest result.
     package init(_ conversion: BodyConversion, contentType: String, limit: Int) {
         self.conversion = conversion
         self.contentType = contentType

@@ -4,25 +4,17 @@ internal import CZlib
 internal import CZstd
 internal import Glibc
 
-/// The libraries that decode documents and images. Each is loaded when it is first needed; a process that can open no
-/// file later loads all of them before.
+/// The libraries that decode documents and images, loaded at first use, or all before a process is confined.
 package enum DecoderLibraries {
     /// A library that isn't installed. What needs it is refused, and says so.
     package struct Missing: Sendable, Equatable {
-        /// What it decodes.
         package let format: String
         /// Debian's.
         package let package: String
-
-        package init(format: String, package: String) {
-            self.format = format
-            self.package = package
-        }
     }
 
     package static func load() { _ = missing() }
 
-    /// Loads all of them.
     package static func missing() -> [Missing] { missingForDocuments() + missingForImages() }
 
     package static func missingForDocuments() -> [Missing] {

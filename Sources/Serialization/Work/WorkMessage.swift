@@ -1,4 +1,3 @@
-/// A message that isn't what its reader expects.
 package struct MalformedMessage: Error {
     package init() {}
 }

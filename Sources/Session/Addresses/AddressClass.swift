@@ -6,8 +6,7 @@ package enum AddressClass: String, Sendable, CaseIterable {
     case loopback
     /// 169.254.0.0/16, fe80::/10.
     case linkLocal = "link-local"
-    /// RFC 1918 and RFC 4193: 10/8, 172.16/12, 192.168/16, fc00::/7; and what came before the latter, fec0::/10
-    /// (site-local, RFC 3879).
+    /// RFC 1918, RFC 4193 and RFC 3879: 10/8, 172.16/12, 192.168/16, fc00::/7, fec0::/10.
     case `private`
     /// RFC 6598: 100.64.0.0/10.
     case cgnat

@@ -1,19 +1,15 @@
 package import EventLoop
 import TLS
 
-/// Which addresses are not connected to, as the configuration has it: `upstream.block_addresses`, with the exceptions
-/// of `upstream.allow_addresses`.
+/// `upstream.block_addresses`, with the exceptions of `upstream.allow_addresses`: classes and ranges.
 ///
-/// Each takes classes and ranges, and a range is more exact than a class: an exception for a class takes back the ban
-/// on that very class (`link-local` doesn't open the metadata address, which is `metadata` too), one for a
-/// range lets through whatever else names its addresses.
+/// An allowed class lifts the block of that class alone (`link-local` doesn't open the metadata address, which is
+/// `metadata` too); an allowed range lifts any block of its addresses.
 package final class AddressRules: Sendable, Hashable {
-    /// One element of either list.
     package enum Rule: Sendable, Hashable, CustomStringConvertible {
         case kind(AddressClass)
         case range(AddressRange)
 
-        /// As it is written in the configuration.
         package var description: String {
             switch self {
             case .kind(let kind): kind.rawValue
@@ -36,7 +32,6 @@ package final class AddressRules: Sendable, Hashable {
     fileprivate let blockedRanges: [AddressRange]
     fileprivate let allowedKinds: Set<AddressClass>
     fileprivate let allowedRanges: [AddressRange]
-    /// Tells them from others.
     private let digest: SHA256Digest
 
     package init(blocked: [Rule] = [.kind(.linkLocal), .kind(.metadata)], allowed: [Rule] = []) {
@@ -71,16 +66,14 @@ package enum ClientPlace: Sendable, Hashable {
     /// What listens on loopback counts on being out of its reach.
     case elsewhere
 
-    /// - Parameter peer: where its connection comes from. Only loopback itself counts, not an address that stands for it:
-    ///   anybody may have one of those.
+    /// - Parameter peer: only loopback itself counts, not an address that embeds it, which anybody may have.
     package init(of peer: IPAddress) {
         let isLoopback = peer.isLoopback || AddressClass.classes(ofReading: peer.canonical).contains(.loopback)
         self = isLoopback ? .thisMachine : .elsewhere
     }
 }
 
-/// Judges the addresses that are dialled for one kind of client. A part of ``OriginKey``: a connection that one client
-/// may have, another may not.
+/// Judges the addresses to dial for one kind of client. Part of ``OriginKey``, since clients may differ.
 package struct AddressGuard: Sendable, Hashable {
     package let rules: AddressRules
     package let client: ClientPlace
@@ -90,11 +83,9 @@ package struct AddressGuard: Sendable, Hashable {
         self.client = client
     }
 
-    /// Why an address is not connected to.
     package enum Objection: Sendable, Hashable {
         /// `block_addresses` names it.
         case blocked(AddressRules.Rule)
-        /// It is this machine's loopback, and the client is elsewhere.
         case loopbackFromElsewhere
         /// It isn't of the internet, and a redirect from an address of the internet led there.
         case insideFromOutside

@@ -4,13 +4,12 @@ package import Addresses
 package struct AddressRange: Sendable, Hashable, CustomStringConvertible {
     /// The first address of the range, 4 or 16 bytes in network order.
     package let bytes: [UInt8]
-    /// How many leading bits count.
     package let prefixLength: Int
     /// In canonical form.
     package let description: String
 
     /// - Parameter prefixLength: nil for the one address.
-    /// - Returns: nil if bits are set beyond the prefix: what was meant by `10.1.2.3/8` can't be known.
+    /// - Returns: nil if bits are set beyond the prefix, as in `10.1.2.3/8`.
     package init?(_ address: IPAddress, prefixLength: Int? = nil) {
         let width = address.bytes.count * 8
         let length = prefixLength ?? width
@@ -29,8 +28,7 @@ package struct AddressRange: Sendable, Hashable, CustomStringConvertible {
         description = prefixLength == nil ? "\(first)" : "\(first)/\(self.prefixLength)"
     }
 
-    /// True if the address (4 or 16 bytes in network order) is in the range. An IPv4-mapped IPv6
-    /// address (RFC 4291 section 2.5.5.2) is judged as the IPv4 address that it is.
+    /// True if the address (4 or 16 bytes) is in the range; IPv4-mapped ones (RFC 4291 section 2.5.5.2) count as IPv4.
     package func contains(_ address: [UInt8]) -> Bool {
         var candidate = address[...]
         if bytes.count == 4, address.count == 16, address.starts(with: Self.mappedPrefix) {

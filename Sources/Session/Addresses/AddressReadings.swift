@@ -1,8 +1,7 @@
 import Addresses
 
 extension IPAddress {
-    /// Every address that packets may reach: itself, and the IPv4 addresses embedded in it. Each is checked; otherwise
-    /// a wrapping (NAT64, 6to4, ISATAP …) would bypass the check.
+    /// The address and the IPv4 addresses embedded in it (NAT64, 6to4, ISATAP …), which packets may reach as well.
     var readings: [IPAddress] {
         let canonical = canonical
         let spellings = canonical == self ? [self] : [self, canonical]
@@ -10,8 +9,7 @@ extension IPAddress {
         return spellings + Self.wrappedIPv4(canonical.bytes).compactMap { IPAddress(bytes: $0) }
     }
 
-    /// The IPv4 addresses that an IPv6 address embeds. Prefixes and interface identifiers are independent of each other, so
-    /// that one address may embed several.
+    /// The IPv4 addresses that an IPv6 address embeds: several, since prefix and interface are independent.
     private static func wrappedIPv4(_ b: [UInt8]) -> [[UInt8]] {
         wrappedByPrefix(b) + wrappedByInterface(b)
     }
@@ -31,8 +29,8 @@ extension IPAddress {
         return []
     }
 
-    /// The local prefix may be cut at 48, 56, 64 or 96 bits (RFC 6052 section 2.2); where, only the network knows. Bits that are zero
-    /// in the one reading make up 0.0.0.0/8 in another, which no translator leads anywhere.
+    /// Only the network knows the local prefix's length: 48, 56, 64 or 96 bits (RFC 6052 section 2.2). Zero bits of one
+    /// reading make up 0.0.0.0/8 in another, which no translator reaches.
     private static func wrappedByLocalTranslator(_ b: [UInt8]) -> [[UInt8]] {
         let cuts = [
             Array(b[12...]), [b[6], b[7], b[9], b[10]], [b[7], b[9], b[10], b[11]], [b[9], b[10], b[11], b[12]],

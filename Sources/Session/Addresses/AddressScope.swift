@@ -1,10 +1,8 @@
 package import EventLoop
 
-/// Tells internal addresses from those of the internet. Services on internal addresses often assume that no outsider
-/// can direct a client there.
+/// Internal or of the internet. Internal services often assume that no outsider can direct a client to them.
 package enum AddressScope: Sendable, Hashable {
-    /// Not reachable from the internet: loopback, private, link-local, shared (CGNAT), and the metadata services of
-    /// clouds.
+    /// Loopback, private, link-local, shared (CGNAT), and the metadata services of clouds.
     case inside
     case outside
 }

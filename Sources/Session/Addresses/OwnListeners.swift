@@ -1,8 +1,7 @@
 package import EventLoop
 import Synchronization
 
-/// The sockets on which this process accepts clients. A connection to one of them would be a request to itself, which
-/// asks for the same again until there are no descriptors left.
+/// The sockets that accept clients here. Connecting to one would loop until no descriptors are left.
 package final class OwnListeners: Sendable {
     private let addresses: Mutex<[SocketAddress]>
 
@@ -15,11 +14,9 @@ package final class OwnListeners: Sendable {
         addresses.withLock { $0 = fresh }
     }
 
-    /// Whether one of them has that port.
     func use(port: UInt16) -> Bool { addresses.withLock { $0 }.contains { $0.port == port } }
 
-    /// Whether a connection to `address` would arrive here: in whichever spelling, and on whichever of this machine's
-    /// addresses if all are listened on.
+    /// Whether a connection to `address` would arrive here, in any spelling, on any address of the machine.
     func contains(_ address: SocketAddress) -> Bool {
         let listeners = addresses.withLock { $0 }.filter { $0.port == address.port }
         guard !listeners.isEmpty else { return false }

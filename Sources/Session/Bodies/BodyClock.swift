@@ -13,20 +13,14 @@ package struct MinimumRate: Sendable, Hashable, CustomStringConvertible {
     package var description: String { "\(bytes) bytes within \(window) (minimum_rate)" }
 }
 
-/// Keeps the time of a body: it may neither stand still for too long nor drip.
+/// Times a body: it may neither stall for too long nor drip.
 ///
-/// A window opens when something moves and none is open. At its end it closes, and the bytes that moved since the last
-/// one closed are compared with the rate. Silence opens no window, and a window without a byte passes: how long a body
-/// may pause is said by the silence that is allowed.
-///
-/// Bytes are counted by the owner, and asked for once per window. In between, movement costs a comparison.
+/// The first movement opens a window. At its end, the bytes moved since the last one are compared with the rate.
+/// Silence opens no window, and a window without a byte passes: `silence` limits pauses.
 package struct BodyClock: Sendable, Equatable {
     package enum Verdict: Sendable, Equatable {
-        /// The next judgement is due at that instant.
         case onTime(until: MonotonicTime)
-        /// Nothing moved for as long as allowed.
         case silent
-        /// Something moved, and too little.
         case slow
     }
 
@@ -45,9 +39,9 @@ package struct BodyClock: Sendable, Equatable {
 
     /// Something moved, or may begin to.
     /// - Parameters:
-    ///   - moved: bytes, since the message began. Asked for once, when the first window opens.
-    ///   - silence: nanoseconds that may pass without a byte.
-    /// - Returns: when to ask ``judge(at:moved:)``.
+    ///   - moved: bytes since the message began; evaluated when the first window opens.
+    ///   - silence: nanoseconds without a byte.
+    /// - Returns: when to call ``judge(at:moved:)``.
     @inline(__always)
     package mutating func keep(at now: MonotonicTime, silence: UInt64, moved: () -> UInt64) -> MonotonicTime {
         silentAt = now.advanced(byNanoseconds: silence)
@@ -72,7 +66,6 @@ package struct BodyClock: Sendable, Equatable {
         return .onTime(until: min(silentAt, windowEnd))
     }
 
-    /// No body is on its way.
     @inline(__always) package mutating func stop() {
         silentAt = Self.never
         windowEnd = Self.never

@@ -2,9 +2,7 @@ package import EventLoop
 package import Serialization
 package import Transport
 
-/// Does work on whole bodies away from the loops, which have other clients to serve meanwhile.
-///
-/// Every piece of work is answered once, unless it is cancelled before.
+/// Works on whole bodies away from the loops. Every piece of work is answered once, unless it is cancelled before.
 package protocol BodyExecutor: Sendable {
     /// - Parameters:
     ///   - host: who is served fairly: the origin, by its name.
@@ -17,9 +15,9 @@ package protocol BodyExecutor: Sendable {
 
 extension BodyExecutor {
     /// - Parameters:
-    ///   - reservation: the body's. It is held as long as the body is.
-    ///   - answer: called once on the loop, in a later turn; never if the loop ends before. It should hold its objects
-    ///     weakly, since it may be released on another thread.
+    ///   - reservation: the body's, held as long as the body.
+    ///   - answer: called once on the loop, in a later turn, or never if the loop ends. It may be released on another
+    ///     thread, so it should hold its objects weakly.
     package func perform<Work: BodyWork>(
         _ work: Work, on body: [UInt8], of host: String, holding reservation: BodyReservation, loop: EventLoop,
         answer: @escaping (Result<Work.Outcome, BodyWorkFailure>) -> Void
@@ -33,26 +31,22 @@ extension BodyExecutor {
     }
 }
 
-/// A piece of work that somebody waits for.
 package struct BodyWorkTicket: Sendable {
     private let cancelled: @Sendable () -> Void
 
     package init(cancelled: @escaping @Sendable () -> Void) { self.cancelled = cancelled }
 
-    /// Nobody waits any more: work that hasn't begun is dropped, and never answered. May be called on any thread, and
-    /// repeated.
+    /// Drops work that hasn't begun, without an answer. May be called on any thread, and repeated.
     package func cancel() { cancelled() }
 }
 
 /// Why work on a body wasn't done. Whether the body is right isn't known.
 package enum BodyWorkFailure: Error, Sendable, Hashable {
-    /// Too much waits already.
     case noRoom
     /// The bodies that are kept take all that they may together (`limits.bodies`).
     case noBudget(limit: Int)
     /// The process that does such work can't be started; why, for people.
     case unavailable(String)
-    /// It took longer than that, and was ended.
     case timedOut(after: Duration)
     /// The process that did it ended; how, for people.
     case ended(String)
@@ -67,7 +61,6 @@ package enum BodyWorkFailure: Error, Sendable, Hashable {
         }
     }
 
-    /// For people; "it" is the body.
     package var cause: String {
         switch self {
         case .noRoom: "too many bodies wait to be judged or converted"

@@ -1,15 +1,11 @@
-/// Jobs that wait for their turn. Hosts take turns, so that none waits for all that another has brought.
-///
-/// What waits and what is in progress has a bound. Where there is no room, the host with the most that waits gives up
-/// its last jobs: one that brings much keeps nobody out, and one that is alone may have all of it.
+/// Jobs that wait for their turn, host by host, within a bound. Where there is no room, the host with the most waiting
+/// work gives up its last jobs.
 package struct FairQueue<Job> {
-    /// A job, as long as it is here.
     package typealias Number = UInt64
 
     package enum Arrival {
         /// - displaced: the jobs that gave up their place.
         case waits(Number, displaced: [Job])
-        /// There is no room.
         case refused
     }
 
@@ -30,16 +26,12 @@ package struct FairQueue<Job> {
     private let leastWeight: Int
     private var weight = 0
     private var lines: [String: Line] = [:]
-    /// Hosts with jobs that wait, in the order of their turns.
     private var turns: [String] = []
     private var running: [Number: (host: String, weight: Int)] = [:]
     private var next: Number = 1
-    /// Jobs that wait.
     package private(set) var count = 0
 
-    /// - Parameters:
-    ///   - capacity: bytes of what waits and what is in progress.
-    ///   - jobs: as many of them at most.
+    /// - Parameter capacity: bytes of waiting and running jobs.
     package init(capacity: Int = 256 << 20, jobs: Int = 1024) {
         self.capacity = capacity
         leastWeight = max(capacity / max(jobs, 1), 1)
@@ -64,8 +56,7 @@ package struct FairQueue<Job> {
         return .waits(number, displaced: displaced)
     }
 
-    /// Who has to go for it; nil: there is no room. One that is larger than the bound has its turn when nothing else
-    /// is here.
+    /// The jobs to drop for it; nil: no room. One larger than the bound runs when nothing else is here.
     private func victims(of host: String, _ weight: Int) -> [Number]? {
         var total = self.weight
         guard total > 0, total + weight > capacity else { return [] }
@@ -85,8 +76,7 @@ package struct FairQueue<Job> {
 
     // MARK: Going
 
-    /// Takes the next job out of those that wait.
-    /// - Parameter share: jobs of one host that may be in progress at one time.
+    /// Takes the next waiting job, of a host with fewer than `share` running.
     package mutating func take(share: Int) -> (number: Number, job: Job)? {
         guard let turn = turns.firstIndex(where: { lines[$0]?.running ?? 0 < share }) else { return nil }
         let host = turns.remove(at: turn)
@@ -101,7 +91,6 @@ package struct FairQueue<Job> {
         return (entry.number, entry.job)
     }
 
-    /// A job that was taken is done.
     package mutating func finish(_ number: Number) {
         guard let (host, weight) = running.removeValue(forKey: number) else { return }
         self.weight -= weight
@@ -109,7 +98,6 @@ package struct FairQueue<Job> {
         forget(host)
     }
 
-    /// Takes a job out that waits; nil if it doesn't.
     package mutating func remove(_ number: Number) -> Job? {
         for (host, line) in lines {
             guard let index = line.waiting.firstIndex(where: { $0.number == number }) else { continue }

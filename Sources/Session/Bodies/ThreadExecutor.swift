@@ -9,9 +9,7 @@ package enum ThreadLack: Sendable {
     case over
 }
 
-/// Does work on bodies on threads of this process.
-///
-/// As many at one time as half of the processors, and at least one.
+/// Works on bodies on threads of this process: half as many as processors, and at least one.
 package final class ThreadExecutor: BodyExecutor {
     private struct Job: Sendable {
         /// Does the work; what it returns tells of it.
@@ -22,9 +20,7 @@ package final class ThreadExecutor: BodyExecutor {
 
     private struct State {
         var queue: FairQueue<Job>
-        /// Threads that work.
         var threads = 0
-        /// Those that have been made, and do nothing now.
         var free: [WorkQueue] = []
         /// The last thread that was wanted couldn't be made.
         var isLacking = false

@@ -1,11 +1,9 @@
 package import Serialization
 internal import TLS
 
-/// What challenges are answered from.
 package struct AnsweringCredentials: Sendable, Hashable {
     package let credentials: Credentials
-    /// Which writing of their file they are, so that a refusal counts until it is written again. Nil: a program gives them
-    /// for one exchange, and judges itself whether to give them again.
+    /// The edition of their file, until whose change a refusal counts. Nil: a program's, for one exchange.
     let edition: Int?
 
     package init(_ credentials: Credentials, edition: Int?) {
@@ -14,8 +12,7 @@ package struct AnsweringCredentials: Sendable, Hashable {
     }
 }
 
-/// The value of an Authorization field that answers a challenge, for one request to the origin that it was made for.
-/// Printing it shows only the scheme.
+/// The value of an Authorization field for one request to its origin. Printing it shows only the scheme.
 package struct ChallengeAnswer: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Answers of one exchange. A server that calls every nonce stale gets no more.
     static let most = 3

@@ -2,20 +2,20 @@ package import HTTPWire
 import Serialization
 import Synchronization
 
-/// Answers Basic (RFC 7617) and Digest (RFC 7616) challenges from configured credentials, and knows which answers were
-/// accepted, so that later requests of the same protection space carry one from the start. It knows which were refused,
-/// too: a wrong password is sent once, and not with each request of each client until the account is locked.
+/// Answers Basic (RFC 7617) and Digest (RFC 7616) challenges from configured credentials. Later requests of the same
+/// protection space carry an accepted answer from the start. A refused password is sent once, so that no client's
+/// requests lock the account.
 ///
-/// One for all workers. A nonce's count is taken under a lock, each once; whatever takes time is done outside of it.
-/// What a server says is bounded: ``mostSpaces`` origins with credentials, of each ``Space/mostNonces`` nonces,
-/// ``Space/mostFolders`` folders and ``Space/mostRefusals`` refusals, the last ones.
+/// One for all workers. Each nonce count is taken once under a lock; slow work is done outside of it. What a server
+/// says is bounded: ``mostSpaces`` origins, each with ``Space/mostNonces``, ``Space/mostFolders`` and
+/// ``Space/mostRefusals``, the last ones.
 ///
 /// The order of calls for one exchange:
 /// 1. ``authorization(for:target:at:credentials:)`` before the request is sent;
-/// 2. on 401, ``reply(to:method:target:at:credentials:previous:)`` with what was sent: an answer, or the client gets the 401;
+/// 2. on 401, ``reply(to:method:target:at:credentials:previous:)`` with what was sent: an answer, or the client gets
+/// the 401;
 /// 3. on any other final response, ``accepted(_:target:at:credentials:info:)`` with what was sent.
 package final class ChallengeMemory: Sendable {
-    /// Pairs of origin and credentials.
     static let mostSpaces = 256
 
     private struct Key: Hashable {
@@ -49,10 +49,7 @@ package final class ChallengeMemory: Sendable {
     /// Pairs of origin and credentials of which something is known.
     package var spaceCount: Int { memory.withLock { $0.spaces.count } }
 
-    /// What a request is to carry unasked; nil: nothing was accepted yet where it goes.
-    /// - Parameters:
-    ///   - method: as it is sent.
-    ///   - target: path and query as they are sent.
+    /// What a request carries unasked; nil: nothing was accepted yet where it goes. Method and target as they are sent.
     package func authorization(
         for method: [UInt8], target: [UInt8], at origin: RequestURL.Origin, credentials: AnsweringCredentials
     ) -> ChallengeAnswer? {
@@ -65,7 +62,6 @@ package final class ChallengeMemory: Sendable {
         return use.flatMap { write($0, credentials.credentials, method, target, isUnasked: true, number: 0) }
     }
 
-    /// The reaction to a 401.
     package enum Reply: Sendable {
         case answer(ChallengeAnswer)
         /// There is no answer, or these credentials were refused before.
@@ -74,11 +70,8 @@ package final class ChallengeMemory: Sendable {
         case refused(realm: [UInt8])
     }
 
-    /// The strongest answer to a 401 that can be given, unless the same credentials were refused already. An exchange gets
-    /// ``ChallengeAnswer/most`` at most, whatever the server says.
-    /// - Parameters:
-    ///   - challenges: of all WWW-Authenticate fields.
-    ///   - previous: what the refused request carried of this type; nil: nothing.
+    /// The strongest possible answer to a 401, unless its credentials were refused; ``ChallengeAnswer/most`` at most.
+    /// `challenges` are those of all WWW-Authenticate fields, `previous` the refused request's.
     package func reply(
         to challenges: [Challenge], method: [UInt8], target: [UInt8], at origin: RequestURL.Origin,
         credentials: AnsweringCredentials, previous: ChallengeAnswer?
@@ -123,8 +116,7 @@ package final class ChallengeMemory: Sendable {
     }
 
     /// The request that carried an answer got a final response other than 401.
-    /// - Parameter info: the value of Authentication-Info (RFC 7616 section 3.5), with the nonce to use from now on;
-    ///   nil: no field.
+    /// - Parameter info: Authentication-Info (RFC 7616 section 3.5), with the nonce to use from now on.
     package func accepted(
         _ answer: ChallengeAnswer, target: [UInt8], at origin: RequestURL.Origin, credentials: AnsweringCredentials,
         info: [UInt8]?

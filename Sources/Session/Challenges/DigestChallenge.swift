@@ -54,8 +54,7 @@ struct DigestChallenge: Sendable, Hashable {
         domain = parameters["domain"].flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// The nonces of the request that answered the challenge. The secret of `-sess` stays what they made it, whatever nonces
-    /// the server names later (RFC 7616 section 3.4.2).
+    /// The nonces of the first answer, which make the secret of `-sess` for good (RFC 7616 section 3.4.2).
     struct Session: Sendable, Hashable {
         let nonce: [UInt8]
         let clientNonce: [UInt8]
@@ -72,10 +71,7 @@ struct DigestChallenge: Sendable, Hashable {
     func isSameTry(as other: DigestChallenge) -> Bool { nonce == other.nonce && realm == other.realm }
 
     /// The value of Authorization (RFC 7616 section 3.4).
-    /// - Parameters:
-    ///   - target: as it is sent.
-    ///   - count: how often the nonce has been used, this time included.
-    ///   - session: what a session began with.
+    /// - Parameter count: how often the nonce has been used, this time included.
     func authorization(
         _ credentials: Credentials, method: [UInt8], target: [UInt8], count: UInt32, clientNonce: [UInt8], session: Session
     ) -> [UInt8]? {
@@ -118,7 +114,6 @@ struct DigestChallenge: Sendable, Hashable {
     }
 }
 
-/// Writes the parameters of an answer.
 private struct DigestFields {
     private(set) var text = Array("Digest ".utf8)
     private var isFirst = true

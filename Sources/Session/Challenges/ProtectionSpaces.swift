@@ -1,17 +1,14 @@
 import HTTPWire
 import TLS
 
-/// What is known of one origin for one user: the nonces of Digest, the folders that Basic was accepted for, and the realms in
-/// which the password was refused.
+/// One origin for one user: nonces of Digest, folders that accepted Basic, realms that refused the password.
 struct Space {
     static let mostNonces = 8
     static let mostFolders = 16
     static let mostRefusals = 16
 
-    /// A challenge whose nonce is in use.
     struct Nonce {
         let challenge: DigestChallenge
-        /// Uses so far.
         var count: UInt32 = 0
         var isAccepted = false
         let session: DigestChallenge.Session
@@ -33,7 +30,6 @@ struct Space {
             return self
         }
 
-        /// 128 bits in hexadecimal.
         private static func random() -> [UInt8] {
             var generator = SystemRandomNumberGenerator()
             return (0..<2).flatMap { _ in
@@ -44,7 +40,6 @@ struct Space {
     }
 
     enum Use {
-        /// For that realm.
         case basic([UInt8])
         case digest(Nonce)
     }
@@ -56,7 +51,6 @@ struct Space {
     private var folders: [(path: [UInt8], realm: [UInt8])] = []
     private var refusals: [Refusal] = []
 
-    /// Where a password was refused, and as what.
     struct Refusal: Hashable {
         private let isDigest: Bool
         /// As far as realms are compared.
@@ -70,8 +64,7 @@ struct Space {
 
     private func holds(_ refusal: Refusal) -> Bool { refusals.contains(refusal) }
 
-    /// Those of the challenges for which the password wasn't refused yet. Where a server offers both, who has refused a digest
-    /// doesn't get the password itself.
+    /// Challenges for which the password wasn't refused yet. A refused digest isn't followed by the password itself.
     func open(_ challenges: [Challenge]) -> [Challenge] {
         let refusedDigests = challenges.filter { $0.scheme == "digest" && holds(Refusal(asDigest: true, in: $0.realm)) }.map(\.realm)
         return challenges.filter { !refusedDigests.contains($0.realm) && !holds(Refusal(asDigest: $0.scheme == "digest", in: $0.realm)) }
@@ -108,8 +101,7 @@ struct Space {
         }
     }
 
-    /// The password isn't sent to that realm again.
-    /// - Returns: whether that is new.
+    /// The password isn't sent to that realm again. True if that is new.
     mutating func refused(asDigest isDigest: Bool, in realm: [UInt8]) -> Bool {
         if isDigest { nonces.removeAll { $0.challenge.realm == realm } } else { folders.removeAll { $0.realm == realm } }
         let refusal = Refusal(asDigest: isDigest, in: realm)

@@ -1,8 +1,7 @@
 package import Security
 package import TLS
 
-/// How TLS is spoken with one kind of origin: by its requirements, and with the certificate that it asks
-/// its clients for. One for all hosts that agree in that, since a context is not small.
+/// The TLS requirements and client certificate for origins, shared by all hosts with equal ones.
 package final class ClientTLS: Sendable {
     package let context: TLSClientContext
     /// What we prove ourselves with, if we are asked.
@@ -18,7 +17,6 @@ package final class ClientTLS: Sendable {
         digest = Self.digest(requirements: requirements, identity: identity)
     }
 
-    /// The digest that an instance with these settings has.
     package static func digest(requirements: TrustRequirements, identity: Identity?) -> SHA256Digest {
         let chain = identity?.chain.flatMap { $0.sha256.bytes } ?? []
         let options = TLSClientContext.Options(for: requirements)

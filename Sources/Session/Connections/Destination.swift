@@ -23,8 +23,7 @@ struct Silence {
     var idle: UInt64 = 0
 }
 
-/// Where the requests for one authority go under one configuration, and what holds for them on the way. An
-/// exchange keeps it through a reload.
+/// Where requests for one authority go under one configuration, and its rules. Exchanges keep it over a reload.
 package final class Destination {
     package let authority: Authority
     package let target: UpstreamTarget
@@ -47,19 +46,16 @@ package final class Destination {
         self.source = source
     }
 
-    /// The same place, which may be found at fewer addresses.
     func limited(to reach: UpstreamTarget.Reach) -> Destination {
         guard reach != target.reach else { return self }
         return Destination(
             authority: authority, target: target.limited(to: reach), origin: origin, terms: terms, via: via, source: source)
     }
 
-    /// Requests go to it under TLS.
     package var isSecure: Bool {
         if case .plain = target.layer { false } else { true }
     }
 
-    /// The port that URLs and Host leave out.
     package var defaultPort: UInt16 { isSecure ? 443 : 80 }
 }
 

@@ -1,7 +1,6 @@
 package import Reachability
 
-/// What the system says of the network: whether upstream connections can be made at all, and over which kind of link.
-/// A value that the daemon's main loop hands to the workers whenever it changes.
+/// Whether upstream connections can be made, and over which kind of link, as the main loop tells the workers.
 package struct NetworkOutlook: Sendable, Equatable {
     private var machine = ReachabilityStatus.unknown
     /// Of hosts that are followed themselves, by name or address as ``OriginKey/host`` has them.
@@ -19,11 +18,10 @@ package struct NetworkOutlook: Sendable, Equatable {
         }
     }
 
-    /// Why no connection to the host can be made now, this machine's own addresses apart. Nil: one may be tried.
+    /// Why no connection to the host can be made now, this machine's own addresses apart.
     ///
-    /// A host that is followed itself is judged by its own status. That its name isn't known is for the look-up to say,
-    /// which asks anew. For the others all must be cut off: without a default route the networks that this machine is in
-    /// can still be reached, and what can't be fails at once by itself.
+    /// A followed host is judged by its own status; whether its name exists, the look-up finds out. Others need total
+    /// isolation: without a default route local networks can be reached, and the rest fails at once.
     func obstacle(to host: String) -> UnreachableReason? {
         switch hosts[host] {
         case .reachable?, .notReachable(.noSuchHost)?: return nil

@@ -4,15 +4,14 @@ import Transport
 
 // One idea with UpstreamConnection.swift: an origin keeps its idle connections, and a connection returns to its origin.
 
-/// One destination of one worker: the idle connections to it. Kept alive by whoever uses it; the
-/// pool only knows where to find it.
+/// One destination of one worker, with its idle connections. Its users keep it alive, not the pool.
 package final class Origin {
     package let key: OriginKey
     /// Places of idle connections in the pool's order. The most recently used is last.
     // Changed by code that calls nobody.
     @exclusivity(unchecked) fileprivate var idle: [Int] = []
-    /// The configuration in force would not have made the connections to it: they are not used again. A client that waits
-    /// for one may get another by that configuration, but only so often: each is a handshake with the origin.
+    /// The configuration no longer makes its connections: they are not used again. A waiting client may get another
+    /// connection, a limited number of times, since each costs the origin a handshake.
     package fileprivate(set) var isRetired = false
     /// The configuration, or the network, in force would not have made the connection.
     package func hasRetired(_ connection: UpstreamConnection) -> Bool {
@@ -54,8 +53,7 @@ package final class Origin {
         return idle.lastIndex { reach.allows(pool.scope(at: $0)) }.map { idle.remove(at: $0) }
     }
 
-    /// An idle connection for a request of that method; nil: one has to be made. What can't be sent twice had
-    /// better not be sent to a connection that is gone already.
+    /// An idle connection for a request of that method. One that can't be resent isn't sent to a stale connection.
     package func lease(
         for method: Method, at unixTime: Int64, within reach: UpstreamTarget.Reach = .anywhere
     ) -> UpstreamConnection? {
@@ -77,12 +75,10 @@ package final class Origin {
 
 /// The idle upstream connections of one worker, by origin.
 ///
-/// An origin keeps as many as were in use at one time lately, however many that is: whoever takes one gets the one
-/// used last, so that under a load that has shrunk the others rest until their time is over. A bound below what a load
-/// uses would close a connection a request and dial the next, at forty times the price of a request.
+/// An origin keeps as many as were in use lately. The one used last goes first, so that after a peak the others expire.
+/// A bound below the load would close and dial a connection a request, at forty times a request's price.
 ///
-/// All origins together have a bound. Beyond it the connection goes that has rested longest, whosever it is. A
-/// connection that ends or speaks while it is idle is closed.
+/// All origins share a bound, beyond which the longest idle connection is closed, as is one that ends or sends.
 package final class UpstreamPool {
     /// Idle connections kept in all.
     private let capacity: Int
@@ -109,9 +105,8 @@ package final class UpstreamPool {
     /// An idle connection holds some 30 KiB: with more of them than this, memory would be the dearer good.
     package static let largestCapacity = 16_384
 
-    /// The capacity of each of so many pools of a process that may have so many descriptors open: a third of them
-    /// for all pools together, so that what rests leaves room for what works. With less than its clients use at one time
-    /// a pool would close connections and dial others as fast as it is asked: 5,000 clients need it under a limit of 20,000.
+    /// The capacity of each pool: a third of the descriptors for all of them, to leave room for active connections.
+    /// 5,000 clients need that much under a limit of 20,000.
     package static func capacity(descriptors: Int, pools: Int) -> Int {
         min(max(descriptors / 3 / max(pools, 1), 1), largestCapacity)
     }
@@ -123,8 +118,7 @@ package final class UpstreamPool {
         return origin
     }
 
-    /// Takes a connection whose exchange is over, or was never begun, to be used again within `nanoseconds`; closes one
-    /// that is of no use to another exchange.
+    /// Keeps an idle connection for at most `nanoseconds`; closes one of no use to another exchange.
     package func giveBack(_ connection: UpstreamConnection, idleNanoseconds nanoseconds: UInt64) {
         let origin = connection.origin
         // What holds bytes, or the peer's end, after its response is not idle.
@@ -146,17 +140,14 @@ package final class UpstreamPool {
 
     fileprivate func scope(at place: Int) -> AddressScope? { idle.connection(at: place)?.scope }
 
-    /// Makes room by more than what the pool can give up; nil: by that alone.
-    /// - Returns: how many connections were closed.
+    /// Makes more room than the pool's own can give; nil: only that. Returns the number of closed connections.
     package var relief: (() -> Int)?
     private static let givenUp = 32
 
-    /// No descriptor is left: gives up what rests.
-    /// - Returns: whether something was, so that it is worth another try.
+    /// Closes idle connections when no descriptor is left. True if another try may succeed.
     func makeRoom() -> Bool { (relief?() ?? giveUp()) > 0 }
 
-    /// Closes the connections that have rested longest, a few of them.
-    /// - Returns: how many those were.
+    /// Closes a few of the longest idle connections, and returns their number.
     package func giveUp() -> Int {
         var count = 0
         while count < Self.givenUp, let longest = idle.longest {
@@ -166,9 +157,8 @@ package final class UpstreamPool {
         return count
     }
 
-    /// Closes the idle connections to origins that `isRetired` names, e.g. after a reload, and those in use when they are
-    /// given back. The others are as good as new, also where an earlier call named them.
-    /// - Returns: how many were closed.
+    /// Closes the connections to origins that `isRetired` names, e.g. after a reload: idle ones now, others when given
+    /// back. Origins that only an earlier call named are in use again.
     @discardableResult
     package func retire(where isRetired: (OriginKey) -> Bool) -> Int {
         var count = 0
@@ -195,9 +185,7 @@ package final class UpstreamPool {
         return count
     }
 
-    /// Closes all idle connections, and each that is given back later. It retires no origin: the configuration is the
-    /// same, and exchanges in flight may finish.
-    /// - Returns: how many were idle.
+    /// Closes all idle connections, and each that is given back later. No origin is retired: exchanges may finish.
     @discardableResult
     package func close() -> Int {
         isClosed = true

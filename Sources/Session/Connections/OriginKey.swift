@@ -1,20 +1,15 @@
 package import TLS
 
-/// What must be equal for an upstream connection, or a TLS session, to be used for another exchange.
-///
-/// Everything that makes two connections different is in it (architecture rule 2): a connection that was made under
-/// one policy, for one layer or to an address that was allowed then is never found under another.
+/// What must be equal for an upstream connection, or a TLS session, to serve another exchange: everything that makes
+/// two connections different (architecture rule 2).
 package struct OriginKey: Sendable, Hashable {
-    /// What runs over the connection, and what it was judged by.
     package enum Layer: Sendable, Hashable {
-        /// HTTP in the clear.
         case plain
         /// Bytes that nobody has looked at.
         case tunnel
         /// The same, after a probe. The digest is that of the policy and the anchors.
         case verifiedTunnel(SHA256Digest)
-        /// HTTP under TLS. The digest is that of the policy, the anchors and the TLS settings: everything that the
-        /// verdict on the chain came from.
+        /// HTTP under TLS, by the digest of the policy, the anchors and the TLS settings.
         case tls(SHA256Digest)
 
         /// Whether a connection is as good as new after an exchange. One that bytes went through unread is not.
@@ -32,12 +27,4 @@ package struct OriginKey: Sendable, Hashable {
     package let layer: Layer
     package let parent: ParentProxy?
     package let addresses: AddressGuard
-
-    package init(host: String, port: UInt16, layer: Layer, parent: ParentProxy?, addresses: AddressGuard) {
-        self.host = host
-        self.port = port
-        self.layer = layer
-        self.parent = parent
-        self.addresses = addresses
-    }
 }

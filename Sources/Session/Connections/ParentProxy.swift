@@ -5,8 +5,7 @@ package struct ParentProxy: Sendable, Hashable {
     /// A name, or an address without brackets.
     package let host: String
     package let port: UInt16
-    /// The value of Proxy-Authorization. Not readable outside of this room: what may carry it is the CONNECT to the
-    /// parent (``ParentReply``), and a request over a connection that has a ``ParentHop``.
+    /// Proxy-Authorization. Private to this room: only ``ParentReply`` and a ``ParentHop`` may send it.
     let authorization: String?
 
     /// - Parameter authorization: the value of Proxy-Authorization, e.g. `Basic dTpw`; nil without credentials.
@@ -19,11 +18,9 @@ package struct ParentProxy: Sendable, Hashable {
     package var hasCredentials: Bool { authorization != nil }
 }
 
-/// Says of a connection that it ends at the parent proxy: requests over it are the parent's to read, with the whole
-/// URL and the parent's credentials.
+/// Marks a connection that ends at the parent proxy: its requests carry the whole URL and the parent's credentials.
 ///
-/// Only a connection that was dialled so has one (``UpstreamConnection/parentHop``). A tunnel through the parent ends at the
-/// origin, and so there is nothing to write the credentials from (architecture rule 9).
+/// A tunnel through the parent ends at the origin, has none, and can't leak them (architecture rule 9).
 package struct ParentHop: Sendable {
     /// The credentials, as a change to a request's head; none where the parent wants none.
     package let edits: HeadEdits

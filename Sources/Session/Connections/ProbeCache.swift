@@ -3,35 +3,20 @@ package import Security
 import Synchronization
 package import TLS
 
-/// What a probe found out about an origin at one address.
 package struct ProbeFinding: Sendable {
-    /// Accepts: a probe that the policy refused is a failure, and so is one whose origin did not prove to hold
-    /// its certificate's key.
+    /// Accepts: what a policy refused, or whose origin didn't prove its certificate's key, is a failure.
     package let verdict: Verdict
-    /// The TLS version that the origin chose.
     package let version: TLSVersion
-
-    package init(verdict: Verdict, version: TLSVersion) {
-        self.verdict = verdict
-        self.version = version
-    }
 }
 
 /// What probes found, for a minute; shared by all workers.
 ///
-/// Found again only for the same host, port and address, under the same policy and anchors (the
-/// layer in the ``OriginKey``), by way of the same parent proxy. Failures aren't kept: the next
-/// client's probe may find the origin fixed.
+/// Found again only for the same host, port and address, under the same policy and anchors (the layer in the
+/// ``OriginKey``), by way of the same parent proxy. Failures aren't kept.
 package final class ProbeCache: Sendable {
-    /// Where a probe went, and under which policy.
     package struct Place: Hashable, Sendable {
         package let origin: OriginKey
         package let address: SocketAddress
-
-        package init(origin: OriginKey, address: SocketAddress) {
-            self.origin = origin
-            self.address = address
-        }
     }
 
     private struct Entry {
@@ -45,7 +30,6 @@ package final class ProbeCache: Sendable {
         }
     }
 
-    /// Seconds for which a finding holds.
     package static let lifetime: Int64 = 60
     static let maximumPlaces = 1024
     /// Lists of application protocols kept of one place; an origin may choose its certificate by them.
@@ -55,8 +39,7 @@ package final class ProbeCache: Sendable {
 
     package init() {}
 
-    /// What the last probe of `place` found that offered these application protocols.
-    /// - Parameter applicationProtocols: nil: whatever it offered.
+    /// The last finding at `place` that offered these application protocols; nil: any.
     package func finding(for place: Place, applicationProtocols: [String]?, at unixTime: UnixTime) -> ProbeFinding? {
         let wanted = applicationProtocols.map(Self.digest)
         return places.withLock { places in
@@ -66,8 +49,7 @@ package final class ProbeCache: Sendable {
         }
     }
 
-    /// What a probe of `place` was given beside this very certificate, whatever protocols it offered: a
-    /// stapled response and certificate timestamps are about the certificate, not about the connection.
+    /// What a probe of `place` received beside this very certificate, whatever protocols it offered.
     package func evidence(about leaf: Certificate, at place: Place, at unixTime: UnixTime) -> PeerEvidence? {
         places.withLock { places in
             places[place]?.last { $0.isFresh(at: unixTime) && $0.finding.verdict.presented.leaf == leaf }?

@@ -1,8 +1,6 @@
 /// Idle connections in the order in which they became idle.
 ///
-/// Each lies in a place of a table, and the places are linked by their numbers: the one in the middle is taken out as easily
-/// as the first. The table alone holds what lies in it, so that few references are counted when one comes or goes, which is
-/// once for each exchange.
+/// Each has a place in a table, linked by numbers, so that any is removed in one step and few references are counted.
 struct RestingOrder<Connection: AnyObject> {
     private struct Place {
         var connection: Connection?
@@ -10,13 +8,11 @@ struct RestingOrder<Connection: AnyObject> {
         var after = 0
     }
 
-    /// The first is nobody's, and closes the ring: after it comes the connection that has rested longest. The table stays as
-    /// long as it ever was: a place is nothing beside a connection.
+    /// The first place closes the ring; the longest idle connection follows it. The table never shrinks.
     private var places = [Place()]
     private var free: [Int] = []
 
     var count: Int { places.count - 1 - free.count }
-    /// The one that has rested longest.
     var longest: Connection? { places[places[0].after].connection }
 
     /// - Returns: its place, for ``remove(at:)``.
@@ -31,7 +27,6 @@ struct RestingOrder<Connection: AnyObject> {
         return place
     }
 
-    /// What lies in a place that ``append(_:)`` has given.
     func connection(at place: Int) -> Connection? { places[place].connection }
 
     mutating func remove(at place: Int) -> Connection {

@@ -1,18 +1,14 @@
-// Session: what AFURLSessionManager is to an app: one shared place that owns the connections
-// to origins, the pool that keeps them, and the rules by which they are made.
+// Session: AFURLSessionManager's part: the connections to origins, their pool, and the rules for them.
 
 package import TLS
 import Transport
 
 /// How long each thing that waits may wait (`timeouts` in pinproxy.yaml).
 package struct Timeouts: Sendable, Equatable {
-    /// Name lookup and TCP connection together.
     package var connect: Duration = .seconds(10)
-    /// One TLS handshake, on either side.
     package var tlsHandshake: Duration = .seconds(10)
     /// A client connection on which no exchange is under way, and any side that stopped moving bytes.
     package var idleClient: Duration = .seconds(75)
-    /// An upstream connection that waits in the pool.
     package var idleUpstream: Duration = .seconds(60)
     /// From the end of the request to the first byte of the response.
     package var firstByte: Duration = .seconds(60)
@@ -28,11 +24,8 @@ package struct Timeouts: Sendable, Equatable {
 
 /// What may grow, and how far (`limits` in pinproxy.yaml).
 package struct Limits: Sendable, Equatable {
-    /// Bytes of a request's head.
     package var requestHead = 64 << 10
-    /// Bytes of a response's head.
     package var responseHead = 256 << 10
-    /// Client connections at one time.
     package var clients = 10_000
     /// Bytes of a body that are held back where a rule has to read it.
     package var inspectedBody = 8 << 20

@@ -4,15 +4,13 @@ import Security
 import TLS
 package import Transport
 
-/// One way to an origin: look up, dial, ask the parent proxy for a tunnel, TLS handshake, verify, match
-/// the pins. It carries out what its ``UpstreamPlan`` says and tells it what came of it.
+/// Carries out the ``UpstreamPlan`` of one connection: look up, dial, tunnel, TLS handshake, verify, match pins.
 package final class UpstreamAttempt: ByteStreamOwner {
     private let connector: UpstreamConnector
     private let target: UpstreamTarget
     private let fixedAddress: SocketAddress?
     private let timeouts: Timeouts
     private let dscp: UInt8
-    /// Let go once the plan has ended.
     private var completion: ((Result<UpstreamConnection, UpstreamFailure>) -> Void)?
     private var plan: UpstreamPlan
 
@@ -22,7 +20,6 @@ package final class UpstreamAttempt: ByteStreamOwner {
     private var stream: ByteStream?
     private var address: SocketAddress?
     private var parentReply: ParentReply?
-    /// The look-up of the parent proxy's destination, and its time limit.
     private var destination: (resolution: Resolution?, deadline: Deadline)?
     /// What an origin that speaks first has said by way of the parent proxy.
     private var received: ByteBuffer
@@ -52,7 +49,6 @@ package final class UpstreamAttempt: ByteStreamOwner {
 
     func start() { happened(.begun) }
 
-    /// Gives up; the completion is not called any more.
     package func cancel() {
         happened(.cancelled)
         completion = nil
@@ -98,7 +94,6 @@ package final class UpstreamAttempt: ByteStreamOwner {
 
     /// The time limit of a look-up without a network: a name server on this machine may know the name.
     private static let isolatedLookUpNanoseconds: UInt64 = 500_000_000
-    /// The time limit of the look-up of the parent proxy's destination.
     private static let destinationNanoseconds: UInt64 = 1_000_000_000
 
     private func lookUp(_ patience: UpstreamPlan.Patience, destinationToo: Bool) {
@@ -321,10 +316,9 @@ package final class UpstreamAttempt: ByteStreamOwner {
 extension UpstreamConnector {
     /// Begins to connect to `target`.
     /// - Parameters:
-    ///   - address: the only one to be dialled; nil: those of the target's host, or of the parent proxy.
-    ///   - dscp: what its packets are marked with, those of the handshakes too.
-    ///   - completion: called once on the loop, never before this returns, and not after
-    ///     ``UpstreamAttempt/cancel()``.
+    ///   - address: the only one to dial; nil: those of the target's host, or of the parent proxy.
+    ///   - dscp: the mark of its packets, from the handshakes on.
+    ///   - completion: called once on the loop, after this returns, never after ``UpstreamAttempt/cancel()``.
     package func connect(
         to target: UpstreamTarget, at address: SocketAddress? = nil, timeouts: Timeouts, dscp: UInt8 = 0,
         completion: @escaping (Result<UpstreamConnection, UpstreamFailure>) -> Void

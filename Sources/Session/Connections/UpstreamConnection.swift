@@ -13,15 +13,13 @@ package struct ConnectMetrics: Sendable {
     package init() {}
 }
 
-/// One connection to an origin, whose chain was verified and whose pins were matched before it came
-/// to be. Used for one exchange at a time, and between exchanges idle in the pool.
+/// One verified and pin-matched connection to an origin: in use for one exchange, or idle in the pool.
 package final class UpstreamConnection: ByteStreamOwner {
     package let stream: ByteStream
     package let origin: Origin
     /// The verdict under which it may be used; nil in the clear.
     package let verdict: Verdict?
-    /// The pin that the chain met, as its owner wrote it. A copy: each exchange tells it, and the configuration's own text
-    /// would have its references counted by all workers at once.
+    /// The matched pin as written. A copy: workers would contend for the configuration's reference count.
     package let matchedPin: String?
     /// Unix time from which the chain is no longer valid.
     package let validUntil: Int64
@@ -36,9 +34,7 @@ package final class UpstreamConnection: ByteStreamOwner {
     package let applicationProtocol = "http/1.1"
     /// Where the connection ends at the parent proxy: what requests to it carry. nil: it ends at the origin.
     package let parentHop: ParentHop?
-    /// Responses on their way from this origin.
     package let responses: MessagePipe
-    /// Requests on their way to it.
     let requests: HTTP1Outlet
     /// ``Origin/network`` when it was made.
     let network: UInt64
@@ -99,14 +95,12 @@ package final class UpstreamConnection: ByteStreamOwner {
     /// What the socket's packets are marked with (DSCP, RFC 2474): 0 is what everybody sends.
     private var dscp: UInt8
 
-    /// Marks what is sent from now on.
     func mark(_ wanted: UInt8) {
         guard wanted != dscp else { return }
         dscp = wanted
         stream.mark(wanted)
     }
 
-    /// Ends the connection cleanly.
     package func close() {
         stream.sayGoodbye()
         stream.stop()
@@ -114,8 +108,7 @@ package final class UpstreamConnection: ByteStreamOwner {
 
     // MARK: Idle
 
-    /// Waits outside of the pool, for the first request inside a CONNECT tunnel, and notices if the origin
-    /// doesn't wait that long.
+    /// Waits outside of the pool for the first request inside a CONNECT tunnel, and notices if the origin ends.
     package func hold() {
         heldSince = loop.now
         stream.wantsRead = true
@@ -134,8 +127,7 @@ package final class UpstreamConnection: ByteStreamOwner {
         idleDeadline.clear()
     }
 
-    /// An idle origin has nothing to say: it has ended, or breaks the protocol. Only a TLS session
-    /// ticket, which the TLS layer takes, reads as nothing.
+    /// An idle origin that sends has ended or breaks the protocol; a TLS session ticket reads as nothing.
     package func streamIsReadable(_ stream: ByteStream) {
         if let receiver { return receiver.upstreamIsReadable() }
         switch responses.receive(limit: 1) {

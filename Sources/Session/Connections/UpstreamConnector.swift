@@ -3,7 +3,6 @@ package import Security
 package import TLS
 package import Transport
 
-/// What a worker makes upstream connections with.
 package struct UpstreamConnector {
     let loop: EventLoop
     let resolver: Resolver
@@ -45,10 +44,8 @@ package struct UpstreamConnector {
         target.probePlace(at: address).flatMap { probes.evidence(about: leaf, at: $0, at: unixTime()) } ?? PeerEvidence()
     }
 
-    /// Forgets what probes found of a tunnel's origin, at any address, after the policy refused it.
-    ///
-    /// After a revocation it forgets all TLS sessions and probes of the host, under every policy and by every route.
-    /// The next connection must show its certificate.
+    /// Forgets a tunnel's probes, at any address, after the policy refused its origin; after a revocation also the
+    /// host's TLS sessions and probes under every policy, so that the next connection must show its certificate.
     package func forget(_ target: UpstreamTarget, after refusal: Refusal?) {
         guard refusal?.isRevocation == true else {
             if case .verifiedTunnel = target.key.layer { probes.forget { $0 == target.key } }

@@ -45,12 +45,10 @@ struct UpstreamPlan: Sendable, Hashable {
         var destination = Destination.undisputed
         /// Why nothing but this machine's own addresses can be dialled; nil: others can.
         var isolation: UnreachableReason?
-        /// Why the first address that was left out was.
         var obstacle: Obstacle?
         var hasMadeRoom = false
     }
 
-    /// Why an address is left out.
     enum Obstacle: Sendable, Hashable {
         case noNetwork(UnreachableReason)
         case itself(SocketAddress, asParent: Bool)
@@ -75,12 +73,11 @@ struct UpstreamPlan: Sendable, Hashable {
         case begun
         case notOwn
         /// - Parameters:
-        ///   - isolation: why nothing but this machine's own addresses can be dialled.
-        ///   - looksUpDestination: there are addresses that the parent proxy may not be asked for, whatever the target's reach.
+        ///   - isolation: why only this machine's own addresses can be dialled.
+        ///   - looksUpDestination: some addresses must not be asked of the parent proxy.
         case surveyed(isolation: UnreachableReason?, looksUpDestination: Bool)
         case found([Candidate], moreToCome: Bool)
         case unresolved(ResolutionError)
-        /// - Parameter scope: of the address.
         case connected(AddressScope)
         case unreachable(DialError)
         case roomMade(Bool)
@@ -100,7 +97,6 @@ struct UpstreamPlan: Sendable, Hashable {
     }
 
     enum Patience: Sendable, Hashable {
-        /// ``Timeouts/connect``.
         case connect
         /// As little as a name server needs that is on this machine: there is no network.
         case isolated
@@ -110,7 +106,6 @@ struct UpstreamPlan: Sendable, Hashable {
         case none
         /// Connect within this process, if the host is the process's own.
         case askOwnOrigin
-        /// Look at what the system says of the network.
         case survey
         /// Look up the host that is dialled, and the parent proxy's destination if `destinationToo`.
         case lookUp(Patience, destinationToo: Bool)
@@ -265,11 +260,9 @@ struct UpstreamPlan: Sendable, Hashable {
 
     // MARK: What the parent proxy is asked for
 
-    /// The parent proxy looks the host up itself, and connects to whatever it finds. A host whose known addresses are all
-    /// blocked is refused. About a host that isn't known here, or not soon, the parent decides.
-    ///
-    /// Nor may it be led back to this proxy's own listeners, as a parent on the same machine would be. Where a redirect must
-    /// not lead inside, one blocked address is enough, since nobody here knows which the parent takes.
+    /// The parent proxy looks the host up itself. A host is refused if all known addresses are blocked, or one is this
+    /// proxy's listener; about an unknown one the parent decides. Where a redirect must not lead inside, one blocked
+    /// address is enough, since the parent may take any.
     private func objection(to candidates: [Candidate]) -> UpstreamFailure? {
         let obstacles = candidates.compactMap(\.obstacle)
         if let first = obstacles.first, reach != .anywhere || obstacles.count == candidates.count { return first.failure }

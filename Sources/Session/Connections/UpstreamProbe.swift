@@ -3,12 +3,10 @@ import Security
 import TLS
 package import Transport
 
-/// Has the policy judge an origin by a handshake of the proxy's own, for a tunnel whose handshake the
-/// proxy takes no part in: the same address, port and SNI, by way of the same parent proxy.
+/// Judges a tunnel's origin by a handshake of the proxy's own: the same address, port, SNI and parent proxy.
 ///
-/// Always a full handshake, so that there is a chain to judge. An origin that wants a certificate of the
-/// client's ends it with an alert after it has shown its own, and has been judged by then: that is a
-/// finding too, and says whether the origin had proved to hold the key.
+/// The handshake is always full, to have a chain. An origin that demands a client certificate ends it after presenting
+/// its own, which is a finding too, with whether the key was proved.
 package final class UpstreamProbe: ByteStreamOwner {
     package enum Outcome {
         /// The policy accepts. Not fresh: it did so within the last minute, and nothing was sent.
@@ -47,7 +45,6 @@ package final class UpstreamProbe: ByteStreamOwner {
         self.completion = completion
     }
 
-    /// Gives up; the completion is not called any more.
     package func cancel() {
         completion = nil
         release()
@@ -157,15 +154,13 @@ package final class UpstreamProbe: ByteStreamOwner {
 }
 
 extension UpstreamConnector {
-    /// Has the policy of a ``UpstreamTarget/Layer/verifiedTunnel(_:_:_:)`` judge the origin at `address`,
-    /// or remembers what it said within the last minute.
+    /// Has the policy of a ``UpstreamTarget/Layer/verifiedTunnel(_:_:_:)`` judge the origin at `address`, or remembers
+    /// its verdict of the last minute.
     /// - Parameters:
     ///   - address: where the tunnel leads: the origin's, or the parent proxy's.
-    ///   - connection: made for `target` at `address`, to be used up if the origin has to be asked, and left
-    ///     alone if the verdict is remembered; nil: one is made.
-    ///   - applicationProtocols: what the client offers; nil while it hasn't said.
-    ///   - completion: called once on the loop, never before this returns, and not after
-    ///     ``UpstreamProbe/cancel()``.
+    ///   - connection: to use for the probe, untouched if the verdict is remembered; nil: one is made.
+    ///   - applicationProtocols: what the client offers; nil while that is unknown.
+    ///   - completion: called once on the loop, after this returns, never after ``UpstreamProbe/cancel()``.
     package func probe(
         _ target: UpstreamTarget, at address: SocketAddress, over connection: UpstreamConnection? = nil,
         applicationProtocols: [String]?, timeouts: Timeouts, completion: @escaping (UpstreamProbe.Outcome) -> Void

@@ -4,9 +4,8 @@ package import TLS
 
 /// TLS sessions of origins, for abbreviated handshakes; shared by all workers.
 ///
-/// A resumed session shows no certificate, so that the verdict of the full handshake goes with it:
-/// sessions are found only under the ``OriginKey`` whose policy gave that verdict, and no longer
-/// than the chain is valid.
+/// Resuming presents no certificate: a session is found only under the ``OriginKey`` of its verdict, while the chain is
+/// valid.
 package final class UpstreamSessionCache: Sendable {
     package struct Entry: Sendable {
         package let session: TLSSession
@@ -15,8 +14,8 @@ package final class UpstreamSessionCache: Sendable {
         package let validUntil: Int64
     }
 
-    /// Sessions kept of one origin: TLS 1.3 tickets are for one use each (RFC 8446 appendix C.4), and a resumed connection mostly
-    /// brings one. With fewer than there are connections at one time the others would do whole handshakes.
+    /// Sessions kept of one origin. Each TLS 1.3 ticket is used once (RFC 8446 appendix C.4), so fewer would mean full
+    /// handshakes.
     private let perOrigin: Int
     /// Of all origins, some 3 KiB each. To make room, one origin's go.
     private let capacity: Int
@@ -51,7 +50,6 @@ package final class UpstreamSessionCache: Sendable {
         }
     }
 
-    /// Takes the newest session out.
     package func take(for key: OriginKey, at unixTime: Int64) -> Entry? {
         sessions.withLock { sessions in
             guard let entry = sessions.kept[key]?.popLast() else { return nil }
@@ -61,9 +59,7 @@ package final class UpstreamSessionCache: Sendable {
         }
     }
 
-    /// Gives up the sessions with origins that `isRetired` names, e.g. after a reload: a policy that
-    /// comes back later begins with full handshakes.
-    /// - Returns: how many those were.
+    /// Drops the sessions with origins that `isRetired` names, e.g. after a reload, and returns their number.
     @discardableResult
     package func retire(where isRetired: (OriginKey) -> Bool) -> Int {
         // Asked outside of the lock, which every handshake takes.

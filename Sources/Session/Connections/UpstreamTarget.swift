@@ -4,26 +4,20 @@ package import TLS
 
 /// Where a request goes, and what the connection must satisfy.
 package struct UpstreamTarget: Sendable {
-    /// What runs over the connection.
     package enum Layer: Sendable {
-        /// HTTP in the clear.
         case plain
         /// Whatever the client sends: not looked at.
         case tunnel
         /// The same, once a probe of the same address has stood up to the policy.
         case verifiedTunnel(SecurityPolicy, TrustAnchors, ServerName)
-        /// HTTP under TLS, verified and pinned by the policy.
         case tls(SecurityPolicy, TrustAnchors, ServerName)
     }
 
-    /// Which addresses it may be found at, besides what ``OriginKey/addresses`` says.
-    ///
-    /// It isn't part of the key: a connection made without this limit serves this target too, if its address is allowed
-    /// (``Origin/lease(for:at:within:)``).
+    /// Which addresses it may have, besides ``OriginKey/addresses``. Not part of the key: a connection made without
+    /// this limit serves if its address is allowed (``Origin/lease(for:at:within:)``).
     package enum Reach: Sendable, Hashable {
         case anywhere
-        /// The target of a redirect from an internet address: no internal address.
-        /// - Parameter orUnknown: where a parent proxy looks the host up and its addresses aren't known here.
+        /// No internal address, after a redirect from the internet. `orUnknown`: a parent proxy may look up the host.
         case outside(orUnknown: Bool)
 
         /// - Parameter scope: nil: not known.
@@ -46,9 +40,8 @@ package struct UpstreamTarget: Sendable {
 
     /// - Parameters:
     ///   - host: canonical: lower-case, no trailing dot, no brackets.
-    ///   - client: whom it is for; the proxy's own requests are this machine's.
     ///   - via: what a CONNECT to the parent proxy says in Via.
-    ///   - tls: how TLS is spoken with it, where that isn't as with most.
+    ///   - tls: TLS settings that differ from the defaults.
     package init(
         host: String, port: UInt16, layer: Layer, upstream: UpstreamSettings, client: ClientPlace = .thisMachine,
         via: String? = nil, tls: ClientTLS? = nil

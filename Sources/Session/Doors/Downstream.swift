@@ -4,7 +4,6 @@ package import Serialization
 /// Tells of a connection that was tried.
 package typealias AttemptReport = (Result<UpstreamConnection, UpstreamFailure>) -> Void
 
-/// What becomes of a redirect.
 package enum RedirectRuling {
     /// - Parameter rules: what shapes the request there and judges the response; nil: nothing does.
     case follow(Destination, ExchangeRules?)
@@ -18,8 +17,7 @@ package enum RedirectRuling {
 
 /// How an exchange ended, for the one who asked.
 package enum ExchangeEnding {
-    /// The last byte of the response has been passed on.
-    /// - Parameter keeping: the upstream that is bound to this client from now on (NTLM, Negotiate).
+    /// The whole response has been passed on. `keeping`: the upstream now bound to this client (NTLM, Negotiate).
     case finished(keeping: UpstreamConnection?)
     /// Nothing of a response was passed on.
     case refused(ExchangeFailure, Destination)
@@ -29,38 +27,29 @@ package enum ExchangeEnding {
     case switched(UpstreamConnection)
 }
 
-/// How a response ends that is not whole.
 package enum Cut: Sendable {
     /// All that came was passed on: it is to arrive, and then the client is to see that something is missing.
     case delivered
-    /// At once.
     case reset
 }
 
-/// The near door of an exchange: who asked. A client's connection, a stream of one, a report on its way, a
-/// Swift program.
+/// The near door of an exchange: a client's connection, a stream of one, a report, a Swift program.
 ///
 /// It keeps its exchange, and is called on the exchange's loop.
 package protocol Downstream: AnyObject {
     /// Lends the request's head. It is valid until the body moves or the final response begins.
     func withRequest(_ body: (borrowing RequestView) -> Void)
-    /// What follows that head.
     var requestBody: any BodySource { get }
     /// Whether ``Exchange/downstreamIsReadable()`` is wanted.
     func wantsRead(_ wanted: Bool)
 
-    /// Takes the head of a response.
-    /// - Parameters:
-    ///   - requestSent: the request has been passed on to its last byte.
-    ///   - edits: what else is changed in the head.
-    ///   - body: what is going to follow it.
-    /// - Returns: where the body goes.
+    /// Takes the head of a response, with these edits, and returns where the body goes.
+    /// - Parameter requestSent: the request has been passed on to its last byte.
     func respond(
         _ response: borrowing ResponseView, _ kind: ResponseKind, requestSent: Bool, to destination: Destination,
         edits: HeadEdits, from body: any BodySource
     ) -> any BodySink
 
-    /// Makes the decisions that aren't the exchange's.
     var guide: any ExchangeGuide { get }
     /// Called once for each ``Exchange/begin(_:to:by:over:)``, after the task's record is complete.
     func exchangeEnded(_ ending: ExchangeEnding)
@@ -72,13 +61,12 @@ package protocol ExchangeGuide: AnyObject {
     func attemptReport() -> AttemptReport
     /// A new connection was tried for this exchange.
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>, to destination: Destination)
-    /// A redirect is to be followed: decides about the place that it leads to, as about one that was asked for.
+    /// Decides whether a redirect may be followed, as for a place that was asked for.
     /// - Parameters:
-    ///   - isAbroad: another origin was asked before. It gets no secrets of the rules and no client certificate.
+    ///   - isAbroad: another origin was asked before: no secrets of the rules, no client certificate.
     ///   - request: as it would be sent there, with the whole URL.
     func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling
-    /// An origin over https wants credentials that no rule has.
-    /// - Returns: what the challenges are answered with; nil: the one who asked gets them.
+    /// Credentials for an https origin that no rule has; nil: the challenges are passed on.
     func credentials(for challenges: [Challenge], at url: RequestURL) -> Credentials?
     /// What the log is to tell of a failure, in the words in which the client is told.
     func refusal(for failure: ExchangeFailure, to destination: Destination) -> TaskRecord.Refusal

@@ -1,14 +1,11 @@
 package import HTTPWire
 
-/// What became of looking for a response's head.
 package enum ResponseHeadProgress {
-    /// More must come.
     case incomplete
     case complete(ResponseTraits)
     /// The upstream ended or failed within it; for people.
     case ended(String)
     case malformed(WireError)
-    /// It is longer than allowed.
     case tooLarge
     case tooManyFields
     /// There is none, for a reason that is known.
@@ -23,17 +20,14 @@ package struct UpstreamFacts {
     package var isReused = false
     /// Where the origin is; nil: not known.
     package var scope: AddressScope?
-    /// The connection that is used; nil: none is.
     package var connection: UpstreamConnection?
 }
 
-/// How an exchange leaves its upstream.
 package enum UpstreamEnding {
     /// The response is whole: a connection goes back to its origin's pool, or is closed.
     case finished(requestSent: Bool, idleNanoseconds: UInt64)
     /// It ends where it stands.
     case abandoned
-    /// The connection switches to another protocol.
     case switched
 }
 
@@ -41,28 +35,20 @@ package enum UpstreamEnding {
 package protocol Upstream: AnyObject {
     var facts: UpstreamFacts { get }
 
-    /// Serves an exchange from now on.
     func begin(for receiver: any UpstreamReceiver)
 
-    /// Takes the head of the request, and awaits the response.
-    /// - Parameters:
-    ///   - edits: what is changed in the head.
-    ///   - body: what is going to follow it.
-    /// - Returns: where the body goes.
+    /// Takes the head of the request, awaits the response, and returns where the request's body goes.
     func send(
         _ request: borrowing RequestView, to destination: Destination, edits: HeadEdits, from body: any BodySource
     ) -> any BodySink
 
     /// Whether ``UpstreamReceiver/upstreamIsReadable()`` is wanted.
     func wantsRead(_ wanted: Bool)
-    /// Looks for the next head in what is there. One that was found before and has no body is dropped.
-    /// - Parameters:
-    ///   - limit: its bytes.
-    ///   - readable: there is known to be more to read.
+    /// Looks for the next head, of at most `limit` bytes. One that was found before and has no body is dropped.
+    /// - Parameter readable: there is known to be more to read.
     func receiveHead(of method: Method, limit: Int, readable: Bool) -> ResponseHeadProgress
     /// Lends the last head that was found. It is valid until its body moves.
     func withResponse(_ body: (borrowing ResponseView) -> Void)
-    /// What follows that head.
     var responseBody: any BodySource { get }
 
     /// - Returns: the connection, if the client takes it over.

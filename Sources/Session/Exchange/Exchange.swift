@@ -3,37 +3,31 @@ import HTTPWire
 import Serialization
 import Transport
 
-/// One request with its response, between the two doors: does what ``ExchangeState`` says. Whoever asks uses the
-/// same object for all its exchanges, one after the other.
+/// One request with its response, between the two doors: does what ``ExchangeState`` says. A downstream uses one object
+/// for all its exchanges.
 ///
-/// Whatever happens, an exchange that has begun ends with one call of ``Downstream/exchangeEnded(_:)``, before
-/// which its task is completed once.
+/// An exchange that has begun ends with one ``Downstream/exchangeEnded(_:)``, after its task completed once.
 package final class Exchange: UpstreamReceiver {
     /// Who asked; set once, before the first exchange.
     // unowned: the downstream keeps the exchange, and ``whileHeld(_:)`` retains it during calls from elsewhere.
     @exclusivity(unchecked) package unowned var downstream: (any Downstream)!
     let session: LoopSession
-    // What is read and stored whole, or changed by code that calls nobody, can't be accessed twice at a time:
-    // to check that would cost more than the access.
+    // Stored whole, or changed by code that calls nobody: checking exclusivity would cost more than the access.
     @exclusivity(unchecked) package private(set) var state = ExchangeState()
     /// What is told of the task that the exchange is. The one who asks fills in what only he knows.
     package var record = TaskRecord()
 
-    /// What has to be known of the request.
     @exclusivity(unchecked) var request = RequestTraits()
     @exclusivity(unchecked) var destination: Destination?
     @exclusivity(unchecked) var upstream: (any Upstream)?
-    /// Where the request's body comes from, and where it goes.
     @exclusivity(unchecked) var requestBody: (any BodySource)?
     @exclusivity(unchecked) var requestSink: (any BodySink)?
-    /// The same of the response's.
     @exclusivity(unchecked) var responseBody: (any BodySource)?
     @exclusivity(unchecked) var responseSink: (any BodySink)?
     /// What shapes the request and judges the response; nil for hosts without rules.
     @exclusivity(unchecked) var rules: ExchangeRules?
     /// How long may pass without a byte: by these rules, or for lack of them where the request goes.
     @exclusivity(unchecked) var silence = Silence()
-    /// Runs while a body is in flight.
     @exclusivity(unchecked) var clock = BodyClock(rate: nil)
     /// Set where only so many exchanges with the host may run at a time.
     var admission: Admission?
@@ -47,14 +41,11 @@ package final class Exchange: UpstreamReceiver {
     @exclusivity(unchecked) var replay: (head: OwnedRequest, body: ReplayedBody)?
     /// Set while a response is in flight that may be continued if it breaks off.
     @exclusivity(unchecked) var resumption: Resumption?
-    /// Set while a rule looks at the response's body.
     @exclusivity(unchecked) var inspection: ResponseInspection?
-    /// Slows the request down, where a rule wants that.
     var throttle: RequestThrottle?
     /// What the head has left open, until the inspection begins.
     var verdict: HeadVerdict?
     private var attempt: UpstreamAttempt?
-    /// Why it ends, or goes another way.
     var failure: ExchangeFailure?
     let deadline: Deadline
 
@@ -83,8 +74,7 @@ package final class Exchange: UpstreamReceiver {
 
     // MARK: What is done
 
-    /// Retains the downstream while a timer, an upstream or a post from another thread calls. The downstream may
-    /// release itself and the exchange as soon as the exchange has ended.
+    /// Retains the downstream during a call from elsewhere; it may release itself and the exchange at the end.
     @inline(__always) func whileHeld(_ work: () -> Void) { withExtendedLifetime(downstream, work) }
 
     /// Performs the event's action, then those of the events that follow from it, in order.
@@ -277,7 +267,6 @@ package final class Exchange: UpstreamReceiver {
         downstream.exchangeEnded(ending)
     }
 
-    /// Lets go of all that the exchange needed.
     private func clear() {
         requestBody = nil
         requestSink = nil

@@ -2,8 +2,7 @@ import HTTPWire
 import Serialization
 import Transport
 
-/// Challenges that are answered from configured credentials (RFC 9110 section 11). None of it is reached where no rule
-/// has credentials.
+/// Challenges answered from configured credentials (RFC 9110 section 11); unused where no rule has any.
 extension Exchange {
     /// What rules, and the answer to a challenge, change in the request's head.
     func requestEdits() -> HeadEdits {

@@ -3,10 +3,7 @@ import HTTPWire
 
 /// How an exchange begins: by an upstream that is at hand, by another's that is the same, or when its turn has come.
 extension Exchange {
-    /// Begins with the request that the one who asks lends.
-    /// - Parameters:
-    ///   - request: what has to be known of it.
-    ///   - leased: an upstream that is at hand; nil: one is obtained.
+    /// Begins with a borrowed request, over the upstream at hand if there is one.
     package func begin(
         _ request: RequestTraits, to destination: Destination, by rules: ExchangeRules? = nil, over leased: (any Upstream)?
     ) {
@@ -21,7 +18,6 @@ extension Exchange {
         begin(over: nil)
     }
 
-    /// Where the request goes: at first, and where a redirect leads.
     func aim(at hop: Hop) {
         destination = hop.destination
         if rules !== hop.rules { rules = hop.rules }
@@ -34,8 +30,7 @@ extension Exchange {
 
     // MARK: Others' requests, and turns
 
-    /// Obtains an upstream when requests coalesce or wait for turns: the response to an identical request, or a
-    /// connection once it has its turn.
+    /// Obtains an upstream when requests coalesce or wait for turns.
     func obtainInTurn(_ rules: ExchangeRules, fresh: Bool) -> ExchangeState.Event? {
         guard let destination else { return nil }
         if mayShare {

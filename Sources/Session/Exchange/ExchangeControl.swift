@@ -4,8 +4,7 @@ package import Transport
 extension Exchange {
     // MARK: Events
 
-    /// The client has sent something, or ended.
-    /// - Returns: false: the request isn't being read, and the downstream handles the bytes.
+    /// The client has sent something, or ended. False: the downstream handles the bytes.
     package func downstreamIsReadable() -> Bool {
         if state.isSuspended {
             downstream.wantsRead(false)
@@ -20,7 +19,6 @@ extension Exchange {
     /// The client ended, or failed, while it was not its turn.
     package func downstreamIsGone(_ error: StreamError) { happened(downstreamIsGone(error.description)) }
 
-    /// A write to the client may go on.
     package func downstreamIsWritable() {
         if state.isSuspended { return }
         switch state.phase {
@@ -44,15 +42,11 @@ extension Exchange {
         }
     }
 
-    /// The request can't be sent to its end.
-    package func requestFailed(_ failure: ExchangeFailure) { happened(.requestMalformed, because: failure) }
-
     package func upstreamIsWritable() { whileHeld { happened(passRequest(readable: false)) } }
 
     // MARK: Control
 
-    /// Stops reading on both sides, and the clock, until ``resume(_:)``.
-    /// - Parameter cause: who wants it, for those who are told.
+    /// Stops reading on both sides, and the clock, until ``resume(_:)``. `cause` is who wants it, for hooks.
     package func suspend(_ cause: String) {
         guard isUnderWay, !state.isSuspended else { return }
         happened(.suspend)
@@ -78,8 +72,7 @@ extension Exchange {
     /// Ends both sides so that nobody takes a part for the whole.
     /// - Parameters:
     ///   - cause: who wants it, and why, for the log.
-    ///   - isTold: the one who asked is told, if nothing of a response was passed on: an end without a word is taken
-    ///     for an accident, after which many clients ask again.
+    ///   - isTold: answer a client that has nothing of a response; after a silent end many clients ask again.
     package func cancel(_ cause: String, isTold: Bool = false) {
         happened(.cancel(isTold: isTold), because: .cancelled(cause))
     }

@@ -1,15 +1,10 @@
 /// The words of ``ExchangeState``: where an exchange can be, what can happen to it, and what can be done.
 extension ExchangeState {
     package enum Phase: Sendable, Equatable {
-        /// No exchange is under way.
         case idle
-        /// An upstream connection is being obtained.
         case connecting
-        /// The head of a response is awaited.
         case awaiting
-        /// An interim response (1xx) is on its way downstream.
         case interim
-        /// The final response is on its way downstream.
         case responding
         /// `101 Switching Protocols` is on its way downstream.
         case switching
@@ -19,13 +14,11 @@ extension ExchangeState {
         case judging
     }
 
-    /// How far the request has got.
     package enum Request: Sendable, Equatable {
         /// The client's turn: all that it sent has been passed on.
         case moving
         /// The origin's turn: it takes no more for now, or is yet to say that it wants the body.
         case stalled
-        /// To its last byte.
         case sent
         /// The origin stopped taking it; its answer may have come all the same.
         case abandoned
@@ -44,13 +37,11 @@ extension ExchangeState {
     /// What the one who asked had of a response when it broke off, while the rest of it is asked for.
     enum Broken: Hashable {
         case no
-        /// A part of it.
         case forwarded
         /// Nothing: a part of it is held back.
         case held
     }
 
-    /// Whether what is missing of a response that broke off can be asked for.
     package enum Resumption: Sendable, Equatable {
         case impossible
         /// - Parameter progressed: the last connection carried enough of it to be worth another.
@@ -59,52 +50,39 @@ extension ExchangeState {
 
     /// What happened. The reasons of failures stay with who knows their words.
     package enum Event: Sendable, Equatable {
-        /// - Parameters:
-        ///   - leased: an upstream is at hand.
-        ///   - limits: how often it may be sent again.
+        /// - Parameter leased: an upstream is at hand.
         case requestArrived(expectsContinue: Bool, leased: Bool, limits: RetryRule.Limits = RetryRule.Limits())
         /// - Parameter reused: the connection served before, so that the origin may be closing it.
         case upstreamReady(reused: Bool)
-        /// None can be had.
-        /// - Parameter isFinal: to try again would be no use, or wrong: a policy has refused it.
+        /// None can be had. `isFinal`: trying again is no use, or wrong after a policy's refusal.
         case upstreamFailed(isFinal: Bool)
         /// All that the client sent was passed on; more of its request is to come.
         case requestPaused
-        /// The upstream takes no more for now.
         case requestStalled
-        /// The client sends again.
         case requestResumed
         case requestSent
         /// The upstream will take no more.
         case requestRejected
         case requestMalformed
-        /// The first byte of a response has arrived.
         case responseBegan
         case head(Head)
-        /// More of a response was passed on.
-        /// - Parameter isBlocked: the client has to take what was received before more is.
+        /// More of a response was passed on. `isBlocked`: the client has to take it before more is received.
         case responseMoved(isBlocked: Bool)
         case responseEnded
         /// The response breaks off, or breaks its framing.
-        /// - Parameters:
-        ///   - begun: a byte of it was passed on, or is being passed on.
-        ///   - isBlocked: the client has yet to take some of that.
+        /// - Parameter begun: a byte of it was passed on, or is being passed on.
         case responseBroke(begun: Bool, isBlocked: Bool = false, resumption: Resumption = .impossible)
-        /// What the rules say of a response that is held back.
         case judged(isAccepted: Bool)
-        /// The upstream ended, or failed, before a whole head.
-        /// - Parameter resendable: the message can be sent once more.
+        /// The upstream ended, or failed, before a whole head. `resendable`: the message can be sent once more.
         case upstreamEnded(resendable: Bool)
-        /// The response to another's request, which was to be shared, is none for this one.
-        /// - Parameter resendable: the message can be sent by itself.
+        /// It was coalesced onto a response that can't be shared. `resendable`: the message can be sent by itself.
         case notShared(resendable: Bool)
         /// The client ended within its request, failed, or takes no more.
         case downstreamGone
         /// What ``patience`` allows has passed.
         case deadline
         case suspend, resume
-        /// By the user, or by the end of the proxy.
-        /// - Parameter isTold: a client to which nothing of a response was passed on gets to know why.
+        /// By the user, or by the end of the proxy. `isTold`: a client without a response learns why.
         case cancel(isTold: Bool)
     }
 
@@ -114,36 +92,29 @@ extension ExchangeState {
         case final
         /// A final one that is to be held back until its body has been judged.
         case held
-        /// A final one that the rules refuse.
         case unacceptable
         /// A final one that asks for another request: a redirect that is followed, or a challenge that is answered.
         case askAgain(RetryRule)
         /// What was missing of a response that had broken off.
         case rest
-        /// The origin can't give it at present.
         case notNow
         /// It isn't what was missing: the entity has changed, or the origin gives no part of it.
         case another
-        /// 101.
-        /// - Parameter isWanted: the request asked for it.
+        /// 101. `isWanted`: the request asked for it.
         case upgrade(isWanted: Bool)
         case malformed, tooLarge
     }
 
-    /// What is to be done now.
     package enum Action: Sendable, Equatable {
         case none
         /// Some of the message moved: ``patience`` begins anew.
         case wait
-        /// An upstream is to be obtained.
-        /// - Parameter fresh: not one that served before.
+        /// Obtain an upstream. `fresh`: not one that served before.
         case open(fresh: Bool)
-        /// The request's head is to be written, and its body passed on.
         case send
         /// The same for the bytes that were kept, or in other words.
         case resend
-        /// The response is discarded: obtains an upstream for a changed request. The connection can be reused if it is
-        /// at the end of that response.
+        /// Discard the response and obtain an upstream for a changed request; the connection may be reused at its end.
         case askAgain
         /// After a pause an upstream is to be obtained, to ask for the rest.
         case reopen
@@ -152,17 +123,14 @@ extension ExchangeState {
         /// No more of the request is to be read.
         case stopReadingRequest
         case forwardInterim, forwardFinal, forwardUpgrade
-        /// The final response is to be kept instead of forwarded.
         case hold
         /// All of it is here.
         case judge
         /// What was kept is to be forwarded, and what follows.
         case release
-        /// The next head is to be looked for.
         case awaitHead
         /// Both sides are to be left alone until ``resume``.
         case pause
-        /// Both sides go on.
         case goOn
         /// All was passed on.
         case finish
@@ -174,14 +142,12 @@ extension ExchangeState {
         case cut(Cut)
     }
 
-    /// Why an exchange ended without its response.
     package enum Fault: Sendable, Equatable {
         case unreachable, upstreamClosed, malformedRequest, malformedResponse, responseHeadTooLarge
         case unacceptable, unaskedUpgrade, noResponse, requestStalled, responseBroke, nothingMoved, downstreamGone, cancelled
         case notAskedAgain, entityChanged
     }
 
-    /// How long may pass until something moves.
     package enum Patience: Sendable, Equatable {
         /// Others keep the time, or nobody does.
         case unlimited

@@ -2,14 +2,11 @@ import HTTPWire
 import Serialization
 import TLS
 
-/// Responses that ask for another request: redirects that are followed, and challenges that are answered. None of it is
-/// reached where no rule wants it.
+/// Responses that lead to another request: followed redirects and answered challenges, where a rule wants them.
 extension Exchange {
-    /// The method of the request that is under way.
     var method: Method { itinerary?.method ?? request.method }
 
-    /// Whether the final head that was found leads to another request, and not to the one who asked.
-    /// - Returns: nil if it doesn't.
+    /// What to do with a final head that leads to another request; nil if it doesn't.
     func followUp(_ response: ResponseTraits, _ itinerary: Itinerary) -> ExchangeState.Head? {
         if response.status == 401 { return challenge(itinerary) }
         acceptedAnswer(of: itinerary)
@@ -21,8 +18,7 @@ extension Exchange {
 
     // MARK: The response that is of no use
 
-    /// Continues at once. The connection is reused if the response's remaining bytes are few and already here: an
-    /// unneeded body isn't waited for. A connection that still carries part of the request can't be reused.
+    /// Continues at once. The connection is reused if the request is sent and the few remaining bytes are already here.
     func askAgain() -> ExchangeState.Event? {
         if let upstream = upstream.take(), let destination {
             let isReusable = state.request == .sent && isReadAway(upstream)
@@ -41,7 +37,6 @@ extension Exchange {
         return false
     }
 
-    /// Goes where the response led that is of no use.
     func takeNextStep(of itinerary: Itinerary) {
         guard let hop = itinerary.takeNextStep() else { return }
         record.hops = itinerary.hops

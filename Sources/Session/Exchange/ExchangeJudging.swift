@@ -6,7 +6,6 @@ import Transport
 extension Exchange {
     // MARK: The head
 
-    /// What the rules say of the final head that was found.
     func judgeHead() -> ExchangeState.Head {
         guard let judge = rules?.judge, let upstream, let destination else { return .final }
         rules?.counts.countResponse()
@@ -39,8 +38,7 @@ extension Exchange {
         return judgeHead() == .unacceptable
     }
 
-    /// Tells of what the rules find wrong.
-    /// - Returns: whether the client is to be refused, the failure being set.
+    /// Reports what the rules find wrong. True if the client is to be refused, the failure being set.
     private func refuses(_ error: ResponseSerializationError) -> Bool {
         guard let rules, let judge = rules.judge else { return false }
         session.hooks.judged?(ResponseFinding(record, by: rules), error)
@@ -51,7 +49,6 @@ extension Exchange {
 
     // MARK: The body
 
-    /// Begins to look at the body that follows the head.
     func inspect(_ response: borrowing ResponseView, from body: any BodySource) {
         guard let verdict, let destination, let judge = rules?.judge else { return }
         self.verdict = nil
@@ -69,7 +66,6 @@ extension Exchange {
             budget: session.slabs.budget)
     }
 
-    /// Keeps the response until it has been judged.
     func hold() -> ExchangeState.Event? {
         guard let upstream else { return nil }
         noteLocation()
@@ -99,8 +95,7 @@ extension Exchange {
         }
     }
 
-    /// What follows from what the inspection found in a body that is forwarded.
-    /// - Returns: nil if it doesn't change what the move led to.
+    /// What the inspection of a forwarded body changes; nil: nothing.
     func eventForwarding(_ inspection: ResponseInspection, _ outcome: BodyMove) -> ExchangeState.Event? {
         if case .refused(let error)? = inspection.takeFinding(), refuses(error), let responseSink {
             return brokeForGood(responseSink)
@@ -110,7 +105,6 @@ extension Exchange {
         return nil
     }
 
-    /// The response that is held back is whole.
     func judgeBody() -> ExchangeState.Event? {
         guard let inspection, case .judgement(let judgement) = inspection.question,
             let (body, reservation) = inspection.body
@@ -155,13 +149,11 @@ extension Exchange {
         }
     }
 
-    /// The held response may be passed on.
     private func accept() -> ExchangeState.Event {
         inspection?.open()
         return .judged(isAccepted: true)
     }
 
-    /// Passes on what was held back, and what follows.
     func release() -> ExchangeState.Event? {
         guard let inspection, let original = inspection.original, let destination, let downstream else { return nil }
         forgetReplay()

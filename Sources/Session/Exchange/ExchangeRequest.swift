@@ -2,7 +2,6 @@ import HTTPWire
 import Serialization
 import Transport
 
-/// A request on its way from the downstream to the upstream.
 extension Exchange {
     func send() -> ExchangeState.Event? {
         guard let upstream, let destination, let downstream else { return nil }
@@ -40,7 +39,6 @@ extension Exchange {
         requestBody = replayed
     }
 
-    /// Every byte that was sent is still here.
     var canResend: Bool {
         guard request.hasBody, itinerary?.keepsBody != false else { return true }
         return replay?.body.canRewind ?? downstream.requestBody.canRewind

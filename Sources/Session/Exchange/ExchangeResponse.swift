@@ -2,7 +2,6 @@ import EventLoop
 import HTTPWire
 import Transport
 
-/// A response on its way from the upstream to the downstream.
 extension Exchange {
     package func responseBegan() {
         record.firstByte(at: session.now)
@@ -60,7 +59,6 @@ extension Exchange {
         }
     }
 
-    /// What becomes of the final head that was found.
     private func finalHead(_ response: ResponseTraits, of upstream: any Upstream) -> ExchangeState.Head {
         if let defect = unaskedPart(response, of: upstream) {
             failure = .badResponse(defect)
@@ -140,7 +138,6 @@ extension Exchange {
         return .responseBroke(begun: true, resumption: takeBreak())
     }
 
-    /// Ends a response that must not continue.
     func brokeForGood(_ sink: any BodySink) -> ExchangeState.Event {
         guard sink.hasBegun else { return .responseBroke(begun: false) }
         return .responseBroke(begun: true, isBlocked: (try? sink.flush()) != true)
@@ -151,7 +148,6 @@ extension Exchange {
         if let itinerary, !itinerary.hops.isEmpty { itinerary.location = try? location(relativeTo: itinerary.url) }
     }
 
-    /// Edits to the head for the downstream.
     var responseEdits: HeadEdits { itinerary?.responseEdits ?? HeadEdits() }
 
     /// The origin answers: the request needn't be sent again.

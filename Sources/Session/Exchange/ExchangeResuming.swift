@@ -23,7 +23,6 @@ extension Exchange {
         return .possible(progressed: resumption.broke(after: upstream.responseBody.moved))
     }
 
-    /// Obtains another connection, after a pause, to ask for the rest over it.
     func reopen() -> ExchangeState.Event? {
         guard let resumption else { return nil }
         record.goesOn()
@@ -48,7 +47,6 @@ extension Exchange {
         return open(fresh: true)
     }
 
-    /// Requests the missing part.
     func askForRest(over upstream: any Upstream, _ resumption: Resumption, to destination: Destination) {
         guard let request = try? resumption.requestForRest() else { return }
         let body = HeldBody()
@@ -58,7 +56,6 @@ extension Exchange {
         requestSink = upstream.send(request.view, to: destination, edits: edits, from: body)
     }
 
-    /// Judges the answer to that.
     func foundRest() -> ExchangeState.Head {
         guard let upstream, let resumption, let status = status(of: upstream) else { return .malformed }
         // What a long download was begun with may have expired.
@@ -101,7 +98,6 @@ extension Exchange {
 }
 
 extension UpstreamFailure {
-    /// To try again would be no use, or wrong.
     var isFinal: Bool {
         switch self {
         case .blocked, .unknownAddress, .itself, .clientCertificate, .refused, .cellularForbidden, .parentRefused: true

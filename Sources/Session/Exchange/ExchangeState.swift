@@ -19,7 +19,6 @@ package struct ExchangeState: Sendable, Hashable {
     private var expectation = Expectation.none
     private var suspension = Suspension.none
     private var broken = Broken.no
-    /// The response has been received to its last byte.
     private var isWhole = false
     /// The client has to take what was received before more is.
     package private(set) var isBlocked = false
@@ -41,7 +40,6 @@ package struct ExchangeState: Sendable, Hashable {
         return phase != .idle && phase != .connecting && !isSuspended
     }
 
-    /// A body is on its way, of the request or of the response.
     package var movesBody: Bool {
         if isSuspended { return false }
         return switch phase {
@@ -61,7 +59,6 @@ package struct ExchangeState: Sendable, Hashable {
         }
     }
 
-    /// What is being waited for, for people.
     package var words: String {
         switch phase {
         case .idle: "over"

@@ -2,8 +2,7 @@ import EventLoop
 import HTTPWire
 import Transport
 
-/// Runs a ``SharedFetch``: an exchange whose response goes to all who wait for it. Lives on the loop of the first who
-/// asked, and outlives him as long as others read.
+/// Runs a ``SharedFetch`` on the loop of the first client, and outlives it as long as others read.
 final class FetchRunner {
     private let fetch: SharedFetch
     private let session: LoopSession

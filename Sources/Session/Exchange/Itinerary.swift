@@ -1,21 +1,17 @@
 import HTTPWire
 import Serialization
 
-/// What an exchange keeps so that it can ask again in other words, where rules may want that: for redirects that are
-/// followed and challenges that are answered.
+/// What an exchange keeps to ask again, for followed redirects and answered challenges.
 final class Itinerary {
-    /// Where a redirect led.
     private(set) var hops: [TaskRecord.Hop] = []
     /// As it goes to ``url``, without what rules change in it.
     private(set) var request: OwnedRequest
     private(set) var url: RequestURL
-    /// Another origin was asked. What the client meant for the first origin was left behind. What a later origin says
-    /// of itself doesn't hold for the first, which gets nothing back if it is asked again.
+    /// Another origin was asked. What the client meant for the first was dropped, and isn't sent if it is asked again.
     private(set) var hasLeftOrigin = false
     private let firstOrigin: RequestURL.Origin
     /// The request goes with the body that the client sends.
     private(set) var keepsBody = true
-    /// The next request is another than the last.
     var isDue = false
     /// Where the response leads, until that is decided.
     var next: Step?
@@ -30,8 +26,7 @@ final class Itinerary {
     /// What the one who asked said, where no rule has credentials for the origin of ``url``.
     var credentials: Credentials?
     var hasAskedForCredentials = false
-    /// Where the response says that something is, as the client is to understand it: to it the response comes from the place
-    /// that it asked.
+    /// The response's location, relative to what the client asked for.
     var location: RequestURL?
     /// How redirects are taken, by the rules for what the client asked for.
     let redirects: SessionRules.Redirects
@@ -50,8 +45,7 @@ final class Itinerary {
             target: request.bytes.extracting(target.offsets).array)
         self.request = OwnedRequest(request)
         firstOrigin = url.origin
-        // Who holds one origin apart from another, as a browser does, has to see where it is led. A protocol that is asked
-        // for isn't that of another place.
+        // Browsers, which separate origins, must see redirects. A requested protocol isn't that of another place.
         let isOwnMatter = request.isOfBrowser || request.head.wantsUpgrade
         redirects = isOwnMatter && rules.redirects == .follow ? .pass : rules.redirects
         followTo = rules.followTo
@@ -60,11 +54,9 @@ final class Itinerary {
     }
 
     var method: Method { request.head.method }
-    /// As it is written.
     var methodName: [UInt8] { Array(request.message[request.head.methodRange.offsets]) }
     /// It changes nothing at the place that it is sent to, and brings no body.
     var isQuestion: Bool { method.isSafe && (!keepsBody || request.head.bodyLength.isEmpty) }
-    /// The client answers challenges itself.
     var carriesCredentials: Bool { request.head.first(.authorization) != nil }
 
     /// Whether the client may be led there: within its origin, or to one that the rules name.
@@ -78,14 +70,12 @@ final class Itinerary {
     /// What stays behind on the way to another origin.
     var leftBehind: OwnedRequest.Redirection { isProgram ? .leavesCredentials : .leavesOrigin }
 
-    /// Whether more than a plain query may go to another origin. A rule must name that origin, and the status must
-    /// preserve the request (RFC 9110 section 15.4.8).
+    /// Whether a body may go to another origin: a rule names it, and the status preserves it (RFC 9110 section 15.4.8).
     func mayTakeAlong(to url: RequestURL, by status: Int) -> Bool {
         isProgram || (status == 307 || status == 308) && followTo.includes(url.authority)
     }
 
-    /// Takes the step that was decided.
-    /// - Returns: where it leads; nil: to the same place.
+    /// Takes the step that was decided, and returns where it leads; nil: to the same place.
     func takeNextStep() -> Hop? {
         switch next.take() {
         case .hop(let hop, let url, let request, let keepsBody, let status)?:
@@ -99,7 +89,6 @@ final class Itinerary {
         return nil
     }
 
-    /// Goes on to another place.
     private func move(to url: RequestURL, with request: OwnedRequest, keepsBody: Bool, status: Int) {
         if url.origin != self.url.origin {
             hasLeftOrigin = true
@@ -114,10 +103,8 @@ final class Itinerary {
         hops.append(TaskRecord.Hop(status: status, url: ShownText("\(url)")))
     }
 
-    /// What the client is told besides what the last place said, and what it isn't.
-    ///
-    /// What a server says of its own origin would count for the one that the client asked: a cookie, for one, would be
-    /// sent there.
+    /// What the client is told besides the last response, and what is withheld: a server's words about its own origin,
+    /// such as cookies, would count for the one that the client asked.
     var responseEdits: HeadEdits {
         var edits = HeadEdits()
         guard !hops.isEmpty else { return edits }

@@ -2,8 +2,7 @@ import HTTPWire
 import Serialization
 
 extension Serialization.ResponseHead {
-    /// What response rules look at, of a head as it was received. A field that came twice counts as the list that both
-    /// make (RFC 9110 section 5.3).
+    /// The head as response rules see it; repeated fields are one list (RFC 9110 section 5.3).
     init(_ view: borrowing ResponseView) {
         let bytes = view.bytes
         var type: ContentType?

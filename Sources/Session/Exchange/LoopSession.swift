@@ -1,24 +1,18 @@
 package import EventLoop
 package import Transport
 
-/// One loop's part of the session manager: where the loop's exchanges get their connections and their numbers, and
-/// who hears of them.
-///
-/// Nothing of it is shared with other loops: no exchange takes a lock.
+/// One loop's part of the session manager: its connections, task numbers and hooks, shared with no other loop, so that
+/// no exchange takes a lock.
 package final class LoopSession {
     package let loop: EventLoop
     package let slabs: SlabPool
     package let pool: UpstreamPool
     package let connector: UpstreamConnector
-    /// Who hears of tasks.
     package let hooks: TaskHooks
-    /// Who judges and converts bodies.
     package let bodies: any BodyExecutor
     /// How origins are told who asks.
     let challenges: ChallengeMemory
-    /// Requests that others may share.
     let fetches: SharedFetches
-    /// Of hosts that want few at a time.
     let admissions: Admissions
     package var resumptionPauses = ResumptionPauses()
     /// The proxy stops: no connection is kept for another exchange.
@@ -28,8 +22,7 @@ package final class LoopSession {
     private let numberStride: UInt64
 
     /// - Parameters:
-    ///   - bodies: shared by the workers.
-    ///   - challenges, fetches, admissions: shared by the workers.
+    ///   - bodies, challenges, fetches, admissions: shared by the workers.
     ///   - index: of this session among `count`, from 0, so that numbers are unique without a lock.
     package init(
         loop: EventLoop, slabs: SlabPool, pool: UpstreamPool, connector: UpstreamConnector, hooks: TaskHooks = TaskHooks(),
@@ -49,10 +42,10 @@ package final class LoopSession {
         numberStride = UInt64(count)
     }
 
-    /// Takes note of what the system says of the network.
-    /// - Parameter isAnother: names are forgotten, and connections made before are not used again. TLS sessions are, since what was verified
-    ///   doesn't depend on the way.
-    /// - Throws: if the system's name servers can't be read again; then those known before are asked.
+    /// Adopts the network's state.
+    /// - Parameter isAnother: forgets names and connections. TLS sessions stay, since verification doesn't depend on
+    /// the way.
+    /// - Throws: if the name servers can't be read; the known ones stay.
     package func replaceOutlook(_ outlook: NetworkOutlook, isAnother: Bool) throws(ResolutionError) {
         connector.network.outlook = outlook
         guard isAnother else { return }
@@ -62,14 +55,12 @@ package final class LoopSession {
 
     package func unixTime() -> Int64 { connector.unixTime() }
 
-    /// ``EventLoop/now`` of its loop.
     package var now: MonotonicTime { loop.now }
 
     /// Reads the system's name servers anew, where that can be done.
     package func forgetNames() { try? connector.resolver.reload() }
 
-    /// What the resolver of exchanges says of a name.
-    /// - Parameter completion: called once, on the loop, perhaps before this returns.
+    /// Resolves a name as for exchanges. `completion` is called once, on the loop, perhaps before this returns.
     package func resolve(_ name: String, completion: @escaping (Result<[IPAddress], ResolutionError>) -> Void) {
         connector.resolver.resolve(name, completion: completion)
     }
@@ -85,7 +76,6 @@ package final class LoopSession {
         return nextNumber
     }
 
-    /// Tasks that were given a number by this session.
     package var taskCount: Int { Int((nextNumber - 1) / numberStride) }
 
     /// A task is known well enough to be told of: told once.

@@ -3,8 +3,7 @@ import HTTPWire
 import Serialization
 import Transport
 
-/// Lets a request's body through no faster than a rule allows (`throttle`): so many bytes, then a pause. After
-/// AFMultipartFormData's `throttleBandwidthWithPacketSize:delay:`.
+/// Limits the rate of a request's body (`throttle`), as AFMultipartFormData's `throttleBandwidthWithPacketSize:delay:`.
 final class RequestThrottle: BodySource, BodySink {
     private let source: any BodySource
     private let rule: Throttle
@@ -14,9 +13,7 @@ final class RequestThrottle: BodySource, BodySink {
     /// Where the body goes, while the source is asked for it.
     private var sink: (any BodySink)?
 
-    /// - Parameters:
-    ///   - owner: keeps the throttle.
-    ///   - goOn: called after a pause.
+    /// - Parameter goOn: called after a pause with the owner, which keeps the throttle.
     init<Owner: AnyObject>(
         _ rule: Throttle, source: any BodySource, loop: EventLoop, owner: Owner, goOn: @escaping @Sendable (Owner) -> Void
     ) {
@@ -26,7 +23,6 @@ final class RequestThrottle: BodySource, BodySink {
         pause = Deadline(loop: loop, owner: owner, expired: goOn)
     }
 
-    /// The next bytes have to wait.
     var isPausing: Bool { pause.isSet }
     var moved: UInt64 { source.moved }
 

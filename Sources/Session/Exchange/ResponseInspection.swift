@@ -2,19 +2,16 @@ import HTTPWire
 import Serialization
 import Transport
 
-/// Stands between an upstream and the client where a rule has to read a response's body.
+/// Stands between an upstream and the client where a rule reads a response's body.
 ///
-/// It keeps the body until that has been judged, and then passes it on with all that follows; or passes it on at once
-/// and keeps a copy, where the rule only reports. What is kept is bounded by `limits.inspected_body`; the verdict says
-/// how a longer response is handled. All inspections together are bounded by `limits.bodies`.
+/// It holds the body back until it is judged, or passes it on and keeps a copy where the rule only reports.
+/// `limits.inspected_body` bounds it, and `limits.bodies` all inspections; the verdict handles longer ones.
 final class ResponseInspection: BodySource, BodySink {
-    /// What is asked of the body.
     enum Question {
         /// Its judgement, once it is whole.
         case judgement(BodyJudgement)
         /// Whether there is one at all: its first byte is refused, for what the head says.
         case emptiness(ResponseSerializationError)
-        /// Its length alone.
         case length
     }
 
@@ -23,7 +20,6 @@ final class ResponseInspection: BodySource, BodySink {
         case refused(ResponseSerializationError)
         /// The body is too long to be judged, and may be.
         case unjudged
-        /// The budget for bodies is spent.
         case notKept
     }
 
@@ -34,16 +30,13 @@ final class ResponseInspection: BodySource, BodySink {
     private var limit: Int?
     private let inspectedBody: Int
     private let budget: BodyBudget
-    /// Of what is kept.
     private var reservation: BodyReservation
     private var source: any BodySource
     /// Where the body goes, while the source is asked for it.
     private var sink: (any BodySink)?
     /// What was held back, or a copy of what went on.
     private var kept: [UInt8] = []
-    /// What was held back, on its way.
     private var passing: PassingBytes?
-    /// Bytes that pass are kept too.
     private var keepsCopy = false
     /// Nothing is held back any more.
     private var isOpen: Bool
@@ -58,14 +51,12 @@ final class ResponseInspection: BodySource, BodySink {
     private var seen: UInt64 = 0
     /// Those that were passed on.
     private(set) var moved: UInt64 = 0
-    /// Of the judgement that is waited for.
     var ticket: BodyWorkTicket?
 
     /// - Parameters:
     ///   - limit: bytes of the body; nil: any number.
-    ///   - isEnforced: what is found wrong doesn't go on.
-    ///   - held: the head of the response, which gets nowhere until the question is answered; nil: it goes on while it is
-    ///     looked at.
+    ///   - isEnforced: bodies found wrong are refused.
+    ///   - held: the head that waits for the verdict; nil: it is forwarded at once.
     init(
         _ question: Question, of source: any BodySource, limit: Int?, inspectedBody: Int, isEnforced: Bool,
         held: OwnedResponse?, budget: BodyBudget
@@ -84,7 +75,6 @@ final class ResponseInspection: BodySource, BodySink {
 
     deinit { ticket?.cancel() }
 
-    /// Tells a finding once.
     func takeFinding() -> Finding? {
         defer { finding = nil }
         return finding
@@ -93,7 +83,6 @@ final class ResponseInspection: BodySource, BodySink {
     /// The whole body, to be judged, and what it holds of the budget; nil if it wasn't kept.
     var body: (bytes: [UInt8], BodyReservation)? { isTold ? nil : (kept, reservation) }
 
-    /// Another source gives what is missing.
     func goOn(with source: any BodySource) { self.source = source }
 
     // MARK: What the source gives
@@ -189,8 +178,7 @@ final class ResponseInspection: BodySource, BodySink {
         kept = []
     }
 
-    /// Replaces the body that is held back, and the head that tells of it.
-    /// - Returns: false if the budget has no room for it.
+    /// Replaces the held body and its head. False if the budget has no room for it.
     func replace(with body: [UInt8], after head: OwnedResponse) -> Bool {
         guard reservation.resize(to: body.count) else { return false }
         original = head

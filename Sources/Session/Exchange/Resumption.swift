@@ -6,11 +6,9 @@ final class Resumption {
     /// What a connection must have carried to be worth another without a pause.
     static let progress: UInt64 = 64 << 10
 
-    /// What the answer to the request for the rest is.
     enum Answer {
         case rest
-        /// What it said, for people.
-        /// - Parameter wait: nanoseconds that it wants to be left alone.
+        /// What it said, for people. `wait`: nanoseconds until it may be asked again.
         case notNow(String, wait: UInt64)
         case another(String)
     }
@@ -19,7 +17,6 @@ final class Resumption {
     private let request: OwnedRequest
     /// As If-Range has it.
     private let validator: [UInt8]
-    /// Bytes of the body.
     let length: UInt64
     /// Bytes of the body that were passed on before the connection in use.
     private(set) var passed: UInt64 = 0
@@ -42,7 +39,6 @@ final class Resumption {
         pause = Deadline(loop: loop)
     }
 
-    /// Whether the rest of that response could be asked for.
     static func isPossible(_ response: borrowing ResponseView) -> Bool {
         givesRanges(response) && validator(of: response) != nil
     }
@@ -60,9 +56,7 @@ final class Resumption {
             etag: response.value(of: .etag), lastModified: response.value(of: .lastModified), date: response.value(of: .date))
     }
 
-    /// The connection in use broke off.
-    /// - Parameter count: bytes of the body that it carried.
-    /// - Returns: whether it got the download further.
+    /// The connection broke off after `count` bytes of the body. True if the download made progress.
     func broke(after count: UInt64) -> Bool {
         passed += count
         let hasProgressed = count >= Self.progress
@@ -73,14 +67,12 @@ final class Resumption {
     /// The origin has nothing to give for now.
     func postpone(_ wait: UInt64) { wanted = wait }
 
-    /// Another try begins, whatever became of the one before.
-    /// - Returns: how long to wait before it, in nanoseconds.
+    /// Begins another try, and returns the nanoseconds to wait before it.
     func nextTry() -> UInt64 {
         defer { (tries, wanted) = (tries + 1, 0) }
         return max(pauses.nanoseconds(after: tries), wanted)
     }
 
-    /// Asks for what is missing.
     func requestForRest() throws(WireError) -> OwnedRequest { try request.asking(from: passed, ifStill: validator) }
 
     /// - Parameter unixTime: for the moment that Retry-After may name.
@@ -111,8 +103,7 @@ final class Resumption {
     }
 }
 
-/// How long is waited before a download is continued, so that an origin that is being restarted isn't asked in vain, and not
-/// kept from it.
+/// Pauses before a download continues, for an origin that is being restarted.
 package struct ResumptionPauses: Sendable {
     /// Before the second try, in nanoseconds; each is twice the one before.
     package var first: UInt64 = 250_000_000

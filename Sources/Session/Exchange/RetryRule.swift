@@ -13,16 +13,15 @@ package struct RetryRule: Sendable, Hashable {
         package static let reusedConnection = Conditions(rawValue: 1)
         /// Nothing of a response had arrived.
         package static let nothingAnswered = Conditions(rawValue: 2)
-        /// All that must be sent again is still here, and sending it twice means the same as sending it once, or the
-        /// origin has said that it did nothing with it.
+        /// All that must be sent is still here, and it is idempotent, or the origin says that it did nothing.
         package static let resendable = Conditions(rawValue: 4)
     }
 
     package let reason: Reason
     package let conditions: Conditions
 
-    /// The origin closed a pooled connection as the request went out (RFC 9110 section 9.2.2, RFC 9112 section
-    /// 9.3.1). The second try goes over a fresh connection, so that there is no third.
+    /// The origin closed a pooled connection as the request went out (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1).
+    /// The second try goes over a fresh connection, so that there is no third.
     package static let staleConnection = RetryRule(
         reason: .staleConnection, conditions: [.reusedConnection, .nothingAnswered, .resendable])
     /// Another's request was made in its place, and the response turned out not to be for both (RFC 9111 section 4).
@@ -69,7 +68,6 @@ package struct RetryRule: Sendable, Hashable {
 
         mutating func answered() { known.remove(.nothingAnswered) }
 
-        /// The download got further.
         mutating func moved() { breaks = 0 }
 
         func allows(_ rule: RetryRule, resendable: Bool) -> Bool {
@@ -84,7 +82,6 @@ package struct RetryRule: Sendable, Hashable {
             }
         }
 
-        /// Begins one more try, if the rule allows it.
         mutating func begin(_ rule: RetryRule, resendable: Bool) -> Bool {
             guard allows(rule, resendable: resendable) else { return false }
             isFirstTry = false

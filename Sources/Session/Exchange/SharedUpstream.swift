@@ -13,21 +13,17 @@ final class SharedUpstream {
     private var next = 0
     private var wantsNews = false
     private var isCalling = false
-    /// What the exchange asked for.
     private let request: OwnedRequest
     private let place: SharedFetches.Place
     private let report: AttemptReport
     private var response: OwnedResponse?
     private var scope: AddressScope?
-    /// What was taken of a body that can only be asked for whole.
     private var prefix: BodyPrefix?
-    /// Set while that is looked for in another response.
     private var search: PrefixSearch?
     /// The piece that is being passed on, and its reservation in the budget.
     private var piece = PassingBytes()
     private var shared: SharedFetch.Piece?
     private(set) var moved: UInt64 = 0
-    /// The last piece was received.
     private var isWhole = false
     private var truncation = "the origin ended in the middle of the response"
 
@@ -39,7 +35,6 @@ final class SharedUpstream {
         self.report = report
     }
 
-    /// Joins the request in flight, or makes it.
     func join(_ fetches: SharedFetches) {
         let (fetch, number, isNew) = fetches.join(
             place.key, as: reader, task: session.takeNumber())
@@ -48,8 +43,7 @@ final class SharedUpstream {
         if isNew { run(fetch) { [key = place.key] in fetches.close(key, fetch) } }
     }
 
-    /// Asks again, for nobody else: the others are too far ahead.
-    /// - Returns: whether that may be.
+    /// Asks again, for nobody else: the others are too far ahead. True if that is allowed.
     private func goOnAlone() -> Bool {
         // As for the exchange's own tries: what the policy in force refuses isn't asked for again.
         guard !place.destination.origin.isRetired else {
@@ -75,7 +69,6 @@ final class SharedUpstream {
         runner.start(to: place.destination, by: place.rules, entry: place.entry)
     }
 
-    /// The number of the task that runs the request.
     var task: UInt64? { fetch?.task }
 
     /// From the one who runs the fetch.

@@ -7,7 +7,6 @@ package enum ExchangeFailure: Error {
     case badRequest(WireError)
     case requestStalled(after: Duration)
     case requestDripped(MinimumRate)
-    /// What the request is made of can't be read any more.
     indirect case requestBroke(RequestSerializationError)
     /// The program that makes the request's body failed to; why, for people.
     case uploadFailed(String)
@@ -30,7 +29,6 @@ package enum ExchangeFailure: Error {
     indirect case unacceptable(ResponseSerializationError, source: String?)
     /// Its turn (`session.max_active`) did not come in time, or too late; why, for people.
     case notAdmitted(String)
-    /// Whether its body is right couldn't be found out.
     case notJudged(BodyWorkFailure)
     /// The downstream closed or failed; why, for people.
     case downstreamGone(String)

@@ -1,6 +1,5 @@
 package import HTTPWire
 
-/// Why a redirect isn't followed, and not passed on either.
 package enum RedirectDefect: Error, Sendable, Hashable {
     /// `redirects: refuse`.
     case refused(to: String)

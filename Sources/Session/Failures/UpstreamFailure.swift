@@ -6,7 +6,6 @@ package import Transport
 
 /// Why a connection to an origin could not be made. Nothing of the exchange was sent.
 package enum UpstreamFailure: Error, Sendable {
-    /// The steps that have a deadline of their own.
     package enum Step: String, Sendable {
         case nameLookup = "looking up the name"
         case connect = "connecting"
@@ -17,22 +16,19 @@ package enum UpstreamFailure: Error, Sendable {
     case unresolved(ResolutionError)
     /// No address of the host may be dialled; the first of them, and why.
     case blocked(IPAddress, AddressGuard.Objection)
-    /// A redirect from an address of the internet led to a host that a parent proxy looks up. It may be one that isn't of the
-    /// internet.
+    /// A redirect from an internet address led to a host of unknown addresses, which a parent proxy looks up.
     case unknownAddress
     /// The way leads to one of this proxy's own listeners: by the host's addresses, or by the parent proxy's.
     case itself(SocketAddress, asParent: Bool)
     case unreachable(DialError)
     case timedOut(Step)
-    /// The parent proxy answered CONNECT with this status.
     case parentRefused(status: Int)
     case parentFailed(String)
     /// The handshake failed for another reason than the chain.
     case tls(StreamError)
     /// The origin asked for a client certificate, and ended the connection over what it got.
     case clientCertificate(ClientCertificateRefusal)
-    /// The security policy refused the chain; the verdict says why. Indirect, so that what may hold a failure
-    /// isn't as large as a verdict.
+    /// The security policy refused the chain. Indirect, to keep failures smaller than a verdict.
     indirect case refused(Verdict)
     /// The system says that there is no way to the host.
     case noNetwork(UnreachableReason)

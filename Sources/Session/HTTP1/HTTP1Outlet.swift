@@ -1,16 +1,13 @@
 package import HTTPWire
 package import Transport
 
-/// What goes onto a connection that speaks HTTP/1.1: a head, and a body in the framing that the head promises.
-///
-/// A head waits for the first piece of its body, so that both go out in one write.
+/// What goes onto an HTTP/1.1 connection. A head waits for its body's first piece, so that both go out in one write.
 package final class HTTP1Outlet: BodySink {
     private let stream: ByteStream
     // Nothing that the stream calls reaches the outlet that it is called by.
     @exclusivity(unchecked) private var pending: ByteBuffer
     @exclusivity(unchecked) private var inChunks = false
     @exclusivity(unchecked) private var isEnded = false
-    /// The stream took less than there was.
     @exclusivity(unchecked) private var isBlocked = false
     @exclusivity(unchecked) package private(set) var carried: UInt64 = 0
 
@@ -25,7 +22,7 @@ package final class HTTP1Outlet: BodySink {
     /// Begins a message.
     /// - Parameters:
     ///   - inChunks: the body is written in chunks.
-    ///   - source: where the body comes from. Chunks of another connection stay as they are.
+    ///   - source: the body's; chunks of another connection stay as they are.
     ///   - write: appends the head, its empty line included.
     package func begin(inChunks: Bool, from source: any BodySource, head write: (inout [UInt8]) -> Void) {
         reset()
@@ -57,8 +54,7 @@ package final class HTTP1Outlet: BodySink {
         return taken
     }
 
-    /// Takes the first bytes of the buffer, or as many as there is room for, and consumes them.
-    /// - Returns: how many it took.
+    /// Takes as many of the buffer's first bytes as there is room for, consumes them, and returns their number.
     func take(_ count: Int, from buffer: inout ByteBuffer) throws(StreamError) -> Int {
         let joins = inChunks || !pending.isEmpty && !isBlocked && count <= pending.free
         if joins {
@@ -75,7 +71,6 @@ package final class HTTP1Outlet: BodySink {
         return taken
     }
 
-    /// Whether something may be added to what waits.
     private func hasRoom() throws(StreamError) -> Bool {
         if isBlocked || pending.free <= ChunkSize.most { return try flush() }
         return true

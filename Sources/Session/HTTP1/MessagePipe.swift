@@ -28,7 +28,6 @@ package final class MessagePipe: BodySource {
     /// Bytes of the head that is still here.
     @exclusivity(unchecked) private var headLength = 0
     @exclusivity(unchecked) private var ready = 0
-    /// What breaks the body's framing, once that has been seen.
     private var defect: WireError?
     private let kind: Kind
     /// The whole message has been received, though perhaps not passed on.
@@ -37,8 +36,8 @@ package final class MessagePipe: BodySource {
 
     package enum Kind {
         case requests
-        /// A malformed body passes as far as it is well formed, before its defect is reported. Received bytes are
-        /// acknowledged at once: some origins send the next segment only then.
+        /// A malformed body passes as far as it is well formed. Received bytes are acknowledged at once, for origins
+        /// that wait.
         case responses
     }
 
@@ -63,13 +62,11 @@ package final class MessagePipe: BodySource {
         return stream.read(into: &buffer)
     }
 
-    /// Drops bytes that are of no use.
     package func skip(_ count: Int) { buffer.consume(count) }
 
     /// Gives the memory back while nothing is in flight.
     package func rest() { buffer.releaseIfEmpty() }
 
-    /// Takes all that was received out, as bytes.
     package func takeReceived() -> [UInt8] {
         let bytes = buffer.withUnread { [UInt8](copying: $0.bytes) }
         buffer.consume(bytes.count)
@@ -85,7 +82,6 @@ package final class MessagePipe: BodySource {
 
     // MARK: A message
 
-    /// The head of a message was found.
     package func begin(head length: Int, framing: BodyFraming) {
         headLength = length
         moved = 0
@@ -101,15 +97,13 @@ package final class MessagePipe: BodySource {
         }
     }
 
-    /// The head isn't needed any more.
     package func dropHead() {
         buffer.consume(headLength)
         headLength = 0
         if isComplete { rest() }
     }
 
-    /// Keeps a chunked body's chunks, to pass them on unchanged. Call it before the body moves.
-    /// - Returns: false: the body isn't chunked.
+    /// Passes a chunked body's chunks on unchanged; call it before the body moves. False: it isn't chunked.
     func keepsChunks() -> Bool {
         guard case .decoding = coding, moved == 0 else { return false }
         coding = .verbatim(BodyScanner(.chunked))
@@ -215,8 +209,7 @@ package final class MessagePipe: BodySource {
         }
     }
 
-    /// The first `kept` bytes that are not ready yet are now, in the place of `consumed`. What is after the
-    /// message stays: the one who judges the connection has to see it.
+    /// Marks `kept` bytes ready in the place of `consumed`. Bytes after the message stay, for judging the connection.
     private func take(_ kept: Int, of consumed: Int) {
         buffer.remove(consumed - kept, at: ready + kept)
         ready += kept

@@ -1,11 +1,9 @@
 package import HTTPWire
 package import Transport
 
-/// How far a body was moved.
 package enum BodyMove {
     /// Every available byte was passed on, and more will follow.
     case waiting
-    /// The sink is full for now.
     case blocked
     /// The body was passed on to its last byte, and the sink knows that it is whole.
     case ended
@@ -13,22 +11,18 @@ package enum BodyMove {
     case truncated(String)
     /// The source failed. All that it sent was passed on.
     case sourceFailed(StreamError)
-    /// The source failed for a known reason.
     case failed(ExchangeFailure)
     case sinkFailed(StreamError)
     /// The body breaks its framing. What was whole of it was passed on.
     case malformed(WireError)
 }
 
-/// Where the body of a message comes from. Bodies are pulled: nothing comes but by ``move(to:readable:)``, so that a sink
-/// that is full stops its source.
+/// Where a body comes from. Bodies are pulled by ``move(to:readable:)`` alone, so that a full sink stops its source.
 package protocol BodySource: AnyObject {
-    /// Passes on what is there, as far as the sink has room for it.
-    /// - Parameter readable: there is known to be more to read.
+    /// Passes on what the sink has room for. `readable`: there is known to be more to read.
     func move(to sink: any BodySink, readable: Bool) -> BodyMove
     /// Bytes of the body that were passed on, without those of its framing.
     var moved: UInt64 { get }
-    /// The body can be sent again from its first byte.
     var canRewind: Bool { get }
     /// Begins at the first byte again. Only if ``canRewind``.
     func rewind()
@@ -39,16 +33,12 @@ extension BodySource {
     package func rewind() {}
 }
 
-/// Where the body of a message goes, after its head.
 package protocol BodySink: AnyObject {
-    /// Takes bytes from the front of a piece.
-    /// - Returns: how many it took. Fewer than there are: it is full for now.
+    /// Takes bytes from the front of a piece, and returns their number: fewer if it is full for now.
     func write(_ piece: RawSpan) throws(StreamError) -> Int
-    /// Takes the end of the body.
-    /// - Returns: false: it has no room for what is left. Call it again when there is.
+    /// Takes the end of the body. False: no room for the rest; call it again when there is.
     func end(_ trailers: TrailerSection) throws(StreamError) -> Bool
-    /// Sends what waits to be joined with a piece, since none comes for now.
-    /// - Returns: false: there is no room for it.
+    /// Sends what waits to be joined with a piece. False: there is no room for it.
     func flush() throws(StreamError) -> Bool
     /// Bytes of the message that were passed on, with its head and its framing.
     var carried: UInt64 { get }
@@ -61,7 +51,6 @@ extension BodySink {
     package func flush() throws(StreamError) -> Bool { true }
     package var hasBegun: Bool { carried > 0 }
 
-    /// The end of a body that has no trailers.
     func endBody() -> BodyMove {
         do throws(StreamError) {
             return try end(TrailerSection()) ? .ended : .blocked

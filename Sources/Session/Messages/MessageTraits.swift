@@ -12,7 +12,6 @@ package struct RequestTraits: Sendable {
     /// It has passed another proxy, or this one.
     package var hasVia = false
     package var wantedPart = WantedPart.whole
-    /// A body follows the head.
     package var hasBody = false
 
     package init() {}
@@ -29,9 +28,7 @@ package struct RequestTraits: Sendable {
 /// What an exchange has to know of a response's head, whatever version of HTTP it came in.
 package struct ResponseTraits: Sendable {
     package let status: Int
-    /// 1xx, with the final response still to come.
     package let isInterim: Bool
-    /// 101.
     package let isUpgrade: Bool
     /// Bytes of the body, where the head says.
     package let bodyLength: UInt64?
@@ -49,11 +46,9 @@ extension ResponseTraits {
     }
 }
 
-/// What a response is to the exchange.
 package enum ResponseKind: Sendable {
     /// 1xx: another follows.
     case interim
     case final
-    /// 101.
     case upgrade
 }

@@ -9,18 +9,16 @@ struct PassingBytes {
     init(_ bytes: [UInt8] = []) { all = bytes }
 
     var isPassed: Bool { position == all.count }
-    /// Bytes that the sink has yet to take.
     var left: Int { all.count - position }
 
-    /// Gives the sink the next ones. Its owner then calls ``advance(by:)``: no access to this value lasts while a sink works.
-    /// - Returns: how many the sink took.
+    /// Writes to the sink, and returns the count for ``advance(by:)``: no access to this value lasts while a sink
+    /// works.
     func write(to sink: any BodySink) throws(StreamError) -> Int {
         isPassed ? 0 : try sink.write(all.span.bytes.extracting(droppingFirst: position))
     }
 
     mutating func advance(by count: Int) { position += count }
 
-    /// Begins at the first byte again.
     mutating func rewind() { position = 0 }
 
     /// Adds bytes that the sink has already.

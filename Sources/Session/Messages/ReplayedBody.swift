@@ -1,8 +1,7 @@
 import HTTPWire
 import Transport
 
-/// The body of a request that may have to be sent again: it keeps what it passes on, as far as the limit and the
-/// process's budget for bodies go.
+/// The body of a request that may be sent again: kept within its limit and the process's budget for bodies.
 final class ReplayedBody: BodySource, BodySink {
     private let source: any BodySource
     private let limit: Int
@@ -26,7 +25,6 @@ final class ReplayedBody: BodySource, BodySink {
 
     func rewind() { kept.rewind() }
 
-    /// It needn't be sent again.
     func forget() {
         canRewind = false
         guard kept.isPassed else { return }

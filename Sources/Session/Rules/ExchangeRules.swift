@@ -1,17 +1,14 @@
 package import HTTPWire
 package import Serialization
 
-/// The rules that hold for one exchange, all that was written laid over the defaults. A class, so that a
-/// look-up hands out a reference and copies nothing; a host without rules has none.
+/// The rules of one exchange over the defaults. A class, so that a look-up copies nothing; a host may have none.
 package final class ExchangeRules: Sendable {
     package let session: SessionRules
     package let request: RequestRules
     package let response: ResponseRules
     /// What the request rules change in a request's head; made once, since it follows from them alone.
     package let edits: HeadEdits
-    /// The edits send a password or token.
     package let sendsSecret: Bool
-    /// They may write a request's target or body anew.
     package let writesRequests: Bool
     /// Something about a request may be changed.
     package let changesRequests: Bool
@@ -100,7 +97,6 @@ package final class ExchangeRules: Sendable {
         key(of: error).flatMap { key in sources[key].map { "\(key), \($0)" } }
     }
 
-    /// The name of that key (`response.status`).
     package func key(of error: ResponseSerializationError) -> String? {
         let keys: [ResponseRules.Key] =
             switch error.reason {

@@ -1,8 +1,7 @@
 /// An origin that an exchange asks, with the secrets allowed there: rules' secrets, a client certificate.
 ///
-/// The client names only the first origin; redirects name the later ones. A redirect may name a host that knows this
-/// proxy's password, and the client gets the answer from there. So a hop after another origin has rules without secrets
-/// and never a client certificate. There is no other way to make one (architecture rule 9).
+/// The client names only the first origin. A redirect may name a host that knows this proxy's password, so a hop after
+/// another origin has no secrets and never a client certificate (architecture rule 9).
 struct Hop {
     let destination: Destination
     let rules: ExchangeRules?
@@ -19,8 +18,8 @@ struct Hop {
         self.rules = rules
     }
 
-    /// A hop to, or after, another origin. Nil: it would need a client certificate, which isn't used there.
-    /// - Parameter trustsParent: a parent proxy may go where it isn't known here what the address is.
+    /// A hop to, or after, another origin, perhaps by a parent that may go to unknown addresses. Nil: it would need a
+    /// client certificate.
     init?(abroad destination: Destination, by rules: ExchangeRules?, after scope: AddressScope?, trustsParent: Bool) {
         guard !destination.target.hasIdentity else { return nil }
         self.destination = destination.limited(to: UpstreamTarget.Reach(abroad: scope, trustsParent: trustsParent))

@@ -7,10 +7,8 @@ package final class RuleCounts: Sendable {
 
     package init() {}
 
-    /// They hold for one more exchange.
     package func countExchange() { exchanges.wrappingAdd(1, ordering: .relaxed) }
 
-    /// One more response is judged by them.
     package func countResponse() { responses.wrappingAdd(1, ordering: .relaxed) }
 
     /// Hands out the counts, and begins at 0 again.

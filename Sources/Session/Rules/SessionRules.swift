@@ -2,8 +2,7 @@ package import HTTPWire
 package import Security
 package import Serialization
 
-/// How exchanges with a host are made (`session` in pins.yaml). A value of the type is what holds where
-/// nothing is written, until keys are taken from what is.
+/// How exchanges with a host are made (`session` in pins.yaml), with the defaults.
 package struct SessionRules: Sendable, Hashable {
     package enum Key: String, Sendable, CaseIterable {
         case timeout
@@ -58,7 +57,6 @@ package struct SessionRules: Sendable, Hashable {
         }
     }
 
-    /// In which order waiting exchanges go on.
     package enum Order: String, Sendable, CaseIterable {
         case fifo, lifo
     }
@@ -88,9 +86,7 @@ package struct SessionRules: Sendable, Hashable {
     package var followTo = FollowTo.named([])
     /// A response to which redirects led says in `Pinproxy-Location` where it comes from.
     package var locationField = true
-    /// What Basic and Digest challenges are answered with.
     package var credentials: ChallengeCredentials?
-    /// A broken download is continued.
     package var resume = true
     /// Identical GETs in flight are made once.
     package var coalesce = false
@@ -107,7 +103,6 @@ package struct SessionRules: Sendable, Hashable {
 
     package init() {}
 
-    /// Takes over one key.
     package mutating func take(_ key: Key, from other: SessionRules) {
         switch key {
         case .timeout: timeout = other.timeout
@@ -153,8 +148,7 @@ package struct ChallengeCredentials: Sendable, Hashable {
 package struct BaseURL: Sendable, Hashable, CustomStringConvertible {
     package let isSecure: Bool
     package let authority: Authority
-    /// As it is sent; begins and ends with a slash, so that what is relative to it goes below it and not
-    /// beside its last segment (as AFHTTPSessionManager has it).
+    /// As it is sent, between slashes, so that relative paths go below it, as with AFHTTPSessionManager.
     package let path: String
 
     /// - Parameter path: percent-encoded; begins with a slash.
@@ -167,10 +161,8 @@ package struct BaseURL: Sendable, Hashable, CustomStringConvertible {
     package var origin: RequestURL.Origin { RequestURL.Origin(isSecure: isSecure, authority: authority) }
     package var description: String { "\(origin)\(path)" }
 
-    /// The whole URL of a request that is relative to it; nil: some servers would read its path as one above the base,
-    /// as that of `/../x` or `/a/%2e%2e/..\x`.
-    /// - Parameter target: the request's path and query. That it begins with a slash doesn't make it begin at the host's
-    ///   root: every request's does.
+    /// The whole URL of a relative request; nil for a path that some servers read as above the base (`/../x`).
+    /// - Parameter target: the request's path and query, which begins with a slash and is relative all the same.
     package func url(of target: ArraySlice<UInt8>) -> [UInt8]? {
         // `*` is the server, for which the base stands.
         if target == [UInt8(ascii: "*")] { return Array(description.utf8) }

@@ -1,8 +1,7 @@
 import EventLoop
 import Synchronization
 
-/// How many exchanges are under way with each host of which only so many may be at one time (`session.max_active`), of
-/// all workers; and who waits for a turn.
+/// Counts all workers' exchanges by host where `session.max_active` limits them, and queues the others.
 package final class Admissions: Sendable {
     struct Place: Hashable {
         let host: String
@@ -107,7 +106,6 @@ final class Admission {
         isWaiting = !entry.isAdmitted
     }
 
-    /// Whether it is a turn for that host.
     func isFor(_ target: UpstreamTarget) -> Bool { place == Admissions.Place(host: target.host, port: target.port) }
 
     private func turnHasCome() {
@@ -116,7 +114,6 @@ final class Admission {
         admitted()
     }
 
-    /// To be called once.
     func leave() {
         isWaiting = false
         admitted = nil

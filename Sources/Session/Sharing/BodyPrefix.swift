@@ -1,8 +1,7 @@
 import HTTPWire
 import TLS
 
-/// What a reader has of a response: by that, the place where it was left can be found in another response to the same
-/// request.
+/// What a reader has of a response, to find its place in another response to the same request.
 struct BodyPrefix: ~Copyable {
     private let response: OwnedResponse
     private var length: UInt64 = 0
@@ -41,8 +40,7 @@ struct PrefixSearch: ~Copyable {
         }
     }
 
-    /// Takes the next piece.
-    /// - Returns: what follows the place, empty as long as it isn't reached; nil: the bytes before it are others.
+    /// Takes the next piece. Returns what follows the place, perhaps nothing; nil: the bytes before it differ.
     mutating func rest(of bytes: [UInt8]) -> [UInt8]? {
         guard digest != nil else { return bytes }
         let count = Int(min(missing, UInt64(bytes.count)))
@@ -53,6 +51,5 @@ struct PrefixSearch: ~Copyable {
         return count == 0 ? bytes : Array(bytes[count...])
     }
 
-    /// The place is reached.
     var isOver: Bool { digest == nil }
 }

@@ -2,13 +2,10 @@ import HTTPWire
 import Synchronization
 import Transport
 
-/// One request in flight, and those who read its response: each on its own loop, as fast as it can.
+/// One request in flight, and the readers of its response, each on its own loop at its own speed.
 ///
-/// The response is taken from the origin as fast as the fastest reader takes it. A reader that falls too far behind is
-/// left behind: it goes on by itself from where it is.
-///
-/// When the process's budget for bodies is spent, nothing is kept any more: nobody can join, slower readers are left
-/// behind, and the fastest gets each piece after it has taken the one before.
+/// The origin is read as fast as the fastest reader. One that falls too far behind continues by itself. When the budget
+/// for bodies is spent, nothing is kept: nobody can join, and the fastest gets piece after piece.
 final class SharedFetch: Sendable {
     /// Bytes of a body that are kept for those who come late.
     static let keptForLatecomers = 1 << 20
@@ -19,8 +16,7 @@ final class SharedFetch: Sendable {
 
     /// What readers are told, in this order: a head, the body's pieces, an end.
     enum News: Sendable {
-        /// Without the coding of its transfer: the pieces are the body's own. With the request that it answers, and where
-        /// the origin is.
+        /// Without transfer coding, with the request that it answers, and where the origin is.
         case head(OwnedResponse, of: OwnedRequest, from: AddressScope?)
         case body(Piece)
         case ended
@@ -41,12 +37,10 @@ final class SharedFetch: Sendable {
         fileprivate let reservation: BodyReservation?
     }
 
-    /// Somebody who reads.
     struct Reader: Sendable {
         /// Called on any thread.
         fileprivate let tell: @Sendable ([News]) -> Void
         fileprivate var number = 0
-        /// Of the one for whom the request was made.
         fileprivate static let first = 1
         /// Bytes that it was sent and has not taken.
         fileprivate var behind = 0
@@ -71,7 +65,6 @@ final class SharedFetch: Sendable {
     }
 
     private let state = Mutex(State())
-    /// The number of the task that runs it.
     let task: UInt64
 
     init(task: UInt64) { self.task = task }
@@ -102,7 +95,6 @@ final class SharedFetch: Sendable {
         }
     }
 
-    /// The last one to leave ends the fetch.
     func leave(_ number: Int) {
         let cancel = state.withLock { state -> (@Sendable () -> Void)? in
             guard let index = state.readers.firstIndex(where: { $0.number == number }) else { return nil }
@@ -116,7 +108,6 @@ final class SharedFetch: Sendable {
         cancel?()
     }
 
-    /// A reader has taken so many bytes.
     func took(_ count: Int, by number: Int) {
         let wake = state.withLock { state -> (@Sendable () -> Void)? in
             guard let index = state.readers.firstIndex(where: { $0.number == number }) else { return nil }
@@ -128,8 +119,7 @@ final class SharedFetch: Sendable {
 
     // MARK: The one who runs it
 
-    /// Makes a piece for ``tell(_:)`` of bytes from the origin.
-    /// - Returns: nil: they have to wait until `wake` of ``run(wake:cancel:)`` is called.
+    /// Makes a piece for ``tell(_:)``; nil: the bytes wait until `wake` of ``run(wake:cancel:)`` is called.
     func piece(of bytes: RawSpan, from budget: BodyBudget) -> Piece? {
         let bytes = [UInt8](copying: bytes)
         return state.withLock { state in
@@ -146,7 +136,6 @@ final class SharedFetch: Sendable {
         }
     }
 
-    /// Tells all readers. Those who are too far behind for a piece get no more.
     func tell(_ news: News) {
         state.withLock { state in
             state.keep(news)
@@ -169,7 +158,6 @@ final class SharedFetch: Sendable {
         cancel?()
     }
 
-    /// Nobody may join.
     func close() {
         state.withLock { state in
             state.isJoinable = false
@@ -187,12 +175,10 @@ final class SharedFetch: Sendable {
         }
     }
 
-    /// Whether somebody may still join.
     var isJoinable: Bool { state.withLock { $0.isJoinable } }
 }
 
 extension SharedFetch.State {
-    /// How far the fastest reader is behind.
     fileprivate var fastest: Int { readers.lazy.map(\.behind).min() ?? 0 }
 
     /// Whether more may be taken from the origin. If not, that is noted.
@@ -213,7 +199,6 @@ extension SharedFetch.State {
         kept = []
     }
 
-    /// These readers get nothing more.
     fileprivate mutating func leaveBehind(where isTooFar: (SharedFetch.Reader) -> Bool) {
         for reader in readers where isTooFar(reader) { reader.tell([.leftBehind]) }
         readers.removeAll(where: isTooFar)

@@ -5,15 +5,12 @@ import Synchronization
 package final class SharedFetches: Sendable {
     /// What must be equal for two requests to be the same, besides what the response's Vary names.
     struct Key: Hashable {
-        /// Where it goes, and under which policy.
         let origin: OriginKey
         let reach: UpstreamTarget.Reach
         /// The rules that hold for it, by their identity: one configuration's.
         let rules: ObjectIdentifier
-        /// Path and query.
         let target: [UInt8]
-        /// Every field sent to the origin except ``RequestView/isIgnored(_:)``. An origin may vary its response by any
-        /// of them.
+        /// Every field sent to the origin except ``RequestView/isIgnored(_:)``: a response may vary by any of them.
         let fields: [Field]
 
         struct Field: Hashable {
@@ -37,9 +34,7 @@ package final class SharedFetches: Sendable {
         let entry: String?
     }
 
-    /// Joins the request in flight, or begins one.
-    /// - Parameter task: the number of the task that is to run it.
-    /// - Returns: the reader's number, and whether the request was begun: the caller has to run it then.
+    /// Joins the request in flight, or begins one by `task`. Returns the reader's number, and whether to run it.
     func join(
         _ key: Key, as reader: SharedFetch.Reader, task: @autoclosure () -> UInt64
     ) -> (fetch: SharedFetch, number: Int, isNew: Bool) {
@@ -59,9 +54,8 @@ package final class SharedFetches: Sendable {
 }
 
 extension RequestView {
-    /// Whether another client's answer would do: a GET that says nothing about who asks, which part of the resource is
-    /// wanted, or how fresh it has to be.
-    /// - Parameter allowed: what it may say all the same.
+    /// Whether another client's answer would do: a GET without a word of identity, range or freshness, except
+    /// `allowed`.
     func isShareable(with allowed: [SessionRules.PersonalField]) -> Bool {
         guard head.method == .get, head.bodyLength == .none, !head.wantsUpgrade else { return false }
         for field in head.fields {
@@ -76,8 +70,7 @@ extension RequestView {
         return true
     }
 
-    /// Whether identical requests may differ in that field. It concerns the connection, or the URL already says it, or
-    /// it names program and language, which choose a response only with Vary.
+    /// Whether identical requests may differ in that field: of the connection, in the URL, or relevant only with Vary.
     static func isIgnored(_ field: FieldName) -> Bool {
         switch field {
         case .userAgent, .acceptLanguage: true
@@ -114,7 +107,6 @@ extension OwnedRequest {
 }
 
 extension OwnedResponse {
-    /// The names that the fields of a list name, in lower case.
     fileprivate func names(in list: FieldName) -> [String] {
         let view = view
         return view.head.fields.filter { $0.id == list }.flatMap { field in
@@ -124,7 +116,6 @@ extension OwnedResponse {
         }
     }
 
-    /// The values of the fields of a name, which is given in lower case.
     func values(of name: String) -> [[UInt8]] { view.head.fields.values(of: name, in: view.bytes) }
 
     /// Whether it may go to others than the one who asked (RFC 9111 section 3): it says nothing that is for him alone.

@@ -5,7 +5,6 @@ package final class ClientTraits: Sendable {
     /// The process that holds the connection; of several the one that started first.
     package let process: Int32?
     package let executable: String?
-    /// The unit of the system's manager that it runs in.
     package let unit: String?
     /// How many processes hold the connection, as far as that is known.
     package let holders: Int

@@ -3,11 +3,9 @@ import Serialization
 
 /// A response that the rules find wrong: of which exchange, and by which rules. For those who log and count.
 package struct ResponseFinding: Sendable {
-    /// Of the task.
     package let number: UInt64
     package let authority: Authority?
     package let method: String
-    /// Without the query.
     package let path: String
     package let status: Int
     /// The pattern of the entry that decided.

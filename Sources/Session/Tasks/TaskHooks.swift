@@ -2,9 +2,8 @@ import EventLoop
 package import HTTPWire
 package import Serialization
 
-/// Who is told of tasks, on the loop that they live on. None may end or change the task from within the call.
-///
-/// Of each task that began, ``metricsCollected`` and then ``completed`` are told once.
+/// Observers of tasks on their loop, which must not end or change the task. Each task gets ``metricsCollected``, then
+/// ``completed``, once.
 package struct TaskHooks {
     package var began: ((borrowing TaskRecord) -> Void)?
     /// With who wanted it, for people.
@@ -24,7 +23,6 @@ package struct TaskHooks {
     package init() {}
 }
 
-/// Configured credentials that an origin has refused.
 package struct RefusedCredentials: Sendable {
     package let origin: RequestURL.Origin
     package let user: String
@@ -32,14 +30,11 @@ package struct RefusedCredentials: Sendable {
     package let realm: [UInt8]
 }
 
-/// A download broke off, and the rest of it is asked for.
 package struct ResponseBreak: Sendable {
-    /// Of the first byte that is missing.
     package let offset: UInt64
     /// Of the whole body, in bytes.
     package let length: UInt64
     /// How long is waited before.
     package let pauseNanoseconds: UInt64
-    /// For people.
     package let cause: String
 }

@@ -3,8 +3,7 @@ package import HTTPWire
 package import Security
 package import Transport
 
-/// What is known of one task: the one record from which the access log, `pinproxy tasks` and others tell.
-/// Nothing is measured twice. Used again for the next task of the same client, so that it costs no allocation.
+/// One task's record, for the access log, `pinproxy tasks` and others. Reused for the client's next task.
 package struct TaskRecord: ~Copyable {
     package enum Kind: String, Sendable {
         case exchange, tunnel, upgrade
@@ -75,30 +74,24 @@ package struct TaskRecord: ~Copyable {
             if firstByte == nil { firstByte = now }
         }
     }
-    /// Where a redirect led that was followed.
     package struct Hop: Sendable {
-        /// Of the redirect.
         package let status: Int
         package let url: ShownText
     }
     package internal(set) var hops: [Hop] = []
 
-    /// The task whose response it shares.
     package internal(set) var sharedTask: UInt64?
 
     /// Under way, or the last.
     package private(set) var transaction: Transaction?
     /// Of the response that is passed on, if that broke off and others go on with it.
     private var begunBefore: MonotonicTime?
-    /// When the response that is passed on began.
     package var firstByte: MonotonicTime? { begunBefore ?? transaction?.firstByte }
-    /// Those before it, the first ones first: tries that failed, and connections that a redirect, a challenge or a
-    /// download that broke off led on from.
+    /// Earlier connections in order: failed tries, and those left by a redirect, a challenge or a resumed download.
     package private(set) var retried: [Transaction] = []
     /// How many those were, of which not all may be kept.
     package private(set) var retriedCount = 0
     private static let mostRetried = 32
-    /// All of them, the first one first.
     package var transactions: [Transaction] { transaction.map { retried + [$0] } ?? retried }
 
     package init() {}
@@ -112,7 +105,6 @@ package struct TaskRecord: ~Copyable {
         bodyUp = request.head.bodyLength.bytes ?? bodyUp
     }
 
-    /// A task that fails before its request could be read.
     package mutating func began(number: UInt64, at now: MonotonicTime) {
         clear(number: number, at: now)
     }
@@ -200,9 +192,7 @@ package struct TaskRecord: ~Copyable {
         let story: String?
         let isPinFailure: Bool
 
-        /// - Parameters:
-        ///   - story: the complete explanation for the client.
-        ///   - isPinFailure: the chain met none of the pins.
+        /// - Parameter story: the complete explanation for the client.
         package init(status: Int, cause: String, errorType: String, story: String? = nil, isPinFailure: Bool = false) {
             self.story = story
             self.isPinFailure = isPinFailure
@@ -285,7 +275,6 @@ package struct TaskRecord: ~Copyable {
         method == .other ? String(decoding: otherMethod, as: UTF8.self) : method.text
     }
 
-    /// Lends the method's name.
     package func withMethodName(_ body: (Span<UInt8>) -> Void) {
         if method == .other { body(otherMethod.span) } else { body(method.text.utf8.span) }
     }

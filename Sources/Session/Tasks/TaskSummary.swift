@@ -2,8 +2,7 @@ package import EventLoop
 import HTTPWire
 import Security
 
-/// A task, as `pinproxy tasks` and the control socket tell of it: made of its ``TaskRecord``. Durations are in seconds,
-/// those of a transaction's requests from the task's beginning.
+/// A ``TaskRecord`` for `pinproxy tasks` and the control socket. Seconds; requests count from the task's beginning.
 package struct TaskSummary: Codable, Sendable, Equatable {
     /// As URLSessionTask.State has it.
     package enum State: String, Codable, Sendable { case running, suspended, canceling, completed }
@@ -23,17 +22,13 @@ package struct TaskSummary: Codable, Sendable, Equatable {
         package var tls: Double?
         /// When the request went over to the connection.
         package var began: Double
-        /// When the request's last byte had been sent.
         package var requestSent: Double?
-        /// When the response's first byte came.
         package var firstByte: Double?
         /// When the response's last byte was passed on, or the try was given up.
         package var lastByte: Double?
     }
 
-    /// A redirect that was followed.
     package struct Hop: Codable, Sendable, Equatable {
-        /// Of the redirect.
         package var status: Int
         /// Where it led, without the query.
         package var to: String
@@ -42,7 +37,6 @@ package struct TaskSummary: Codable, Sendable, Equatable {
     package var id: UInt64
     package var kind: String
     package var state: State
-    /// What is being waited for, in words.
     package var phase: String
     package var client: String
     /// Of a client on this machine: its user by number and name, the process that holds the connection, and its systemd unit.
@@ -76,10 +70,7 @@ package struct TaskSummary: Codable, Sendable, Equatable {
     /// Nil: none was followed.
     package var hops: [Hop]?
 
-    /// - Parameters:
-    ///   - phase: what is being waited for, in words.
-    ///   - up: bytes passed on so far, heads included.
-    ///   - down: the same of the response.
+    /// - Parameter up: bytes passed on so far, heads included; `down` likewise.
     package init(
         _ record: borrowing TaskRecord, state: State, phase: String, up: UInt64, down: UInt64, now: MonotonicTime
     ) {

@@ -1,7 +1,6 @@
 package import EventLoop
 import Serialization
 
-/// Files, read on a queue a piece at a time.
 package final class FileSource: UploadSource {
     package let length: Int?
     package var isEmpty: Bool { false }

@@ -3,7 +3,6 @@ import Transport
 /// The body of a request that is made here, in pieces, as fast as the origin takes them.
 package final class UploadBody: BodySource {
     private let source: any UploadSource
-    /// What is passed on now.
     private var piece = PassingBytes()
     package private(set) var moved: UInt64 = 0
     /// Tells of bytes that were passed on.
@@ -28,7 +27,6 @@ package final class UploadBody: BodySource {
         progressed?(0)
     }
 
-    /// Nothing more is asked for.
     package func close() { source.close() }
 
     package func move(to sink: any BodySink, readable: Bool) -> BodyMove {

@@ -7,7 +7,6 @@ package enum BodyPiece {
     case failed(ExchangeFailure)
 }
 
-/// Where the body of a request comes from. Lives on the loop.
 package protocol UploadSource: AnyObject {
     /// In bytes; nil: it isn't known.
     var length: Int? { get }
@@ -18,8 +17,6 @@ package protocol UploadSource: AnyObject {
     /// Told when there is something after ``BodyPiece/waiting``.
     var moved: (() -> Void)? { get set }
     func next() -> BodyPiece
-    /// Begins at its first byte again.
     func rewind()
-    /// Nothing more is asked for.
     func close()
 }

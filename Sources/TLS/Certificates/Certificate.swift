@@ -2,12 +2,9 @@ import COpenSSL
 import CShims
 import Glibc
 
-/// An X.509 certificate as parsed, not yet trusted by anyone.
-///
-/// Each property is computed when asked for; digests and names are not kept.
+/// An X.509 certificate as parsed, not verified. Each property is computed anew at each use.
 package final class Certificate: @unchecked Sendable {
-    // An X509 is counted with atomics and what it caches of itself it guards with a lock; nothing here
-    // changes it.
+    // An X509 has an atomic reference count and a lock around its own caches; nothing here changes it.
     let pointer: OpaquePointer
 
     /// Takes over one reference.
@@ -40,7 +37,6 @@ package final class Certificate: @unchecked Sendable {
         pointer = parsed
     }
 
-    /// The certificate's DER encoding.
     package var der: [UInt8] { encoded { i2d_X509(self.pointer, $0) } }
 
     /// The digest of the whole certificate: what `openssl x509 -fingerprint -sha256` prints.
@@ -68,7 +64,6 @@ package final class Certificate: @unchecked Sendable {
     /// The issuer, written as the subject is.
     package var issuer: String { Self.line(X509_get_issuer_name(pointer)) }
 
-    /// The serial number in lower-case hexadecimal.
     package var serialNumber: String {
         guard let number = ASN1_INTEGER_to_BN(X509_get0_serialNumber(pointer), nil) else { return "" }
         defer { BN_free(number) }
@@ -83,23 +78,19 @@ package final class Certificate: @unchecked Sendable {
     /// Last second of validity (RFC 5280 section 4.1.2.5). A date that can't be read counts as long past.
     package var notAfter: UnixTime { ASN1Time.seconds(X509_get0_notAfter(pointer)) ?? .min }
 
-    /// The first second after the validity.
     package var end: UnixTime { notAfter + 1 }
 
     /// True from the first second of validity to the last, both included.
     package func isValid(at time: UnixTime) -> Bool { notBefore <= time && time <= notAfter }
 
-    /// True if basicConstraints says that this is a certification authority.
     package var isAuthority: Bool { X509_get_extension_flags(pointer) & UInt32(EXFLAG_CA) != 0 }
 
-    /// True if the subject is the issuer and the key identifiers don't contradict it. The signature is
-    /// not checked.
+    /// True if the subject is the issuer and the key identifiers don't contradict it; the signature isn't checked.
     package var isSelfIssued: Bool { X509_get_extension_flags(pointer) & UInt32(EXFLAG_SI) != 0 }
 
     /// True if it is self-issued and its key may have signed it. The signature is not checked.
     var isSelfSigned: Bool { X509_get_extension_flags(pointer) & UInt32(EXFLAG_SS) != 0 }
 
-    /// The subjectKeyIdentifier's value, if there is one.
     package var subjectKeyIdentifier: [UInt8]? {
         guard let identifier = X509_get0_subject_key_id(pointer) else { return nil }
         return Self.bytes(of: identifier)
@@ -131,8 +122,7 @@ package final class Certificate: @unchecked Sendable {
         }
     }
 
-    /// False for what doesn't stay on the line, which YAML and terminals know more breaks of than ASCII has,
-    /// and for what changes how the rest of it looks: whoever made the certificate chose its names.
+    /// False for line breaks and for what changes how the rest looks: the certificate's maker chose its names.
     private static func isShown(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: false
@@ -147,7 +137,6 @@ package final class Certificate: @unchecked Sendable {
 }
 
 extension Certificate: Hashable {
-    /// Equal if the encodings are, byte for byte.
     package static func == (left: Certificate, right: Certificate) -> Bool {
         left.pointer == right.pointer || X509_cmp(left.pointer, right.pointer) == 0
     }

@@ -19,7 +19,6 @@ package enum CertificateError: Error, Sendable, Hashable, CustomStringConvertibl
         }
     }
 
-    /// What is wrong with one certificate.
     var reason: String {
         switch self {
         case .malformed(let text), .costly(let text): text

@@ -1,21 +1,16 @@
-/// Limits that a certificate must keep before OpenSSL parses it.
+/// Limits that a certificate must keep before OpenSSL parses it; every ``Certificate`` has passed them.
 ///
-/// Parsing costs what a certificate's length suggests, with two exceptions. Both come before any signature is verified.
-/// A compressed point on a curve with explicit parameters (RFC 3279 section 2.3.5) makes OpenSSL take a square root
-/// modulo a number that the peer chose: 110 ms for 660 bytes. For each CRL distribution point with a name relative to
-/// the issuer OpenSSL copies the issuer's name: 8 s for 70 KB. RFC 5480 forbids explicit parameters, and RFC 5280
-/// advises against relative names.
-///
-/// Every ``Certificate`` has passed these limits, so asking one for anything is cheap.
+/// Two things cost far more to parse than their length suggests, before any signature is verified. For a compressed
+/// point on explicit curve parameters (RFC 3279 section 2.3.5) OpenSSL takes a square root modulo a number that the
+/// peer chose: 110 ms for 660 bytes. For each CRL distribution point relative to the issuer it copies the issuer's
+/// name: 8 s for 70 KB. RFC 5480 forbids the one, and RFC 5280 advises against the other.
 enum CertificateLimits {
     /// Certificates that a peer may send. Web servers send two to four; Java accepts ten.
     static let mostCertificates = 32
     /// Bytes of a public key. RSA of 16,384 bits, the most that OpenSSL supports, takes half of it.
     static let longestKey = 4096
 
-    /// Why a certificate must not be parsed.
     enum Fault: Error, Equatable {
-        /// It isn't DER, so its cost is unknown.
         case notDER
         /// It would cost too much. The text says why, of "it".
         case costly(String)
@@ -28,7 +23,6 @@ enum CertificateLimits {
         }
     }
 
-    /// Throws if the certificate must not be parsed.
     static func check(_ certificate: Span<UInt8>) throws(Fault) {
         try check(0..<certificate.count, of: certificate)
     }

@@ -2,8 +2,7 @@ import Addresses
 import COpenSSL
 
 extension Certificate {
-    /// The subjectAltName's DNS names as they stand there, in order; bytes that are not printable ASCII
-    /// are written `\xHH`. The subject's CN is never one of them.
+    /// The subjectAltName's DNS names in order, never the CN; bytes that are not printable ASCII become `\xHH`.
     package var dnsNames: [String] {
         alternativeNames { name in
             guard name.type == GEN_DNS, let value = name.d.dNSName else { return nil }

@@ -1,7 +1,6 @@
 import COpenSSL
 
-/// A PKCS#10 request for a certificate (RFC 2986): a key that is to be certified, so that it can be
-/// pinned before it is.
+/// A PKCS#10 request for a certificate (RFC 2986), by which a key can be pinned before it is certified.
 package struct CertificateRequest: Sendable {
     /// The subject asked for, written as a certificate's is.
     package let subject: String

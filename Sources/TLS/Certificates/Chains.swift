@@ -1,7 +1,6 @@
 import COpenSSL
 
-/// The certificates that a peer sent, in its order: a claim, verified by nobody. No pin is ever
-/// matched against it.
+/// The certificates that a peer sent, in its order and unverified. No pin is ever matched against them.
 package struct PresentedChain: Sendable {
     /// The certificate whose key the peer has proved, or will prove, to hold.
     package let leaf: Certificate
@@ -25,21 +24,17 @@ package struct PresentedChain: Sendable {
         self.init(leaf: leaf, rest: Array(parsed.dropFirst()))
     }
 
-    /// Leaf first.
     package var certificates: [Certificate] { [leaf] + rest }
 }
 
-/// The chain that verification built, from the leaf to the anchor: each certificate is signed by the
-/// next, and the last one is trusted by the anchors' owner. Made by `TrustAnchors.verify` only.
+/// The chain that verification built, from the leaf to the anchor. Made by `TrustAnchors.verify` only.
 ///
-/// It stands in the place of `SSL_get0_verified_chain`, which is empty here since the handshake's own
-/// verification is replaced, and empty anyhow on a resumed session. Pins are matched against this
-/// chain and no other: a certificate that the peer merely appended isn't in it (CVE-2016-2402).
+/// `SSL_get0_verified_chain` is empty here, since the handshake's own verification is replaced. Pins are matched
+/// against this chain alone: a certificate that the peer merely appended isn't in it (CVE-2016-2402).
 package struct VerifiedChain: Sendable {
     /// Leaf … anchor, at least one.
     package let certificates: [Certificate]
-    /// Depths of the certificates, 0 for the leaf, that no revocation list had a say about: none was given,
-    /// or none of their issuer. Never the anchor's.
+    /// Depths below the anchor, 0 for the leaf, of the certificates that no revocation list covered.
     package let unlisted: [Int]
 
     init(certificates: [Certificate], unlisted: [Int]? = nil) {
@@ -53,7 +48,6 @@ package struct VerifiedChain: Sendable {
     /// True if no revocation list had a say about any of its certificates.
     package var isUnlisted: Bool { unlisted.count == certificates.count - 1 }
 
-    /// The peer's own certificate.
     package var leaf: Certificate { certificates[0] }
     /// The trusted end of the chain; the leaf itself where it was its own anchor.
     package var anchor: Certificate { certificates[certificates.count - 1] }

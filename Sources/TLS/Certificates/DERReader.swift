@@ -1,7 +1,6 @@
-/// A cursor over DER (X.690): one value after another, within bounds.
+/// A cursor over DER (X.690): tags of one byte and lengths in their shortest definite form.
 ///
-/// It reads tags of one byte and lengths in their shortest definite form. Anything else ends the reading: it isn't DER,
-/// and a BER parser might see something else in it.
+/// Anything else ends the reading, since a BER parser might see something else in it.
 struct DERReader {
     private var offset: Int
     private let end: Int
@@ -25,7 +24,6 @@ struct DERReader {
     }
 
     var isAtEnd: Bool { offset == end }
-    /// What is left.
     var range: Range<Int> { offset..<end }
 
     /// The next value; nil at the end, or if it isn't DER.

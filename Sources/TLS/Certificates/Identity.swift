@@ -17,7 +17,6 @@ package struct Identity: Sendable {
         issuers = CertificateStack(chain.dropFirst())
     }
 
-    /// The certificate with the key.
     package var leaf: Certificate { chain[0] }
 
     /// The same with its leaf as a parser made it, which keeps the encoding that it was parsed from. One that was put together field by
@@ -30,7 +29,6 @@ package struct Identity: Sendable {
     }
 }
 
-/// Why certificates and a key make no identity.
 package enum IdentityError: Error, Sendable, Hashable, CustomStringConvertible {
     case noCertificate
     case noKey
@@ -58,8 +56,7 @@ package enum IdentityError: Error, Sendable, Hashable, CustomStringConvertible {
 }
 
 extension Identity {
-    /// The identity of a PKCS#12 file (RFC 7292): its first key, the certificate of that key, and of the
-    /// other certificates those that lead up from it, in order.
+    /// The identity of a PKCS#12 file (RFC 7292): its first key, that key's certificate, and the issuers in order.
     package init(pkcs12 bytes: [UInt8], password: String?) throws(IdentityError) {
         OpenSSLErrorQueue.clear()
         defer { OpenSSLErrorQueue.clear() }

@@ -2,8 +2,7 @@ import COpenSSL
 
 /// Trusted certificates in the form that a JVM reads (`javax.net.ssl.trustStore`): PKCS#12, RFC 7292.
 ///
-/// Java takes a certificate without a private key for a trusted one only if its bag says so with an attribute of Oracle's.
-/// The contents are not encrypted, since they are public. The password guards nothing; Java wants one for the MAC.
+/// Java trusts a certificate only if its bag has an attribute of Oracle's, and wants a password for the MAC.
 package enum JavaTrustStore {
     package static let password = "changeit"
     private static let trustedKeyUsage = "2.16.840.1.113894.746875.1.1"

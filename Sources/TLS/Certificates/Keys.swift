@@ -54,7 +54,6 @@ package final class PublicKey: @unchecked Sendable {
         self.init(owning: key)
     }
 
-    /// The SubjectPublicKeyInfo's DER encoding.
     package var der: [UInt8] { DER.bytes { i2d_PUBKEY(pointer, $0) } }
 
     /// What a `sha256/` pin names (RFC 7469 section 2.4).

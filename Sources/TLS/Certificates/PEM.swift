@@ -4,17 +4,13 @@ struct PEMBlock {
     let label: String
     /// Line of the BEGIN, counted from 1.
     let line: Int
-    /// The decoded body.
     let der: [UInt8]
 }
 
-/// What is wrong with a PEM file, and where.
 package enum PEMError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// There is no block of the wanted kind.
     case noBlock(wanted: String)
     /// A block begins and never ends.
     case notEnded(line: Int, label: String)
-    /// The body is not base64.
     case notBase64(line: Int, label: String)
 
     package var description: String {
@@ -35,15 +31,13 @@ package enum PEM {
         return bytes.split(separator: UInt8(ascii: "\n")).contains { $0.starts(with: begin) }
     }
 
-    /// What each BEGIN line announces, in order, e.g. `EC PRIVATE KEY`, whether its block is whole or not;
-    /// empty for what is no PEM.
+    /// What each BEGIN line announces, in order, e.g. `EC PRIVATE KEY`, even if its block is truncated.
     package static func labels(in bytes: [UInt8]) -> [String] {
         bytes.split(whereSeparator: { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") })
             .compactMap { label(of: $0, after: "-----BEGIN ") }
     }
 
-    /// The certificates of a PEM file, encoded again: without other blocks or text between them. A malformed file gives
-    /// none.
+    /// The certificates of a PEM file alone, encoded again; empty for a malformed file.
     package static func certificates(in bytes: [UInt8]) -> [UInt8] {
         let certificates = ((try? blocks(in: bytes)) ?? []).filter { certificateLabels.contains($0.label) }
         return Array(certificates.map { text(of: $0.der, label: "CERTIFICATE") }.joined().utf8)

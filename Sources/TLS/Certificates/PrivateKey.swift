@@ -1,10 +1,8 @@
 import COpenSSL
 import CShims
 
-/// A private key, able to sign.
 package final class PrivateKey: @unchecked Sendable {
-    // An EVP_PKEY is counted with atomics and not changed after it is made; the prepared signer is
-    // only ever duplicated.
+    // An EVP_PKEY has an atomic reference count and never changes; the prepared signer is only duplicated.
     let pointer: OpaquePointer
     private let preparedSigner: OpaquePointer?
 
@@ -21,8 +19,7 @@ package final class PrivateKey: @unchecked Sendable {
 
     /// A new key on the curve P-256.
     ///
-    /// Made as an EC_KEY and not by EVP_PKEY_keygen: OpenSSL 3.0 puts a key of that kind into a
-    /// certificate in 6 µs, where one of a provider is encoded and decoded again first (230 µs).
+    /// An EC_KEY goes into a certificate in 6 µs; OpenSSL 3.0 encodes and decodes a provider's key first (230 µs).
     package static func generateP256() throws(KeyError) -> PrivateKey {
         OpenSSLErrorQueue.clear()
         guard let key = shim_EVP_PKEY_new_P256() else { throw .failed(OpenSSLErrorQueue.takeReason()) }
@@ -48,8 +45,7 @@ package final class PrivateKey: @unchecked Sendable {
         self.init(owning: key)
     }
 
-    /// The first private key of a PEM file, or the one of a DER file: PKCS#8, or the older forms for RSA
-    /// (PKCS#1) and EC (RFC 5915), not encrypted.
+    /// The first private key of a PEM file, or a DER file's: PKCS#8, PKCS#1 or RFC 5915, not encrypted.
     package convenience init(derOrPEM bytes: [UInt8]) throws(KeyError) {
         guard !PEM.looksLikePEM(bytes) else {
             try self.init(pem: bytes)
@@ -89,18 +85,15 @@ package final class PrivateKey: @unchecked Sendable {
         return PublicKey(owning: pointer)
     }
 
-    /// The digest of the public half's SubjectPublicKeyInfo.
     package var spkiSHA256: SHA256Digest { SHA256Digest.of(DER.bytes { i2d_PUBKEY(pointer, $0) }) }
 
-    /// True if the certificate was issued for this key.
     package func matches(_ certificate: Certificate) -> Bool {
         guard let certified = X509_get0_pubkey(certificate.pointer) else { return false }
         return EVP_PKEY_eq(certified, pointer) == 1
     }
 
-    /// Signs with SHA-256: ECDSA gives the DER of RFC 3279 section 2.2.3, RSA PKCS#1 v1.5, Ed25519 its
-    /// plain 64 bytes. Safe from any thread; costs little more than the bare signature, because the
-    /// algorithms were looked up once when the key was made.
+    /// Signs with SHA-256, on any thread: ECDSA gives the DER of RFC 3279 section 2.2.3, RSA PKCS#1 v1.5, Ed25519 64
+    /// bytes. It costs little more than the bare signature, since algorithms are looked up once a key.
     package func sign(_ message: [UInt8]) throws(KeyError) -> [UInt8] {
         OpenSSLErrorQueue.clear()
         var length = Int(EVP_PKEY_get_size(pointer))

@@ -44,7 +44,6 @@ enum WholeFile {
     }
 }
 
-/// An errno.
 struct FileFailure: Error, CustomStringConvertible {
     /// A pipe, a socket or a device, which may never end, or never begin.
     static let notAFile = ESPIPE

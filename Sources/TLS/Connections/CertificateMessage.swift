@@ -1,12 +1,10 @@
 /// A server's Certificate message (RFC 5246 section 7.4.2, RFC 8446 section 4.4.2), checked before OpenSSL parses it.
 ///
-/// OpenSSL shows a complete, decrypted message to a callback and then parses it, whatever the callback found.
-/// ``spoil(_:)`` therefore breaks the first certificate: its parsing fails at the first byte, the handshake ends with
-/// the alert bad_certificate, and no certificate is parsed.
+/// OpenSSL shows the decrypted message to a callback and parses it regardless. ``spoil(_:)`` breaks the first
+/// certificate, so that parsing fails at its first byte with the alert bad_certificate.
 struct CertificateMessage {
     /// Why the certificates must not be parsed; nil if they may be.
     let objection: String?
-    /// Where the first certificate begins.
     private let first: Int?
 
     /// - Parameters:

@@ -1,7 +1,6 @@
 import COpenSSL
 
-/// What a server asked for when it asked for a certificate of ours (CertificateRequest, RFC 8446 section 4.3.2
-/// and RFC 5246 section 7.4.4).
+/// A server's CertificateRequest (RFC 8446 section 4.3.2, RFC 5246 section 7.4.4).
 package struct ClientCertificateRequest: Sendable {
     /// The subjects of the authorities whose certificates it accepts, as it named them; empty: any, or it doesn't say.
     package let acceptableIssuers: [String]
@@ -25,10 +24,9 @@ package struct ClientCertificateRequest: Sendable {
     }
 }
 
-/// A server asked for a certificate of ours and ended the connection over what it got.
+/// A server asked for a client certificate and ended the connection over the answer.
 ///
-/// In TLS 1.2 that happens within the handshake. In TLS 1.3 our side of the handshake is over by then: the alert
-/// comes in place of the first answer.
+/// In TLS 1.3 the client's side of the handshake is complete by then: the alert replaces the first answer.
 package struct ClientCertificateRefusal: Error, Sendable {
     package let request: ClientCertificateRequest
     /// The alert's number (RFC 8446 section 6).
@@ -41,13 +39,10 @@ package struct ClientCertificateRefusal: Error, Sendable {
     package enum Reason: Sendable, Hashable {
         /// There was none to show.
         case missing
-        /// The certificate has ended.
         case expired
-        /// The certificate begins later.
         case notYetValid
         /// The server calls it expired, and by this machine's clock it is not.
         case expiredByServersClock
-        /// Its issuer is not one that the server trusts.
         case unknownIssuer
         case revoked
         /// The server gives no reason that says more.
@@ -74,8 +69,7 @@ package struct ClientCertificateRefusal: Error, Sendable {
         reason = Self.reason(alert, request.shown, at: time)
     }
 
-    /// What servers say of a certificate that is missing or not good enough; handshake_failure is what TLS 1.2 has
-    /// for a missing one.
+    /// Alerts for a missing or rejected certificate; TLS 1.2 has handshake_failure for a missing one.
     private static let alerts: Set<CInt> = [
         SSL3_AD_HANDSHAKE_FAILURE, SSL3_AD_NO_CERTIFICATE, SSL3_AD_BAD_CERTIFICATE, SSL3_AD_UNSUPPORTED_CERTIFICATE,
         SSL3_AD_CERTIFICATE_REVOKED, SSL3_AD_CERTIFICATE_EXPIRED, SSL3_AD_CERTIFICATE_UNKNOWN, TLS1_AD_UNKNOWN_CA,

@@ -13,16 +13,13 @@ final class ConnectionState {
     private(set) var presented: PresentedChain?
     private(set) var rejected = false
     private(set) var clientServerName: String?
-    /// The server has asked for a certificate of ours.
     private(set) var isCertificateRequested = false
     /// What the client offered by ALPN, of which nothing is spoken here.
     private(set) var refusedProtocols: [String] = []
-    /// The alert with which the peer ended the connection.
     var fatalAlert: UInt8?
     /// Why the server's certificates weren't parsed.
     private(set) var objection: String?
     private var firstAnswer = FirstAnswer.none
-    /// The processor time of the handshake.
     var budget: HandshakeBudget
 
     convenience init(
@@ -61,9 +58,8 @@ final class ConnectionState {
     }
 
     deinit {
-        // OpenSSL would forbid the session of a connection that is freed without close_notify, as TLS
-        // 1.0 asked for; RFC 5246 section 7.2.1 no longer does. One that a fatal alert ended stays
-        // forbidden.
+        // OpenSSL would forbid the session of a connection freed without close_notify, as TLS 1.0 did; RFC 5246 section
+        // 7.2.1 doesn't. One that a fatal alert ended stays forbidden.
         SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
         SSL_free(ssl)
     }
@@ -82,7 +78,6 @@ final class ConnectionState {
         }
     }
 
-    /// The state of the connection that a callback is called for.
     private static func of(_ connection: OpaquePointer?) -> ConnectionState? {
         guard let connection, let state = SSL_get_ex_data(connection, 0) else { return nil }
         return Unmanaged<ConnectionState>.fromOpaque(state).takeUnretainedValue()
@@ -126,8 +121,7 @@ final class ConnectionState {
         return error
     }
 
-    /// Called once a full handshake when the server's certificates have arrived, never on a resumed
-    /// one. 1 accepts; whatever can't be decided is refused.
+    /// Called once a full handshake with the server's certificates, never on a resumed one. 1 accepts, 0 refuses.
     static func verify(_ store: OpaquePointer?) -> CInt {
         guard let store,
             let connection = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()),
@@ -161,9 +155,8 @@ final class ConnectionState {
         }
     }
 
-    /// Called once a handshake if evidence was asked for, after `verify` and when all of the server's
-    /// first flight has arrived, whether evidence came or not; by TLS 1.3 on a resumed one too, which
-    /// brings no certificate. 1 accepts, 0 ends the handshake.
+    /// Called once a handshake that asked for evidence, after `verify` and the server's first flight, with or without
+    /// evidence; by TLS 1.3 on a resumed one too. 1 accepts, 0 ends the handshake.
     static func receivedEvidence(_ connection: OpaquePointer?) -> CInt {
         guard let connection, let state = of(connection) else { return 0 }
         guard SSL_session_reused(connection) == 0, let confirm = state.confirmPeer else { return 1 }
@@ -172,16 +165,14 @@ final class ConnectionState {
         return 0
     }
 
-    /// Called when a session can be resumed later: by TLS 1.3 after the handshake, within a read, once
-    /// for each ticket. 1 keeps the reference.
+    /// Called for each resumable session; by TLS 1.3 within a read, once a ticket. 1 keeps the reference.
     static func received(_ session: OpaquePointer?, on connection: OpaquePointer?) -> CInt {
         guard let session, let onSession = of(connection)?.onSession else { return 0 }
         onSession(TLSSession(owning: session))
         return 1
     }
 
-    /// Called once a handshake if the server asks for a certificate of ours, before it is shown. 1: go on with what is
-    /// configured, even if that is nothing: servers may ask and not insist.
+    /// Called once a handshake if the server requests a certificate. 1: go on with what is configured, even nothing.
     static func certificateRequested(_ connection: OpaquePointer?) -> CInt {
         of(connection)?.isCertificateRequested = true
         return 1
@@ -189,8 +180,8 @@ final class ConnectionState {
 
     // MARK: Server
 
-    /// Called once a handshake, before anything is decided: takes note of the SNI as this ClientHello
-    /// has it. `SSL_get_servername` would answer for the original handshake where TLS 1.2 resumes.
+    /// Called once a handshake, first: notes the SNI of this ClientHello. Where TLS 1.2 resumes, `SSL_get_servername`
+    /// would answer for the original handshake.
     static func receivedHello(_ connection: OpaquePointer?, alert: UnsafeMutablePointer<CInt>?) -> CInt {
         guard let connection, let state = of(connection) else { return SSL_CLIENT_HELLO_ERROR }
         var bytes: UnsafePointer<UInt8>?
@@ -216,7 +207,6 @@ final class ConnectionState {
         return String(validating: name, as: UTF8.self)
     }
 
-    /// Called once a handshake if the client offers ALPN.
     static func selectProtocol(
         _ connection: OpaquePointer?, offered: UnsafePointer<UInt8>?, count: UInt32,
         output: UnsafeMutablePointer<UnsafePointer<UInt8>?>?, outputLength: UnsafeMutablePointer<UInt8>?
@@ -235,8 +225,7 @@ final class ConnectionState {
         return SSL_TLSEXT_ERR_OK
     }
 
-    /// Called for each ticket that is sealed (`isNew`) or opened. 1: go on; 2: opened, and to be
-    /// replaced; 0: not ours, or no key, so that a full handshake follows; -1: broken.
+    /// Called for each ticket sealed (`isNew`) or opened. 1: go on; 2: opened, to be replaced; 0: no key; -1: broken.
     static func ticketKey(
         _ connection: OpaquePointer?, name: UnsafeMutablePointer<UInt8>?, iv: UnsafeMutablePointer<UInt8>?,
         cipher: OpaquePointer?, mac: OpaquePointer?, isNew: CInt

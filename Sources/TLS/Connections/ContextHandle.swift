@@ -7,22 +7,19 @@ final class ContextHandle: @unchecked Sendable {
     // An SSL_CTX guards itself; after the owning context's init nothing changes its settings.
     let pointer: OpaquePointer
 
-    /// Suites of TLS 1.2 with forward secrecy and authenticated encryption only. AES-128-GCM first: the
-    /// cheapest here, and what current browsers ask for first.
+    /// Forward secrecy and authenticated encryption only; AES-128-GCM first, the cheapest and browsers' choice.
     private static let suites12 =
         "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"
         + "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305:"
         + "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384"
     private static let suites13 = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_256_GCM_SHA384"
     private static let groups = "X25519:P-256:P-384"
-    /// No SHA-1, and no DSA.
     private static let signatures =
         "ECDSA+SHA256:RSA-PSS+SHA256:RSA+SHA256:ECDSA+SHA384:RSA-PSS+SHA384:RSA+SHA384:"
         + "RSA-PSS+SHA512:RSA+SHA512:ECDSA+SHA512:ed25519"
 
-    /// Bytes fetched by one read of the socket once the handshake is over: four full records, so that a bulk
-    /// transfer costs a quarter of the system calls. The memory is given back whenever it is empty. A handshake, in
-    /// which a peer may stop at any byte, gets OpenSSL's default of one record.
+    /// Bytes fetched by one read after the handshake: four full records, for a quarter of the system calls. A
+    /// handshake, in which a peer may stop at any byte, gets OpenSSL's default of one record.
     static let readAhead = 4 * (16 * 1024 + 256 + 5)
 
     /// Processor time that one handshake may take.
@@ -77,8 +74,7 @@ extension TLSVersion {
     }
 }
 
-/// OpenSSL writes to sockets with write(2), which raises SIGPIPE when the peer has gone. The error that
-/// the call returns says the same without ending the process.
+/// Blocks SIGPIPE, which OpenSSL's write(2) raises for a closed peer; the call's error says the same.
 enum BrokenPipes {
     static func ignore() { _ = ignored }
 

@@ -1,8 +1,6 @@
 import Glibc
 
-/// The processor time that one handshake may take, summed over its steps.
-///
-/// ``CertificateLimits`` refuses what is known to be expensive. This is the bound behind it, for what isn't known yet.
+/// The processor time that one handshake may take: the bound behind ``CertificateLimits``, for unknown costs.
 struct HandshakeBudget {
     /// One second. A handshake takes one or two milliseconds, up to a hundred on a slow machine.
     static let usual: UInt64 = 1_000_000_000

@@ -1,23 +1,20 @@
 import COpenSSL
 import CShims
 
-/// Settings of connections that we begin; one for many connections and all threads.
+/// Settings of connections that the proxy begins; one for many connections and all threads.
 ///
-/// It asks for what a current browser asks for: TLS 1.2 with ECDHE and AEAD or TLS 1.3, no signature
-/// with SHA-1, secure renegotiation (RFC 5746) and no renegotiation. The extended master secret (RFC
-/// 7627) is offered and, as in browsers, not demanded; a session made with it resumes only with it.
+/// It asks for what browsers do: TLS 1.2 with ECDHE and AEAD or TLS 1.3, no SHA-1 signature, secure renegotiation (RFC
+/// 5746) and no renegotiation. The extended master secret (RFC 7627) is offered, not demanded.
 package final class TLSClientContext: Sendable {
     package struct Options: Sendable {
         /// The oldest and the newest version spoken. Anything below TLS 1.2 is raised to it.
         package var versions = TLSVersion.tls12...TLSVersion.tls13
         /// Offered by ALPN, best first. Empty: no ALPN.
         package var applicationProtocols = ["http/1.1"]
-        /// Shown to servers that ask for a client certificate.
         package var clientIdentity: Identity?
         /// True to ask servers to staple an OCSP response (status_request, RFC 6066 section 8).
         package var requestsStatus = false
-        /// True to ask for certificate timestamps (RFC 6962 section 3.3.1), and for an OCSP response,
-        /// which may carry some too.
+        /// Asks for certificate timestamps (RFC 6962 section 3.3.1), and for an OCSP response, which may carry some.
         package var requestsTimestamps = false
         /// Processor time that one handshake may take, verification included.
         package var handshakeNanoseconds = HandshakeBudget.usual
@@ -26,7 +23,6 @@ package final class TLSClientContext: Sendable {
     }
 
     let handle: ContextHandle
-    /// True if servers are asked for more than their chain.
     let asksForEvidence: Bool
 
     package init(options: Options = Options()) throws(TLSError) {
@@ -65,8 +61,7 @@ package final class TLSClientContext: Sendable {
                 == 1
         else { throw .setup("OCSP responses can't be asked for") }
         guard timestamps else { return }
-        // The callback only makes OpenSSL ask: it would be called with a chain that OpenSSL had verified,
-        // and here verification is our own.
+        // The callback only makes OpenSSL ask; it would get a chain that OpenSSL verified, and OpenSSL verifies none.
         guard SSL_CTX_set_ct_validation_callback(context, { _, _, _ in 1 }, nil) == 1 else {
             throw .setup("certificate timestamps can't be asked for")
         }

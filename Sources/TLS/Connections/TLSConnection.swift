@@ -2,31 +2,25 @@ import COpenSSL
 import CShims
 import Glibc
 
-/// One TLS connection over a connected, non-blocking socket. It doesn't own the descriptor, which must
-/// stay open as long as this lives.
+/// One TLS connection over a connected, non-blocking socket, which must stay open as long as this lives.
 ///
-/// Not to be used from two threads at once. Nothing blocks: an operation that can't go on says which
-/// readiness it waits for, and is then called again.
+/// Not thread-safe. An operation that can't go on says which readiness it waits for, and is then called again.
 package struct TLSConnection: ~Copyable {
     private let state: ConnectionState
     // The state's own pointer, at hand without a load through the object.
     private let ssl: OpaquePointer
     private var isBroken = false
 
-    /// A connection that we begin.
+    /// A connection that the proxy begins. No closure may touch the connection.
     ///
     /// - Parameters:
-    ///   - serverName: sent as SNI if it is a DNS name (RFC 6066 has no SNI for addresses). Nothing is
-    ///     checked against it here.
+    ///   - serverName: sent as SNI if it is a DNS name (RFC 6066 has no SNI for addresses); not checked here.
     ///   - session: to be resumed if the server still wants it.
-    ///   - verify: called within `handshake()`, once, when the server's certificates have arrived, and
-    ///     not at all if the session is resumed: it decides alone. It must not touch the connection.
-    ///   - confirm: called within `handshake()`, once after each `verify` that accepted, with what the
-    ///     context's options asked for and the server sent: before the handshake ends, and so before any
-    ///     data of ours. Rejecting fails the handshake with the alert bad_certificate_status_response,
-    ///     whatever the code. It must not touch the connection.
-    ///   - onSession: called within `handshake()` or `read(into:)`, once for each session that can be
-    ///     resumed later. It must not touch the connection.
+    ///   - verify: called within `handshake()`, once, when the server's certificates have arrived, never for a resumed
+    ///     session: it decides alone.
+    ///   - confirm: called within `handshake()` after each `verify` that accepted, with the evidence that the context
+    ///     asked for, before any data is sent. Rejecting always sends bad_certificate_status_response.
+    ///   - onSession: called within `handshake()` or `read(into:)`, once for each resumable session.
     package init(
         client context: TLSClientContext, descriptor: CInt, serverName: ServerName, session: TLSSession? = nil,
         verify: @escaping (PresentedChain) -> PeerVerdict, confirm: ((PeerEvidence) -> PeerVerdict)? = nil,
@@ -44,14 +38,12 @@ package struct TLSConnection: ~Copyable {
         self.ssl = ssl
     }
 
-    /// A connection that we accept.
+    /// A connection that the proxy accepts.
     ///
     /// - Parameters:
-    ///   - identity: shown to the client; nil: the context's own.
-    ///   - ticketContext: up to 32 bytes that tickets are bound to. A ticket made under another context
-    ///     is not resumed: a full handshake follows.
-    ///   - alreadyReceived: what was read from the socket before anyone knew that TLS comes: the client
-    ///     began its handshake without waiting for the answer to CONNECT.
+    ///   - identity: presented to the client; nil: the context's own.
+    ///   - ticketContext: up to 32 bytes that tickets are bound to. A ticket of another context isn't resumed.
+    ///   - alreadyReceived: what was read from the socket before TLS was expected.
     package init(
         server context: TLSServerContext, descriptor: CInt, identity: Identity? = nil, ticketContext: [UInt8],
         alreadyReceived: [UInt8] = []
@@ -73,7 +65,6 @@ package struct TLSConnection: ~Copyable {
         self.ssl = ssl
     }
 
-    /// Goes on with the handshake until it is complete.
     package mutating func handshake() -> TLSResult<Void> {
         OpenSSLErrorQueue.clear()
         state.budget.begin()
@@ -92,16 +83,14 @@ package struct TLSConnection: ~Copyable {
         return .complete(())
     }
 
-    /// Reads at most one record's worth of data; the count is more than 0 when complete. Call it again
-    /// without waiting only while `hasPending` is true.
+    /// Reads at most one record; the count is more than 0. Call again at once only while `hasPending` is true.
     package mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> TLSResult<Int> {
         OpenSSLErrorQueue.clear()
         let count = SSL_read(ssl, buffer.baseAddress, CInt(clamping: buffer.count))
         return count > 0 ? .complete(Int(count)) : failure(count)
     }
 
-    /// Writes a part of the bytes, mostly one record, and tells how many were taken. An empty buffer is
-    /// complete with 0. After `wantsWrite` the next write must begin with the same bytes.
+    /// Writes a part of the bytes, mostly one record. After `wantsWrite` the next write begins with the same bytes.
     package mutating func write(_ bytes: UnsafeRawBufferPointer) -> TLSResult<Int> {
         guard bytes.count > 0 else { return .complete(0) }
         OpenSSLErrorQueue.clear()
@@ -109,8 +98,7 @@ package struct TLSConnection: ~Copyable {
         return count > 0 ? .complete(Int(count)) : failure(count)
     }
 
-    /// Sends close_notify: our data is whole. Reading may go on until the peer's. Nothing is sent, and
-    /// that is complete, where TLS never came up or has failed.
+    /// Sends close_notify; reading may go on. Without a working TLS connection nothing is sent, which is complete.
     package mutating func shutdown() -> TLSResult<Void> {
         guard !isBroken, SSL_is_init_finished(ssl) == 1 else { return .complete(()) }
         OpenSSLErrorQueue.clear()
@@ -118,15 +106,13 @@ package struct TLSConnection: ~Copyable {
         return done >= 0 ? .complete(()) : failure(done)
     }
 
-    /// Gives back the memory for records where nothing of one is in it. Reading a session ticket sets up the buffer for
-    /// an answer that there is none to, and 16 KiB would stay until something is written.
+    /// Frees empty record buffers. Reading a session ticket would otherwise keep 16 KiB until the next write.
     package mutating func releaseBuffers() { _ = SSL_free_buffers(ssl) }
 
     /// True if data has arrived that a read would find without a system call, or a part of a record.
     package var hasPending: Bool { SSL_has_pending(ssl) == 1 }
 
-    /// The SNI of this connection's ClientHello as the client sent it; on the server's side, once the
-    /// handshake has begun.
+    /// The SNI of this connection's ClientHello, on the server's side once the handshake has begun.
     package var clientServerName: String? { state.clientServerName }
 
     /// True if the handshake took up an earlier session, so that no certificate was shown.
@@ -148,8 +134,7 @@ package struct TLSConnection: ~Copyable {
         return String(cString: SSL_CIPHER_get_name(cipher))
     }
 
-    /// On the client's side: true once the server has shown by a signature within this handshake that it
-    /// holds its certificate's key, even where it ends the handshake later, for want of our certificate.
+    /// On the client's side: true once the server's signature proved its key, even if it ends the handshake later.
     package var isServerKeyProved: Bool {
         var kind: CInt = 0
         return SSL_get_peer_signature_type_nid(ssl, &kind) == 1
@@ -160,14 +145,12 @@ package struct TLSConnection: ~Copyable {
         state.isCertificateRequested ? ClientCertificateRequest(of: ssl) : nil
     }
 
-    /// Why the server ended the connection, if that was over a certificate of ours that it asked for.
-    /// - Parameter time: when it did; our certificate's dates are held against it.
+    /// Why the server ended the connection over a client certificate, by that certificate's dates at `time`.
     package func certificateRefusal(at time: UnixTime) -> ClientCertificateRefusal? {
         guard let alert = state.fatalAlert, let request = certificateRequest else { return nil }
         return ClientCertificateRefusal(alert: alert, to: request, at: time)
     }
 
-    /// The application protocol agreed on by ALPN.
     package var alpn: String? {
         var name: UnsafePointer<UInt8>?
         var count: UInt32 = 0

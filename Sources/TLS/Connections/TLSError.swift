@@ -1,15 +1,13 @@
 import COpenSSL
 import Glibc
 
-/// Why a TLS connection failed.
 package struct TLSError: Error, Sendable, CustomStringConvertible {
     package let kind: Kind
     /// One line for people.
     package let message: String
     /// OpenSSL's packed error code, for the log; 0 where OpenSSL gave none.
     package let openSSLCode: UInt
-    /// The server did with our ClientHello what servers of plain HTTP do: it answered in HTTP or HTML, or ended the
-    /// connection in order without a byte.
+    /// True if the server answered in HTTP or HTML, or closed cleanly without a byte, as plain HTTP servers do.
     package internal(set) var mayBePlainHTTP = false
 
     package var description: String { message }
@@ -25,9 +23,7 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
         case certificateRejected
         /// The peer's certificates weren't parsed: there are too many, or one would cost too much.
         case certificateTooCostly
-        /// The handshake took more processor time than is allowed.
         case handshakeTooCostly
-        /// What arrived isn't TLS.
         case notTLS
         /// No protocol version that both sides accept.
         case noSharedVersion
@@ -35,7 +31,6 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
         case noSharedParameters
         /// No application protocol that both sides speak (RFC 7301 section 3.2).
         case noSharedApplicationProtocol
-        /// Anything else that broke the protocol.
         case protocolError
         /// The connection could not be set up on our own side: bad configuration, or no memory.
         case setup
@@ -47,7 +42,6 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
         self.openSSLCode = openSSLCode
     }
 
-    /// True if the peer's certificates were refused.
     package var isOfCertificate: Bool {
         switch kind {
         case .certificateRejected, .certificateTooCostly: true
@@ -82,8 +76,7 @@ package struct TLSError: Error, Sendable, CustomStringConvertible {
                 + "keys cost too much")
     }
 
-    /// The failure that SSL_ERROR_SSL stands for; empties the queue.
-    /// - Parameter objection: why the peer's certificates were not parsed.
+    /// The failure of SSL_ERROR_SSL, or the `objection` to the peer's certificates; empties the queue.
     static func fromQueue(objection: String?, rejected: Bool) -> TLSError {
         let code = OpenSSLErrorQueue.take()
         if let objection { return TLSError(.certificateTooCostly, objection, openSSLCode: code) }

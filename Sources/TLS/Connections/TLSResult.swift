@@ -1,21 +1,16 @@
 /// What a non-blocking operation came to.
 package enum TLSResult<Value> {
-    /// Done.
     case complete(Value)
-    /// To be repeated when the descriptor is readable.
     case wantsRead
-    /// To be repeated when the descriptor is writable; a write may be repeated with other memory, as
-    /// long as it begins with the same bytes.
+    /// Repeat when the descriptor is writable; a write may use other memory that begins with the same bytes.
     case wantsWrite
     /// The peer has sent close_notify: nothing more will come, and what came is whole.
     case closed
-    /// The connection is unusable.
     case failed(TLSError)
 }
 
 extension TLSResult: Sendable where Value: Sendable {}
 
-/// A protocol version, oldest first.
 package enum TLSVersion: UInt8, Comparable, Sendable, CustomStringConvertible {
     case tls10, tls11, tls12, tls13
 
@@ -27,7 +22,6 @@ package enum TLSVersion: UInt8, Comparable, Sendable, CustomStringConvertible {
 /// What is to become of a handshake whose certificates have been seen.
 package enum PeerVerdict: Sendable {
     case accept
-    /// The handshake fails, with the alert that suits the X509_V_ERR_… code
-    /// (`VerificationFailure.x509Code`).
+    /// The handshake fails with the alert for the X509_V_ERR_… code (`VerificationFailure.x509Code`).
     case reject(x509Code: CInt)
 }

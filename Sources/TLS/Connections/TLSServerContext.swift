@@ -6,13 +6,11 @@ package final class TLSServerContext: Sendable {
     package struct Options: Sendable {
         /// The oldest and the newest version spoken. Anything below TLS 1.2 is raised to it.
         package var versions = TLSVersion.tls12...TLSVersion.tls13
-        /// Spoken here, best first. A client that offers ALPN and none of these is refused with
-        /// no_application_protocol, as RFC 7301 section 3.2 demands: one that offers only h2 would send
-        /// h2. `http/1.0` is what `curl --http1.0` offers.
+        /// Supported, best first. A client that offers none of these gets no_application_protocol (RFC 7301 section
+        /// 3.2). `http/1.0` is what `curl --http1.0` offers.
         package var applicationProtocols = ["http/1.1", "http/1.0"]
         /// Shown by connections that bring no identity of their own.
         package var identity: Identity?
-        /// Seconds for which a ticket can be redeemed.
         package var sessionLifetime: Int64 = 2 * 3600
         /// Seconds of a clock that never goes back: by it the keys that seal tickets grow old.
         package var clock: @Sendable () -> Int64 = { monotonicSeconds() }
@@ -36,8 +34,8 @@ package final class TLSServerContext: Sendable {
         // Tickets carry the whole session: no cache to lock and to bound.
         shim_SSL_CTX_set_session_cache_mode(context, Int(SSL_SESS_CACHE_OFF))
         SSL_CTX_set_timeout(context, Int(options.sessionLifetime))
-        // OpenSSL sends two by default. A client of a proxy mostly keeps its connection, and resuming
-        // gives it a new ticket each time: one saves an encryption and an encoding a handshake.
+        // OpenSSL sends two by default. Clients of a proxy mostly keep their connection, and resuming renews the
+        // ticket.
         SSL_CTX_set_num_tickets(context, 1)
         _ = shim_SSL_CTX_set_ticket_key_callback(context) { connection, name, iv, cipher, mac, isNew in
             ConnectionState.ticketKey(connection, name: name, iv: iv, cipher: cipher, mac: mac, isNew: isNew)

@@ -2,11 +2,9 @@ import COpenSSL
 import Glibc
 import Synchronization
 
-/// The keys that session tickets are sealed with (RFC 5077 section 4), made here and never written
-/// anywhere.
+/// The keys that seal session tickets (RFC 5077 section 4), made here and never stored.
 ///
-/// A key seals for one lifetime and opens for one more, so that a ticket can be redeemed for at least a
-/// lifetime; then it is gone, and with it the means to read what was resumed with it.
+/// A key seals for one lifetime, opens for one more, and is then erased.
 final class TicketKeys: Sendable {
     struct Key {
         let name: [UInt8]
@@ -24,16 +22,13 @@ final class TicketKeys: Sendable {
     private let clock: @Sendable () -> Int64
     private let ring: Mutex<Ring>
 
-    /// - Parameters:
-    ///   - lifetime: seconds.
-    ///   - clock: seconds of a clock that never goes back.
+    /// - Parameter lifetime: seconds of `clock`, which never goes back.
     init(lifetime: Int64, clock: @escaping @Sendable () -> Int64) throws(TLSError) {
         self.lifetime = max(lifetime, 1)
         self.clock = clock
         ring = Mutex(Ring(current: try Self.makeKey(), previous: nil, rotatesAt: clock() + self.lifetime))
     }
 
-    /// The key to seal with at this instant.
     func sealing() -> Key? {
         let now = clock()
         return ring.withLock { ring in

@@ -13,9 +13,8 @@ extension TicketKeys.Key {
 
 /// A list of parameters for an `EVP_MAC_CTX`.
 ///
-/// An `OSSL_PARAM` holds pointers to its name and its value and copies neither: they are read by the call that the
-/// list is given to, long after the one that constructed it. `&value` and a String as an argument live only as long
-/// as their own call, so both are memory of our own here, made once and never freed.
+/// An `OSSL_PARAM` points to its name and value, which are read by a later call. Both are memory of its own here, made
+/// once and never freed.
 private struct MACParameters: @unchecked Sendable {
     // Not changed once it is made.
     let list: UnsafePointer<OSSL_PARAM>

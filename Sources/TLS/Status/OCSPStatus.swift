@@ -2,8 +2,7 @@
 package struct OCSPStatus: Sendable, Hashable, CustomStringConvertible {
     /// From when the responder knew.
     package let thisUpdate: UnixTime
-    /// The last second for which its word counts: its nextUpdate, or the end of the week that one without
-    /// is given.
+    /// The last valid second: its nextUpdate, or a week after thisUpdate without one.
     package let validUntil: UnixTime
 
     /// The first second for which it doesn't.
@@ -12,19 +11,14 @@ package struct OCSPStatus: Sendable, Hashable, CustomStringConvertible {
     package var description: String { "good, as of \(CalendarDate(thisUpdate)), until \(CalendarDate(validUntil))" }
 }
 
-/// Why an OCSP response doesn't show that a certificate is good.
 package enum OCSPFailure: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The authority has revoked the certificate.
     case revoked(date: UnixTime?, reason: RevocationReason?)
-    /// The responder doesn't know the certificate.
     case unknown
     /// The response is older than it says that it may be, or than a week if it doesn't say.
     case expired(since: UnixTime)
-    /// The response is from the future.
     case notYetValid(until: UnixTime)
     /// No OCSP response, or one that lacks what is needed.
     case malformed(String)
-    /// The response speaks of other certificates only.
     case wrongCertificate
     /// Not signed by the issuer, nor by a responder that the issuer has delegated.
     case badSignature(String)

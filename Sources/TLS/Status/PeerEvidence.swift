@@ -1,13 +1,11 @@
 import COpenSSL
 import CShims
 
-/// What a server brings to a handshake beside its chain: claims, verified by nobody yet.
-/// `VerifiedChain.checkStatus` and `VerifiedChain.checkTransparency` judge them.
+/// Unverified evidence beside a server's chain, for `VerifiedChain.checkStatus` and `.checkTransparency`.
 package struct PeerEvidence: Sendable, Hashable {
     /// A stapled OCSP response (RFC 6066 section 8) as DER.
     package let ocspResponse: [UInt8]?
-    /// The signed certificate timestamps of the TLS extension (RFC 6962 section 3.3.1), each as encoded
-    /// there. Those inside of the certificate and of the OCSP response are not repeated here.
+    /// Signed certificate timestamps of the TLS extension (RFC 6962 section 3.3.1) alone, each as encoded there.
     package let timestamps: [[UInt8]]
 
     package init(ocspResponse: [UInt8]? = nil, timestamps: [[UInt8]] = []) {
@@ -25,8 +23,8 @@ package struct PeerEvidence: Sendable, Hashable {
 
     private static func timestamps(of connection: OpaquePointer, beside response: [UInt8]?) -> [[UInt8]] {
         guard SSL_ct_is_enabled(connection) == 1 else { return [] }
-        // OpenSSL parses them together with those of the certificate and of the response; the connection owns them.
-        // A list that can't be parsed counts as none. So does one beside a response that must not be parsed.
+        // OpenSSL parses them with those of the certificate and the response, and owns them. An unreadable list counts
+        // as none, and so does one beside a response that must not be parsed.
         if let response, (try? CertificateLimits.check(statusResponse: response.span)) == nil { return [] }
         defer { OpenSSLErrorQueue.clear() }
         guard let list = SSL_get0_peer_scts(connection) else { return [] }

@@ -1,7 +1,6 @@
 import COpenSSL
 import Synchronization
 
-/// One list.
 final class RevocationList: @unchecked Sendable {
     // The first search of an X509_CRL sorts its entries under OpenSSL's own lock. Nothing else changes it.
     let pointer: OpaquePointer
@@ -53,7 +52,6 @@ final class RevocationList: @unchecked Sendable {
         X509_CRL_get0_by_serial(pointer, nil, number)
     }
 
-    /// All lists of a file, at least one.
     static func all(in bytes: [UInt8], path: String = "") throws(RevocationListFault) -> [RevocationList] {
         guard PEM.looksLikePEM(bytes) else { return [try RevocationList(der: bytes, path: path)] }
         let blocks: [PEMBlock]
@@ -76,7 +74,6 @@ final class RevocationList: @unchecked Sendable {
             thisUpdate: thisUpdate, nextUpdate: nextUpdate)
     }
 
-    /// By the name alone.
     func isByIssuer(of certificate: Certificate) -> Bool {
         X509_NAME_cmp(X509_CRL_get_issuer(pointer), X509_get_issuer_name(certificate.pointer)) == 0
     }
@@ -86,8 +83,7 @@ final class RevocationList: @unchecked Sendable {
         X509_NAME_cmp(X509_CRL_get_issuer(pointer), X509_get_subject_name(issuer.pointer)) == 0
     }
 
-    /// True if the certificate's key has signed the list. The list may name another certificate of that key: an issuer
-    /// has several after a renewal, or if it is cross-signed.
+    /// True if the certificate's key signed the list, which may name another certificate of a renewed issuer.
     func isSigned(by issuer: Certificate) -> Bool {
         let key = issuer.spkiSHA256
         if let known = signers.withLock({ $0[key] }) { return known }
@@ -109,7 +105,6 @@ final class RevocationList: @unchecked Sendable {
         return X509_check_akid(issuer.pointer, identifier) != X509_V_OK
     }
 
-    /// True if the certificate is one of those that it is about.
     func covers(_ certificate: Certificate) -> Bool {
         scope?.covers(certificate, issuer: X509_CRL_get_issuer(pointer)) ?? true
     }

@@ -1,4 +1,3 @@
-/// Why a revocation list judges no certificate of its issuer.
 package struct RevocationListDefect: Sendable, Hashable, CustomStringConvertible {
     package enum Kind: Sendable, Hashable {
         /// It is signed by another key than its issuer's.

@@ -1,10 +1,8 @@
 /// Whose a revocation list is and how long it is good (RFC 5280 section 5.1.2).
 package struct RevocationListTerm: Sendable, Hashable {
-    /// The file that it was read from.
     package let path: String
     /// Its issuer's subject, e.g. `CN=Corporate CA`.
     package let issuer: String
-    /// When it was issued.
     package let thisUpdate: UnixTime
     /// The last second that it is good for: after it every certificate of its issuer is refused.
     package let nextUpdate: UnixTime

@@ -1,17 +1,14 @@
 import Glibc
 
-/// Certificate revocation lists (RFC 5280 section 5) that somebody keeps on disk.
+/// Certificate revocation lists (RFC 5280 section 5) from disk. Immutable; one set serves all threads.
 ///
-/// A certificate is judged by the list of its issuer (``RevocationCheck``). Certificates of an issuer without a list
-/// aren't checked. Immutable; one set serves all threads.
+/// A certificate is judged by its issuer's list (``RevocationCheck``); issuers without a list aren't checked.
 package final class RevocationLists: Sendable {
     let lists: [RevocationList]
-    /// The files that they were read from, in the order given.
     package let paths: [String]
     /// Digest of the set, whatever its order: sets with the same digest revoke the same certificates.
     package let digest: SHA256Digest
 
-    /// True if there is no list in it, so that nothing is checked.
     package var isEmpty: Bool { lists.isEmpty }
 
     init(_ lists: [RevocationList], paths: [String] = []) {
@@ -21,12 +18,10 @@ package final class RevocationLists: Sendable {
         digest = SHA256Digest.of(digests.sorted { $0.lexicographicallyPrecedes($1) }.flatMap(\.self))
     }
 
-    /// Bytes of all files together. A list is hashed once for each key that may have signed it, at half a millisecond a
-    /// megabyte and more.
+    /// Bytes of all files. A list is hashed once for each key that may have signed it, at half a ms a megabyte or more.
     static let sizeLimit = 16 << 20
 
-    /// The lists of files: PEM with any number of `X509 CRL` blocks, or DER with one. A file that can't
-    /// be read, or that holds a broken list or none, is an error: lists are never silently fewer.
+    /// The lists of files, PEM (`X509 CRL`) or DER. An unreadable, broken or empty file is an error.
     package static func load(_ paths: [String]) throws(RevocationListError) -> RevocationLists {
         var lists: [RevocationList] = []
         var left = sizeLimit
@@ -47,7 +42,6 @@ package final class RevocationLists: Sendable {
     package var terms: [RevocationListTerm] { lists.map(\.term) }
 }
 
-/// Why revocation lists can't be loaded.
 package enum RevocationListError: Error, Sendable, Hashable, CustomStringConvertible {
     case unreadable(path: String, errno: CInt)
     case tooLong(path: String)

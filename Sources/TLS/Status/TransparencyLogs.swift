@@ -26,7 +26,6 @@ package final class TransparencyLogs: @unchecked Sendable {
     /// Bytes of a file, at most; the lists of browsers name a hundred logs in 50 KiB.
     static let sizeLimit = 1 << 20
 
-    /// The enabled logs of a file, at least one.
     package static func load(_ path: String) throws(TransparencyLogsError) -> TransparencyLogs {
         do { try WholeFile.check(path, limit: sizeLimit) } catch { throw .unreadable(path: path, errno: error.code) }
         // OpenSSL says that a list is bad, but not what of it: each log is read here first.
@@ -50,7 +49,6 @@ package final class TransparencyLogs: @unchecked Sendable {
     }
 }
 
-/// Why a list of logs can't be used.
 package enum TransparencyLogsError: Error, Sendable, Hashable, CustomStringConvertible {
     case unreadable(path: String, errno: CInt)
     /// The file's own form is broken; the line is 0 where it isn't known.

@@ -3,8 +3,7 @@ import COpenSSL
 
 /// What a server's subjectAltName must look like (RFC 5280 section 4.2.1.6, baseline section 7.1.4.2).
 ///
-/// A certificate with one name that is not a valid one was issued without the checks that names get, so that no
-/// other name in it is worth more.
+/// One invalid name shows that the issuer checked none of them.
 enum AlternativeNameRules {
     static func fault(of certificate: Certificate) -> RuleFault? {
         guard X509_get_ext_by_NID(certificate.pointer, NID_subject_alt_name, -1) >= 0 else {

@@ -1,5 +1,4 @@
-/// The attempts to build one chain: first OpenSSL's own choice, which nearly always holds, then the other
-/// ways one by one.
+/// The attempts to build one chain: OpenSSL's own choice, which nearly always holds, then the other ways.
 struct Attempts {
     let leaf: Certificate
     let candidates: IssuerCandidates

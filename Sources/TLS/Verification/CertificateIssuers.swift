@@ -2,8 +2,7 @@ import Addresses
 import COpenSSL
 
 extension Certificate {
-    /// This certificate, its issuer, and so on, as far as they are there. Found by names and key identifiers; no signature
-    /// is checked.
+    /// This certificate and its issuers in order, found by names and key identifiers; no signature is checked.
     package func chain(through others: [Certificate]) -> [Certificate] {
         var chain = [self]
         while let top = chain.last, !top.isSelfSigned,

@@ -1,13 +1,10 @@
 import COpenSSL
 import Glibc
 
-/// What RFC 5280 and the CA/Browser Forum's baseline ask of a TLS server's chain and OpenSSL 3.0 doesn't
-/// look at, even with X509_STRICT.
+/// Rules of RFC 5280 and the baseline requirements that OpenSSL 3.0 doesn't check, even with X509_STRICT.
 ///
-/// Asked of a chain that OpenSSL has verified, whose certificates are all readable. An anchor is trusted
-/// for being in the set, not for what it says of itself: only its key must be a good one.
+/// They apply to a chain that OpenSSL has verified. Of an anchor only the key is checked.
 enum CertificateRules {
-    /// The first fault of a verified chain, leaf first.
     static func failure(of chain: VerifiedChain, options: VerificationOptions) -> VerificationFailure? {
         for (depth, certificate) in chain.certificates.enumerated() {
             let isAnchor = depth == chain.certificates.count - 1
@@ -40,9 +37,9 @@ enum CertificateRules {
         return AlternativeNameRules.fault(of: certificate)
     }
 
-    /// A server signs the handshake in TLS 1.3 (RFC 8446 section 4.4.2.2), and the key exchange in all suites of TLS 1.2 that
-    /// are accepted here (RFC 5246 section 7.4.2, RFC 8422 section 5.3). OpenSSL also takes keys for agreement and
-    /// encipherment. This concerns the handshake and not trust, so it holds for a leaf that is its own anchor too.
+    /// A server signs the handshake in TLS 1.3 (RFC 8446 section 4.4.2.2) and the key exchange in TLS 1.2 (RFC 5246
+    /// section 7.4.2, RFC 8422 section 5.3); OpenSSL also takes keys for agreement and encipherment. It concerns the
+    /// handshake and not trust, so it holds for a leaf that is its own anchor too.
     private static func handshakeUsage(_ certificate: Certificate) -> RuleFault? {
         // All bits without the extension.
         X509_get_key_usage(certificate.pointer) & UInt32(KU_DIGITAL_SIGNATURE) != 0
@@ -77,14 +74,12 @@ enum CertificateRules {
 
     // MARK: Extensions
 
-    /// Extensions of a certificate, and bytes of each, at most: certificates of the web have a dozen, and the
-    /// longest lists of names some ten thousand bytes. Reading more would let a peer choose what it costs.
+    /// Limits, since a peer would else choose the cost: certificates of the web have a dozen, the longest some 10 KB.
     private static let mostExtensions: CInt = 100
     private static let longestExtension: CInt = 65_536
 
-    /// What keeps a certificate's extensions from being understood: too much of them, one that is there
-    /// twice (RFC 5280 section 4.2), name constraints that constrain nothing, or one that OpenSSL knows and
-    /// can't decode.
+    /// Why a certificate's extensions can't be understood: too many, too long, repeated (RFC 5280 section 4.2),
+    /// undecodable, or name constraints that constrain nothing.
     static func unreadable(_ certificate: Certificate) -> String? {
         let pointer = certificate.pointer
         let count = X509_get_ext_count(pointer)

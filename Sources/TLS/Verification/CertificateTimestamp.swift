@@ -7,7 +7,6 @@ package struct CertificateTimestamp: Sendable, Hashable, CustomStringConvertible
 
     package enum Outcome: Sendable, Hashable {
         case valid
-        /// The list of logs doesn't have its log.
         case unknownLog
         case badSignature
         /// From after the instant of the check.
@@ -20,7 +19,6 @@ package struct CertificateTimestamp: Sendable, Hashable, CustomStringConvertible
     package let source: Source
     /// SHA-256 of the log's key, in hexadecimal.
     package let logID: String
-    /// What the list of logs calls it.
     package let log: String?
     package let time: UnixTime
     package let outcome: Outcome

@@ -6,10 +6,8 @@ enum ChainUse {
     case tlsServer
     /// Signing OCSP responses. What makes a responder is left to the caller to check.
     case statusResponder
-    /// Standing in a set of anchors.
     case anchor
 
-    /// The name of OpenSSL's set of parameters.
     fileprivate var parameters: String {
         switch self {
         case .tlsServer: "ssl_server"
@@ -19,11 +17,10 @@ enum ChainUse {
 }
 
 extension TrustAnchors {
-    /// One attempt to build a chain, by OpenSSL alone. It takes the first issuer that fits and doesn't
-    /// come back to choose another.
+    /// One attempt by OpenSSL alone, which takes the first issuer that fits and never backtracks.
     /// - Parameters:
-    ///   - issuers: candidates, trusted by nobody, in any order.
-    ///   - end: those of the anchors that the chain may have in it; nil: any.
+    ///   - issuers: untrusted candidates in any order.
+    ///   - end: the anchors that the chain may have in it; nil: any.
     func build(
         from leaf: Certificate, by issuers: [Certificate], to end: [Certificate]? = nil, for use: ChainUse,
         options: VerificationOptions
@@ -49,8 +46,7 @@ extension TrustAnchors {
         X509_VERIFY_PARAM_set_time(parameters, time_t(options.time))
         X509_VERIFY_PARAM_set_auth_level(parameters, Self.securityLevel)
         X509_VERIFY_PARAM_set_depth(parameters, Self.maximumIntermediates)
-        // For any kind of name, and without one: otherwise OpenSSL holds the CN against name constraints if there is no
-        // DNS name.
+        // For any kind of name: OpenSSL would else hold the CN against name constraints if there is no DNS name.
         X509_VERIFY_PARAM_set_hostflags(parameters, NameCheck.flags(options.wildcards))
         if let name = options.name, !Self.require(name, in: parameters) {
             let failure = VerificationFailure(
@@ -88,7 +84,6 @@ extension TrustAnchors {
         return .failure(ChainFailure(failure: failure.adding(whose), chain: chain, culprit: culprit))
     }
 
-    /// False if the name can't be asked for.
     private static func require(_ name: ServerName, in parameters: OpaquePointer) -> Bool {
         switch name {
         case .ip(let address):

@@ -1,6 +1,5 @@
 import COpenSSL
 
-/// Why a signature made in a handshake proves nothing.
 package enum HandshakeSignatureError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The scheme is unknown or too weak (SHA-1, MD5, DSA), as the number that is on the wire.
     case scheme(UInt16)
@@ -20,11 +19,10 @@ package enum HandshakeSignatureError: Error, Sendable, Hashable, CustomStringCon
 }
 
 extension PublicKey {
-    /// Verifies what the holder of the key has signed in a TLS 1.2 handshake.
+    /// Verifies a signature of a TLS 1.2 handshake.
     ///
-    /// What is accepted is what the proxy offers as a client itself, and a little more of the same strength: RSA (PKCS #1
-    /// v1.5 and PSS) and ECDSA with SHA-256, SHA-384 and SHA-512, Ed25519 and Ed448. In TLS 1.2 a scheme of ECDSA says
-    /// nothing about the curve (RFC 8446 section 4.2.3).
+    /// It accepts RSA (PKCS #1 v1.5 and PSS) and ECDSA with SHA-256, SHA-384 and SHA-512, Ed25519 and Ed448: at least
+    /// what the proxy offers as a client. In TLS 1.2 an ECDSA scheme doesn't imply the curve (RFC 8446 section 4.2.3).
     /// - Parameter scheme: as on the wire (RFC 5246 section 7.4.1.4.1, RFC 8422 section 5.1.3, RFC 8446 section 4.2.3).
     package func verify(
         _ signature: [UInt8], of signed: [UInt8], scheme: UInt16

@@ -1,9 +1,8 @@
 import COpenSSL
 
-/// The certificates of a presented chain that may stand above its leaf.
+/// The certificates of a presented chain that may stand above its leaf: those named as an issuer, each once.
 ///
-/// A peer appends what it likes. Only what somebody below names as its issuer is looked at, each once,
-/// so that strangers and repetitions neither cost nor spoil anything.
+/// Strangers and repetitions that a peer appends cost nothing.
 struct IssuerCandidates {
     /// Looked at for one chain, at most. Real ones have fewer than five.
     static let limit = 20
@@ -35,8 +34,7 @@ struct IssuerCandidates {
             isCut = true
             return false
         }
-        // Neither can stand in a chain: an issuer that can't be read is not one for OpenSSL, and sums with a
-        // key that isn't accepted may be long.
+        // OpenSSL takes no unreadable issuer, and verifying signatures by an unacceptable key may be slow.
         let unreadable = CertificateRules.unreadable(certificate).map { RuleFault.malformed($0) }
         if let fault = unreadable ?? KeyRules.fault(of: certificate) {
             unusable.append((certificate, fault))
@@ -46,8 +44,7 @@ struct IssuerCandidates {
         return true
     }
 
-    /// A failure for the want of an issuer, told better where there is one that can't be used, sent or
-    /// among the anchors.
+    /// Replaces a missing issuer's failure by the reason why a candidate can't be used.
     func explain(_ failure: VerificationFailure, anchors: TrustAnchors) -> VerificationFailure {
         var failure = failure
         if failure.reason == .unknownIssuer, let subject = failure.certificate {

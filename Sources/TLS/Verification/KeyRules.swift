@@ -1,10 +1,8 @@
 import COpenSSL
 
-/// Which keys may stand in a chain: RSA of 2048 to 8192 bits, the three curves of the web, and the
-/// Edwards curves of RFC 8410.
+/// Acceptable keys: RSA of 2048 to 8192 bits, the three curves of the web, and the Edwards curves of RFC 8410.
 ///
-/// Larger RSA keys and exponents add no strength that anybody uses: they are there to make whoever checks
-/// a signature by them calculate for milliseconds.
+/// Larger RSA keys and exponents add no strength, and cost whoever checks a signature milliseconds.
 enum KeyRules {
     private static let curves: Set<String> = ["P-256", "P-384", "P-521"]
     private static let longestExponent: CInt = 32

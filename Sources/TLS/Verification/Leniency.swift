@@ -1,12 +1,10 @@
 import COpenSSL
 
-/// Accepts the last second of a certificate's validity (RFC 5280 section 4.1.2.5), which OpenSSL takes as the first one
-/// after it.
+/// Accepts the last second of a validity (RFC 5280 section 4.1.2.5), which OpenSSL counts as expired.
 struct Leniency {
     let time: UnixTime
 
-    /// Verifies, asked by OpenSSL for each fault.
-    /// - Parameter context: ready to be verified.
+    /// Verifies a prepared context, and is asked by OpenSSL for each fault.
     mutating func verify(_ context: OpaquePointer) -> CInt {
         withUnsafeMutablePointer(to: &self) { leniency in
             X509_STORE_CTX_set_ex_data(context, Self.place, leniency)

@@ -1,10 +1,7 @@
 import COpenSSL
 
 extension Certificate {
-    /// What is wrong if the certificate isn't for the name; nil if it is.
-    ///
-    /// The same rules as in verification (subjectAltName only, RFC 9525), for the one policy that looks
-    /// at a leaf without building a chain. It says nothing of who issued the certificate.
+    /// What is wrong if the certificate isn't for the name (RFC 9525); nil if it is. The issuer isn't checked.
     package func mismatch(with name: ServerName, wildcards: WildcardRule = .oneLabel) -> VerificationFailure? {
         OpenSSLErrorQueue.clear()
         defer { OpenSSLErrorQueue.clear() }
@@ -37,8 +34,7 @@ enum NameCheck {
         return UInt32(flags)
     }
 
-    /// False if OpenSSL would take the name for something else: an empty one for "don't check", one with
-    /// a leading dot for a whole domain, and one with a NUL for its beginning.
+    /// False for names that OpenSSL takes otherwise: empty (no check), a leading dot (a domain), a NUL (its prefix).
     static func canAsk(for host: String) -> Bool {
         guard let first = host.utf8.first else { return false }
         return first != UInt8(ascii: ".") && !host.utf8.contains(0)

@@ -3,9 +3,7 @@ import COpenSSL
 
 /// Which names may stand below an authority (RFC 5280 section 4.2.1.10).
 ///
-/// OpenSSL compares them with the names of a certificate as they are written. What it leaves open is
-/// asked here: constraints that say nothing, the name that was asked for, and what a wildcard may stand
-/// for.
+/// OpenSSL compares them as written. This checks the rest: empty constraints, the requested name, and wildcards.
 struct NameConstraints {
     /// Names of one kind that are permitted or excluded.
     enum Subtree {
@@ -56,10 +54,9 @@ struct NameConstraints {
         return answers.isEmpty || answers.contains(true) ? nil : "\(name) is not permitted"
     }
 
-    /// What is wrong with a certificate's wildcards: an excluded domain that one of them may stand for,
-    /// whichever name is asked for (CVE-2025-61727). That a wildcard isn't excluded or is permitted as it
-    /// is written has been checked.
-    /// - Parameter domains: those that wildcards stand before, in lower case.
+    /// What is wrong with a certificate's wildcards: an excluded domain that one of them matches, whichever name is
+    /// requested (CVE-2025-61727). OpenSSL has checked the wildcards as written.
+    /// - Parameter domains: those below wildcards, in lower case.
     func violation(byWildcardsOf domains: Set<[UInt8]>) -> String? {
         for case .dns(let name) in excluded {
             // The star stands for one label, so that it reaches a domain, but not what is below that alone.
@@ -73,7 +70,6 @@ struct NameConstraints {
         return nil
     }
 
-    /// The domains that a certificate's wildcards stand before, in lower case.
     static func wildcardDomains(of certificate: Certificate) -> Set<[UInt8]> {
         Set(
             certificate.alternativeNames { name -> [UInt8]? in
@@ -142,8 +138,7 @@ struct NameConstraints {
         }
     }
 
-    /// Labels of letters, digits, hyphens and underscores, perhaps with a dot before them; or nothing at
-    /// all, which means every name. Another text would be compared, and never be equal.
+    /// Labels of letters, digits, hyphens and underscores, perhaps after a dot; or empty for every name.
     private static func isDomain(_ name: [UInt8]) -> Bool {
         let dot = UInt8(ascii: ".")
         var isInLabel = false
@@ -173,8 +168,7 @@ struct NameConstraints {
 }
 
 extension NameConstraints {
-    /// Why a verified chain's leaf, or the name that it is asked for, breaks the constraints of an
-    /// authority above it; nil if it doesn't.
+    /// Why a verified chain's leaf, or the requested name, breaks an authority's constraints; nil if neither does.
     static func failure(of chain: VerifiedChain, name: ServerName?) -> ChainFailure? {
         do throws(ChainFailure) {
             let all = try read(in: chain.certificates, above: 0)

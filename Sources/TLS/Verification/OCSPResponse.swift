@@ -4,9 +4,8 @@ import CShims
 extension VerifiedChain {
     /// What a stapled OCSP response says of the leaf.
     ///
-    /// The response must be successful, about this very certificate, signed by its issuer or by a
-    /// responder that the issuer has delegated (RFC 6960 section 4.2.2.2), and current at `time`. Nothing
-    /// here looks at the machine's clock.
+    /// It must be successful, about this certificate, signed by its issuer or a delegated responder (RFC 6960 section
+    /// 4.2.2.2), and current at `time`.
     package func checkStatus(_ response: [UInt8], at time: UnixTime) -> Result<OCSPStatus, OCSPFailure> {
         OpenSSLErrorQueue.clear()
         defer { OpenSSLErrorQueue.clear() }
@@ -21,8 +20,7 @@ extension VerifiedChain {
 }
 
 extension Certificate {
-    /// True if the certificate promises that its server staples an OCSP response (RFC 7633: the TLS
-    /// feature status_request). An extension that can't be read counts as that promise.
+    /// True if the certificate has the TLS feature status_request (RFC 7633), or one that can't be read.
     package var mustStaple: Bool {
         OpenSSLErrorQueue.clear()
         defer { OpenSSLErrorQueue.clear() }
@@ -37,7 +35,6 @@ extension Certificate {
     }
 }
 
-/// The signed part of a successful response.
 struct OCSPAnswer: ~Copyable {
     let pointer: OpaquePointer
 
@@ -84,8 +81,7 @@ struct OCSPAnswer: ~Copyable {
         // The issuer is looked for first, so that it needs no copy in the response.
         let signers = CertificateStack([issuer])
         defer { withExtendedLifetime(signers) {} }
-        // Only finds the signer and checks the signature: whether the signer may speak is decided below,
-        // by our clock.
+        // This finds the signer and checks its signature; its right to sign is decided below, by our clock.
         guard OCSP_basic_verify(pointer, signers.pointer, nil, UInt(OCSP_NOVERIFY)) == 1 else {
             throw .badSignature(OpenSSLErrorQueue.takeReason())
         }
@@ -130,7 +126,6 @@ struct OCSPAnswer: ~Copyable {
 
     // MARK: Entry
 
-    /// What the response says of one certificate.
     struct Entry {
         private let status: CInt
         private let reason: CInt

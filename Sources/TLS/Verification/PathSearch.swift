@@ -1,12 +1,9 @@
 import COpenSSL
 
-/// The ways from a leaf up to an anchor, by names, key identifiers and key usages alone: what each is
-/// worth, OpenSSL says when it is asked for that one.
+/// The ways from a leaf up to an anchor, by names, key identifiers and key usages; OpenSSL verifies each one.
 ///
-/// OpenSSL takes the first issuer that fits and doesn't come back to choose another, such as a good
-/// intermediate beside one of the same name and key that leads nowhere, or the other of two roots that
-/// signed each other. This search comes back. Nobody can make it long: dead ends are not entered, and
-/// what is found wrong is not tried again.
+/// OpenSSL takes the first issuer that fits, even where another one of the same name and key leads to an anchor. This
+/// search backtracks. It enters no dead end and repeats no failure, so that nobody can make it long.
 struct PathSearch {
     /// One way up, without the leaf.
     struct Path {
@@ -83,8 +80,7 @@ struct PathSearch {
         return distances
     }
 
-    /// The next way; nil if there is no other, or if enough have been looked at.
-    /// - Parameter seen: chains, leaf first, that are not to be found again.
+    /// The next way that isn't in `seen` (leaf first); nil if there is none, or if enough were tried.
     mutating func next(except seen: [[Certificate]]) -> Path? {
         while let path = open.popLast(), steps < Self.maximumSteps {
             steps += 1

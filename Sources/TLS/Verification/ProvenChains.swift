@@ -1,10 +1,9 @@
 import Synchronization
 
-/// Chains that were verified up to one set of anchors. An origin that shows the same certificates again, byte for byte, is asked
-/// about in the same way, and within the validity of the whole chain, gets the same answer: nothing else goes into it. That spares the
-/// signature of each issuer and the search for a way up, a seventh of a new connection to an origin.
+/// Chains that were verified up to one set of anchors: the same certificates, requested in the same way, get the same
+/// answer while all are valid. That spares a seventh of a new connection to an origin.
 ///
-/// Only what holds is kept. With revocation lists nothing is kept: they are another input, and change.
+/// Failures aren't kept, nor anything with revocation lists, which change.
 final class ProvenChains: Sendable {
     /// What a verdict depends on, besides the anchors and the time.
     struct Question: Hashable {
@@ -32,7 +31,6 @@ final class ProvenChains: Sendable {
 
     var count: Int { chains.withLock { $0.count } }
 
-    /// A chain that holds at the time, if one is known.
     func chain(for question: Question, at time: UnixTime) -> VerifiedChain? {
         let chain = chains.withLock { $0[question] }
         guard let chain, chain.certificates.allSatisfy({ $0.isValid(at: time) }) else { return nil }

@@ -2,22 +2,17 @@ import COpenSSL
 
 /// Checks a verified chain against revocation lists (RFC 5280 section 6.3.3).
 ///
-/// A list judges a certificate if it has the name of the certificate's issuer and is signed by the issuer's key. Its
-/// authorityKeyIdentifier isn't asked: it may name another certificate of the same issuer. A list that judges must be
-/// current and fully understood, and must not have the certificate. A list of other certificates (``RevocationScope``)
-/// counts only for what it has.
+/// A list judges a certificate if it has the issuer's name and the issuer's key signed it; its authorityKeyIdentifier
+/// may name another certificate of that issuer. It must be current and fully understood. A partial list
+/// (``RevocationScope``) counts only for what it has.
 ///
-/// A list with the issuer's name that another key has signed is ignored if it names another key or certificate: it is a
-/// namesake's. Otherwise the certificate is refused.
+/// A list that another key signed is ignored if it names that key or certificate; otherwise it refuses.
 struct RevocationCheck {
     let lists: RevocationLists
-    /// Leaf … anchor.
     let chain: [Certificate]
     let time: UnixTime
 
-    /// What the lists say of one certificate.
     private enum Finding {
-        /// No list is about it.
         case unlisted
         /// The list doesn't have it.
         case good(RevocationList)
@@ -41,7 +36,6 @@ struct RevocationCheck {
         return unlisted
     }
 
-    /// The lists that found a certificate good.
     func judges() -> [RevocationList] {
         chain.indices.dropLast().compactMap { if case .good(let list) = finding($0) { list } else { nil } }
     }
@@ -105,7 +99,6 @@ extension RevocationLists {
         check(chain, at: time).judges().map { $0.nextUpdate + 1 }.min()
     }
 
-    /// The lists that judged a certificate of this chain.
     package func terms(for chain: VerifiedChain, at time: UnixTime) -> [RevocationListTerm] {
         unique(check(chain, at: time).judges()).map(\.term)
     }

@@ -1,6 +1,5 @@
 import COpenSSL
 
-/// The certificate timestamps of one source.
 final class TimestampList {
     let source: CertificateTimestamp.Source
     private var timestamps: [OpaquePointer] = []

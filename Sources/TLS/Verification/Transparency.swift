@@ -2,8 +2,7 @@ import COpenSSL
 
 /// What the certificate timestamps of a server came to, whether they were enough or not.
 package struct TransparencyResult: Sendable, Hashable, CustomStringConvertible {
-    /// All that were looked at: first those of the certificate, then of the handshake, then of the OCSP
-    /// response.
+    /// All that were checked, in order: of the certificate, of the handshake, of the OCSP response.
     package let timestamps: [CertificateTimestamp]
     /// Different logs whose timestamps the certificate needs in itself.
     package let neededEmbedded: Int
@@ -26,7 +25,6 @@ package struct TransparencyResult: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// Too few valid timestamps.
 package struct TransparencyFailure: Error, Sendable, Hashable, CustomStringConvertible {
     package let result: TransparencyResult
 
@@ -34,10 +32,9 @@ package struct TransparencyFailure: Error, Sendable, Hashable, CustomStringConve
 }
 
 extension VerifiedChain {
-    /// Whether enough different logs vouch for the leaf's publication, by the numbers of Chrome's
-    /// policy: in the certificate two for a lifetime of up to 180 days and three above, or two brought by
-    /// the handshake.
-    /// - Parameter evidence: what the server sent beside its chain; nil: only the certificate is asked.
+    /// Whether enough logs vouch for the leaf, by Chrome's policy: in the certificate two for a lifetime of up to 180
+    /// days and three above, or two from the handshake.
+    /// - Parameter evidence: what the server sent beside its chain; nil: only the certificate is checked.
     package func checkTransparency(
         _ evidence: PeerEvidence?, logs: TransparencyLogs, at time: UnixTime
     ) -> Result<TransparencyResult, TransparencyFailure> {

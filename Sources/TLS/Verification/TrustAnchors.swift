@@ -1,9 +1,7 @@
 import COpenSSL
 import Glibc
 
-/// A set of certificates that chains may end at.
-///
-/// Immutable; one set serves all threads. What verification asks of a chain is in `verify`.
+/// A set of certificates that chains may end at. Immutable; one set serves all threads.
 package final class TrustAnchors: @unchecked Sendable {
     // An X509_STORE guards its lookups with a lock of its own; it is filled in init and left alone.
     let store: OpaquePointer
@@ -37,10 +35,8 @@ package final class TrustAnchors: @unchecked Sendable {
 
     deinit { X509_STORE_free(store) }
 
-    /// True if the certificate is itself one of the anchors, byte for byte.
     package func contains(_ certificate: Certificate) -> Bool { places[certificate.sha256] != nil }
 
-    /// The anchor that has this digest.
     package func certificate(withDigest digest: SHA256Digest) -> Certificate? {
         places[digest].map { certificates[$0] }
     }
@@ -50,15 +46,13 @@ package final class TrustAnchors: @unchecked Sendable {
         "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem",
     ]
 
-    /// The machine's anchors, read from its bundle now. SSL_CERT_FILE is not read: in a shell prepared
-    /// with `pinproxy env` it names the proxy's own authority, which vouches for no upstream.
+    /// The machine's bundle. SSL_CERT_FILE, which `pinproxy env` sets to the proxy's own authority, isn't read.
     package static func system(bundles: [String] = systemBundles) throws(AnchorsError) -> TrustAnchors {
         for path in bundles where access(path, F_OK) == 0 { return try load(system: false, files: [path]) }
         throw .noSystemBundle(tried: bundles)
     }
 
-    /// The machine's anchors if asked for, with those of PEM files added. A file that can't be read, or
-    /// that holds a broken certificate or none, is an error: anchors are never silently fewer.
+    /// The machine's anchors if asked for, and those of PEM files. An unreadable, broken or empty file is an error.
     package static func load(system: Bool, files: [String]) throws(AnchorsError) -> TrustAnchors {
         var certificates = system ? try Self.system().certificates : []
         for path in files {
@@ -87,8 +81,7 @@ package final class TrustAnchors: @unchecked Sendable {
         }
     }
 
-    /// The same set without one certificate, and without any other that carries the same key: the
-    /// proxy's own authority must never vouch for an upstream.
+    /// The same set without a certificate's key: the proxy's own authority must never vouch for an upstream.
     package func excluding(_ certificate: Certificate) -> TrustAnchors {
         let key = certificate.publicKeyDER
         guard certificates.contains(where: { $0.publicKeyDER == key }) else { return self }
@@ -96,7 +89,6 @@ package final class TrustAnchors: @unchecked Sendable {
     }
 }
 
-/// Why trust anchors can't be loaded.
 package enum AnchorsError: Error, Sendable, Hashable, CustomStringConvertible {
     case noSystemBundle(tried: [String])
     case unreadable(path: String, errno: CInt)

@@ -2,30 +2,25 @@ import COpenSSL
 import Glibc
 
 extension TrustAnchors {
-    /// The bit strength asked of every key and signature: OpenSSL's level 2, 112 bits. RSA below 2048
-    /// and SHA-1 are refused. An anchor's signature of itself proves nothing and isn't looked at.
+    /// OpenSSL's level 2, 112 bits: no RSA below 2048 bits, no SHA-1. An anchor's own signature isn't checked.
     static let securityLevel: CInt = 2
 
     /// Issuers between leaf and anchor, at most. Chains of the web have one or two.
     static let maximumIntermediates: CInt = 8
 
-    /// Builds a chain from the leaf to an anchor, and checks it: signatures, dates at `options.time` with the
-    /// first and the last second included, RFC 5280's rules as X509_STRICT has them and those of
-    /// `CertificateRules`, key usage for a TLS server, path lengths and name constraints (the anchor's too),
-    /// strength, revocation lists, and the name, in subjectAltName only (RFC 9525: no CN; a wildcard is the
-    /// whole left-most label and stands for one label).
+    /// Builds a chain from the leaf to an anchor, and checks it: signatures, dates at `options.time` inclusive, RFC
+    /// 5280 by X509_STRICT and `CertificateRules`, key usage for a TLS server, path lengths, name constraints (the
+    /// anchor's too), strength, revocation lists, and the name, in subjectAltName only (RFC 9525: a wildcard is the
+    /// whole left-most label).
     ///
-    /// The certificates presented after the leaf are candidates for issuers, in any order; those that
-    /// the chain doesn't need change nothing, even if they are bad ones that would fit. Anchors are
-    /// preferred to them, and from the first anchor on, every certificate of the chain is one.
+    /// The certificates presented after the leaf are candidate issuers in any order; unneeded ones change nothing.
+    /// Anchors are preferred to them, and from the first anchor on, every certificate of the chain is one.
     ///
     /// An anchor that isn't self-signed ends a chain if no self-signed one does. What a self-signed anchor above it
     /// refuses stays refused: revocation, name constraints, path length.
     ///
-    /// Where several ways lead up, the first that holds is taken, within a bound of work.
-    /// What was verified before isn't verified again (``ProvenChains``).
-    /// - Parameter isWanted: asked of each chain that holds, until one is wanted. If none is, the answer is
-    ///   the first of them.
+    /// The first way that holds is taken, within a bound of work (``ProvenChains`` keeps it).
+    /// - Parameter isWanted: asked of each chain that holds; if none is wanted, the answer is the first.
     package func verify(
         _ presented: PresentedChain, options: VerificationOptions,
         preferring isWanted: (VerifiedChain) -> Bool = { _ in true }
@@ -69,8 +64,7 @@ extension TrustAnchors {
         if let text = CertificateRules.unreadable(presented.leaf) {
             return .failed(VerificationFailure(.malformed(text), depth: 0, certificate: presented.leaf))
         }
-        // OpenSSL hangs issuers above a leaf that is an anchor itself. They could only spoil the verdict,
-        // and they would stand in the chain with nobody having vouched for them.
+        // OpenSSL appends issuers to a leaf that is an anchor itself, for which nobody has vouched.
         let standsAlone = options.allowsPartialChain && contains(presented.leaf)
         let candidates = IssuerCandidates(standsAlone ? PresentedChain(leaf: presented.leaf) : presented)
         return Attempts(

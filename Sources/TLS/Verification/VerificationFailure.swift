@@ -7,7 +7,6 @@ package struct VerificationFailure: Error, Sendable, CustomStringConvertible {
     package let x509Code: CInt
     /// Place in the chain: 0 is the leaf.
     package let depth: Int
-    /// The certificate that is at fault, where one is.
     package let certificate: Certificate?
     package let reason: Reason
     /// One line for people, e.g. `certificate expired 2024-01-02 (CN=api.example.com)`.
@@ -15,13 +14,9 @@ package struct VerificationFailure: Error, Sendable, CustomStringConvertible {
 
     package var description: String { message }
 
-    /// What kinds of fault are told apart.
     package enum Reason: Sendable, Hashable, CaseIterable {
-        /// A certificate's last day is past.
         case expired
-        /// A certificate's first day is yet to come.
         case notYetValid
-        /// The leaf is for other names.
         case nameMismatch
         /// The leaf is its own issuer and no anchor.
         case selfSigned
@@ -29,27 +24,22 @@ package struct VerificationFailure: Error, Sendable, CustomStringConvertible {
         case untrustedRoot
         /// An issuer is neither among the anchors nor sent by the peer.
         case unknownIssuer
-        /// A key is too short.
         case weakKey
         /// A signature uses a broken digest, e.g. SHA-1.
         case weakSignature
-        /// A signature is not by the issuer's key.
         case badSignature
         /// A certificate that issued another may not: no CA in basicConstraints, no keyCertSign.
         case notAnAuthority
         /// More issuers than a basicConstraints pathlen allows, or than are accepted at all.
         case pathTooLong
-        /// The certificate is not for TLS servers.
         case wrongPurpose
         /// A name that an issuer's name constraints exclude.
         case nameConstraint
-        /// An anchor's owner has distrusted it for TLS.
         case distrusted
         /// Its issuer's revocation list has it.
         case revoked
         /// Its issuer's revocation list is stale, or can't be relied on for another reason.
         case revocationUnknown
-        /// The leaf is valid for longer than is accepted.
         case lifetimeTooLong
         /// Breaks RFC 5280 in another way; the message says how.
         case malformed

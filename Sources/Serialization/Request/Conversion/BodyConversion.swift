@@ -1,7 +1,5 @@
-/// How the body of a request is written anew: a form as JSON, for a service that speaks no forms.
-///
-/// What the other format can't express is an error, and nothing may be sent. Values keep their kind where both
-/// formats have it: a form has texts only, so that JSON made of one has no numbers.
+/// Converts the body of a request, such as a form to JSON. Values keep their kind where both formats have it; a form
+/// has texts only. What the other format can't express is an error.
 public struct BodyConversion: Sendable, Hashable {
     /// A format that bodies are read from and written in.
     public enum Form: String, Sendable, CaseIterable {
@@ -39,14 +37,12 @@ public struct BodyConversion: Sendable, Hashable {
         return essence == from.contentType || from == .json && essence == "text/json"
     }
 
-    /// The body in the other format; its content type is that of ``to``. An empty body stays empty.
+    /// The body in the other format, with the content type of ``to``. An empty body stays empty.
     ///
     /// - Parameters:
     ///   - body: the whole of it, without a content coding.
-    ///   - contentType: as it came.
-    ///   - limit: the most bytes that may come out: a form repeats a long name for each value under it.
-    /// - Throws: if the body isn't of its format, with line and column, or has what the other can't express, with
-    ///   its name.
+    ///   - limit: the most bytes of the result: a form repeats a long name for each value under it.
+    /// - Throws: a defect with line and column, or the name of what the other format can't express.
     public func convert(_ body: [UInt8], contentType: String, limit: Int = 8 << 20) throws(RequestSerializationError) -> [UInt8] {
         guard !body.isEmpty else { return [] }
         let value = try read(body, contentType: contentType)

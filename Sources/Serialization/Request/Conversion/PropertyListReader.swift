@@ -1,5 +1,4 @@
-/// Reads property lists, XML and binary. Their dictionaries have no order; keys are sorted. What is wrong is what
-/// ``PropertyListResponseSerializer`` finds wrong.
+/// Reads property lists, XML and binary, as ``PropertyListResponseSerializer`` does; keys are sorted.
 struct PropertyListReader {
     private var path = ValuePath()
 

@@ -1,4 +1,3 @@
-/// The media type of a file by the ending of its name.
 enum FileExtension {
     /// `application/octet-stream` where the ending says nothing.
     static func mediaType(of name: String) -> String {

@@ -1,10 +1,7 @@
-/// The body of a form in parts, read from its beginning to its end. It holds the files open, and never the whole
-/// of one in memory.
+/// The body of a form in parts, read from its beginning to its end. It holds the files open, not in memory.
 ///
-/// The length is known before the first byte, from the files as they were opened, and is kept to: if a file has
-/// grown, shrunk or been written to by the time its last byte is read, that read throws, and the body can't be
-/// completed. An upload whose file changed fails visibly, on both sides. (A file that is renamed, replaced by
-/// another or removed after it was opened is sent as it was.)
+/// The length is that of the opened files. If one has grown, shrunk or been written to by its last byte, that read
+/// throws, so that the upload fails visibly. A file that is renamed, replaced or removed is sent as it was.
 public final class MultipartBody {
     enum Segment {
         case bytes([UInt8])
@@ -41,11 +38,10 @@ public final class MultipartBody {
         try self.init([.file(try OpenedFile(path: path))])
     }
 
-    /// Fills the buffer as far as the body goes. Blocks on the disk: not for a thread that serves others.
+    /// Fills the buffer as far as the body goes. Blocks on the disk.
     ///
     /// - Returns: how many bytes were read; 0 at the end, or if the buffer has no room.
-    /// - Throws: if a file is no longer what it was when it was opened, or can't be read. What was read into the
-    ///   buffer must not be sent, and every further call throws as well.
+    /// - Throws: if a file has changed or can't be read. The buffer must not be sent; further calls throw as well.
     public func read(into buffer: UnsafeMutableRawBufferPointer) throws(RequestSerializationError) -> Int {
         if let failure { throw failure }
         do throws(RequestSerializationError) {

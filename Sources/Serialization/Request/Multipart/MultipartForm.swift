@@ -1,7 +1,5 @@
-/// A form in parts (RFC 7578) that isn't opened yet: what its body consists of.
-///
-/// Names and file names are escaped as browsers do (`%22`, `%0D`, `%0A`). The original writes them as they are, so
-/// that a name with a quote or a line break adds fields of its own.
+/// A form in parts (RFC 7578) that isn't opened yet. Names and file names are escaped as by browsers (`%22`, `%0D`,
+/// `%0A`); the original's unescaped ones can add fields.
 public struct MultipartForm: Sendable, Hashable {
     /// What separates the parts; it must not stand in any of them.
     public let boundary: String
@@ -36,9 +34,7 @@ public struct MultipartForm: Sendable, Hashable {
     /// The value of Content-Type.
     public var contentType: String { "multipart/form-data; boundary=\(boundary)" }
 
-    /// Opens the files. Blocks on the disk.
-    ///
-    /// - Throws: if a file can't be sent: it is missing, may not be read, or is no regular file.
+    /// Opens the files. Blocks on the disk. Throws if one is missing, unreadable or not a regular file.
     public func open() throws(RequestSerializationError) -> MultipartBody {
         var segments: [MultipartBody.Segment] = []
         var pending: [UInt8] = []

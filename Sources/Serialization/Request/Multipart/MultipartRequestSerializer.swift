@@ -1,7 +1,7 @@
 /// Sends parameters and files as the parts of a form (AFMultipartFormData): `multipart/form-data` (RFC 7578).
 ///
-/// For GET, HEAD and DELETE the parameters go into the query, as with the other serializers, and the parts aren't
-/// sent. Unlike theirs, the content type is set in any case, because it says where the parts begin.
+/// For GET, HEAD and DELETE the parameters go into the query, and the parts aren't sent. It always sets the content
+/// type.
 public struct MultipartRequestSerializer: RequestSerializer {
     public var queryMethods = [MethodName].withParametersInQuery
     /// Sent after the parameters.

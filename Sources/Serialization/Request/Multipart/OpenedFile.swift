@@ -24,7 +24,6 @@ final class OpenedFile {
 
     deinit { close(descriptor) }
 
-    /// Fills the buffer.
     func read(into buffer: UnsafeMutableRawBufferPointer, from start: Int) throws(RequestSerializationError) {
         var filled = 0
         while filled < buffer.count {

@@ -1,6 +1,5 @@
-/// The values of parameters that hold no others, each with the name under which a form sends it
-/// (AFQueryStringPairsFromDictionary): a dictionary's are `k[sub]`, an array's `k[]`, a set's `k`, sorted. An empty
-/// dictionary, array or set has none.
+/// The leaf values of parameters with their form names (AFQueryStringPairsFromDictionary): `k[sub]` of a dictionary,
+/// `k[]` of an array, `k` of a set, sorted; none of an empty container.
 struct ParameterLeaves {
     /// How a piece of a name is appended to it.
     let spell: (_ piece: String, _ name: inout [UInt8]) -> Void

@@ -36,9 +36,8 @@ public enum QueryEncoder {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The request target with the query: after the query that it has, and before a fragment. (The original
-    /// appends after the fragment, where no server sees it.) `*` (RFC 9112 section 3.2.4) can have no query and
-    /// stays.
+    /// The request target with the query after its own and before a fragment; `*` (RFC 9112 section 3.2.4) stays. (The
+    /// original appends after the fragment, where no server sees it.)
     public static func join(_ query: [UInt8], to target: [UInt8]) -> [UInt8] {
         guard !query.isEmpty, target != [UInt8(ascii: "*")] else { return target }
         let end = target.firstIndex(of: UInt8(ascii: "#")) ?? target.endIndex

@@ -1,6 +1,4 @@
-/// What becomes of one header field of a request.
-///
-/// Printing a value that was read from a secret file shows that there is one, and not which.
+/// A change to one header field of a request. Printing it hides secret values.
 public enum HeaderEdit: Sendable, Hashable, CustomStringConvertible {
     /// The field has this value, whatever the request said.
     case set(HeaderField)
@@ -36,13 +34,11 @@ public enum HeaderEdit: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension RequestRules {
-    /// The edits that these rules ask for, at most one for a name. They follow from the rules alone, so that they
-    /// can be made once and applied to every request.
+    /// The edits of these rules, at most one for a name, for every request.
     ///
-    /// The rules are read in this order, a later one over an earlier one of the same name: `remove_headers`;
-    /// `headers`, then `accept_language` and `authorization`, all only where the request has no such field (as
-    /// AFHTTPRequestSerializer applies its HTTPRequestHeaders); `set_headers`; `cookies: strip`. A field that is
-    /// removed and then set where there is none is set in any case, because by then there is none.
+    /// Later rules override earlier ones: `remove_headers`; `headers`, `accept_language` and `authorization` where the
+    /// request has no such field (as AFHTTPRequestSerializer's HTTPRequestHeaders); `set_headers`; `cookies: strip`. A
+    /// field that is removed before is always set.
     public var headerEdits: [HeaderEdit] {
         var edits: [HeaderEdit] = []
         func apply(_ edit: HeaderEdit) {

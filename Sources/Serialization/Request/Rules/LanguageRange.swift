@@ -26,9 +26,8 @@ public struct LanguageRange: Sendable, Hashable, CustomStringConvertible {
         description = text
     }
 
-    /// The value of Accept-Language (RFC 9110 section 12.5.4) for languages in order of preference, with qualities
-    /// from 1 down by 0.1, as AFHTTPRequestSerializer writes it: `de-AT;q=1, de;q=0.9, en;q=0.8`. The first six;
-    /// nil for none.
+    /// The Accept-Language value (RFC 9110 section 12.5.4) for the first six languages, with qualities from 1 down by
+    /// 0.1 as AFHTTPRequestSerializer writes it: `de-AT;q=1, de;q=0.9, en;q=0.8`; nil for none.
     public static func acceptLanguage(_ languages: [LanguageRange]) -> HeaderValue? {
         guard !languages.isEmpty else { return nil }
         let ranges = languages.prefix(most).enumerated().map { index, language in

@@ -1,8 +1,6 @@
-// Serialization: how requests are shaped and responses judged, after AFURLRequestSerialization and
-// AFURLResponseSerialization. Pure: values in, values out.
+// Serialization: how requests are shaped and responses judged, after AFURL{Request,Response}Serialization. Pure.
 
-/// The request serializer rules that hold for an exchange (`request` in pins.yaml). A value of the type is
-/// what holds where nothing is written, until keys are taken from what is.
+/// The request serializer rules of an exchange (`request` in pins.yaml), with the defaults.
 public struct RequestRules: Sendable, Hashable {
     package enum Key: String, Sendable, CaseIterable {
         case headers
@@ -66,7 +64,6 @@ public struct RequestRules: Sendable, Hashable {
     /// Nothing is changed.
     public init() {}
 
-    /// Takes over one key.
     package mutating func take(_ key: Key, from other: RequestRules) {
         switch key {
         case .headers: headers = other.headers
@@ -85,7 +82,6 @@ public struct RequestRules: Sendable, Hashable {
         }
     }
 
-    /// The same without passwords, tokens and cookies.
     package var withoutSecrets: RequestRules {
         func isOpen(_ field: HeaderField) -> Bool { !field.value.isSecret && field.name != .cookie && field.name != .authorization }
         var rules = self
@@ -95,8 +91,7 @@ public struct RequestRules: Sendable, Hashable {
         return rules
     }
 
-    /// What doesn't go together, and the key to blame.
-    /// - Parameter methods: of the requests that the rules are for; nil: all.
+    /// A contradiction, and its key, for requests of those methods (nil: all).
     package func contradiction(for methods: [MethodName]? = nil) -> (key: Key, reason: String)? {
         if !parts.isEmpty, serializer != .multipart {
             return (.parts, "only serializer: multipart sends parts, and here it is \(serializer.rawValue)")

@@ -1,6 +1,5 @@
 extension RequestRules {
     /// Puts the parameters and parts of these rules into a request.
-    ///
     /// - Throws: if the serializer can't express the parameters. Then nothing may be sent.
     public func serialize(into request: RequestOutline) throws(RequestSerializationError) -> SerializedRequest {
         var serializer: any RequestSerializer =

@@ -1,5 +1,4 @@
-/// Writes JSON (RFC 8259), without white space. JSONSerialization would lose the order of keys and digits of
-/// numbers.
+/// Writes compact JSON (RFC 8259); JSONSerialization would lose the order of keys and digits of numbers.
 struct JSONWriter {
     private var out: [UInt8] = []
     private var path = ValuePath()

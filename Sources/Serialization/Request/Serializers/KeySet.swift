@@ -1,5 +1,4 @@
-/// The keys of a dictionary, to find one that repeats. Keys are compared byte by byte: to Swift, texts that differ
-/// in how an accent is composed are equal; to JSON they are two keys.
+/// Finds repeated keys of a dictionary, byte by byte: Swift's strings equate composed and decomposed accents.
 struct KeySet {
     private var keys: Set<[UInt8]> = []
 

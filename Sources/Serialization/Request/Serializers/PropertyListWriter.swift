@@ -1,5 +1,5 @@
-/// Writes a property list in XML 1.0, as CFPropertyListCreateData does. Unlike there, keys keep their order, reals
-/// their digits, and what XML can't contain is an error instead of a list that nobody can read.
+/// Writes a property list in XML 1.0. Unlike CFPropertyListCreateData, it keeps the order of keys and the digits of
+/// reals, and refuses what XML can't contain.
 struct PropertyListWriter {
     private static let format = "a property list"
     private var out: [UInt8] = []
@@ -84,8 +84,7 @@ struct PropertyListWriter {
         return "<real>\(text)</real>"
     }
 
-    /// A carriage return by its number, because a reader of XML makes a line feed of a plain one (XML 1.0
-    /// section 2.11).
+    /// A carriage return becomes a reference, since XML readers make a line feed of a plain one (section 2.11).
     private func escaped(_ text: String) throws(RequestSerializationError) -> String {
         var escaped = ""
         for scalar in text.unicodeScalars {

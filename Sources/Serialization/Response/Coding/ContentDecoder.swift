@@ -13,8 +13,7 @@ public struct ContentDecoder: ~Copyable {
     public struct Limits: Sendable, Hashable {
         /// Bytes that may come out of each coding.
         public var length: Int
-        /// Times by which a coding may expand, once more than ``allowance`` has come out of it. Apache's inflate
-        /// filter has the same bound; text that people write stays below 50.
+        /// The largest expansion by a coding beyond ``allowance``, as in Apache's inflate filter; text stays below 50.
         public var ratio: Int
         /// Bytes that may come out of however few: a short run of zeros is not a bomb.
         public var allowance: Int
@@ -53,9 +52,7 @@ public struct ContentDecoder: ~Copyable {
         output += bytes
     }
 
-    /// The body has ended.
-    ///
-    /// - Returns: what has come out. A body of no bytes is empty in every coding.
+    /// The body has ended. Returns what has come out; a body of no bytes is empty in every coding.
     public consuming func finish() throws(ContentDecodingError) -> [UInt8] {
         for stage in stages.indices { try stages[stage].finish() }
         return output

@@ -1,6 +1,5 @@
 // One idea with ContentDecoder.swift: a decoder is a row of stages, which share its limits.
 
-/// One coding of a body, with its bounds.
 struct DecodingStage {
     private let coding: ContentCoding
     private let limits: ContentDecoder.Limits

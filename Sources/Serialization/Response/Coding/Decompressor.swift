@@ -1,4 +1,3 @@
-/// A library that undoes one coding.
 protocol Decompressor: AnyObject {
     /// Decodes at most ``DecompressionStep/room`` bytes and appends them.
     func step(_ input: [UInt8], from start: Int, into output: inout [UInt8]) throws(DecompressionFault) -> DecompressionStep

@@ -73,9 +73,7 @@ final class ZlibDecompressor: Decompressor {
 }
 
 extension [UInt8] {
-    /// Appends what a C function writes into a buffer.
-    ///
-    /// - Parameter fill: returns the number of bytes that it wrote.
+    /// Appends what a C function writes; `fill` returns the number of bytes.
     mutating func append(addingCapacity room: Int, _ fill: (UnsafeMutableBufferPointer<UInt8>) -> Int) {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: room) { buffer in
             let written = fill(buffer)

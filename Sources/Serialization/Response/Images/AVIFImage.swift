@@ -5,7 +5,6 @@ internal import Glibc
 enum AVIFImage {
     static var isAvailable: Bool { library != nil }
 
-    /// Nil if the library isn't there.
     private static let library: shim_avif? = {
         var functions = shim_avif()
         guard let handle = dlopen(SHIM_AVIF_FILE, RTLD_NOW | RTLD_LOCAL), shim_avif_load(handle, &functions) else { return nil }

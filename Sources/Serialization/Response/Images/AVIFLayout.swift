@@ -1,5 +1,4 @@
-/// The boxes of an AVIF (ISO/IEC 14496-12, 23008-12), looked at before libavif reads them: it looks each item up
-/// among all, and each chunk of samples among all runs of these.
+/// The boxes of an AVIF (ISO/IEC 14496-12, 23008-12), checked first: libavif's look-ups are quadratic.
 struct AVIFLayout {
     /// Bytes of the tables of items. One of a thousand cells takes 60 KB.
     private static let mostItemTables = 64 << 10

@@ -7,14 +7,12 @@ enum GIFImage {
 
     static var isAvailable: Bool { library != nil }
 
-    /// Nil if the library isn't there.
     private static let library: shim_gif? = {
         var functions = shim_gif()
         guard let handle = dlopen(SHIM_GIF_FILE, RTLD_NOW | RTLD_LOCAL), shim_gif_load(handle, &functions) else { return nil }
         return functions
     }()
 
-    /// Where giflib reads.
     private final class Reader {
         let bytes: [UInt8]
         let library: shim_gif

@@ -32,16 +32,13 @@ struct ImageDefect: Error {
     static let truncated = ImageDefect("it is cut off")
 }
 
-/// Counts what decoding has taken of its limits.
 struct ImageBudget {
     private let limits: ImageLimits
     private var pixels = 0
 
     init(_ limits: ImageLimits) { self.limits = limits }
 
-    /// Before a frame is decoded.
-    ///
-    /// - Parameter bytesPerPixel: memory that its decoder needs.
+    /// Before a frame is decoded. `bytesPerPixel` is the memory that its decoder needs.
     mutating func take(width: Int, height: Int, bytesPerPixel: Int) throws(ImageDefect) {
         guard width > 0, height > 0 else { throw ImageDefect("\(width) x \(height) pixels") }
         let (area, overflows) = width.multipliedReportingOverflow(by: height)

@@ -1,7 +1,7 @@
-/// Decodes images: AFImageResponseSerializer. The value says what the image is; its pixels are dropped.
+/// Decodes images: AFImageResponseSerializer. The value describes the image, without its pixels.
 ///
-/// How the body begins decides the decoder, as in the original: a PNG under `image/gif` is shown by every client.
-/// Every frame of an animation and every page is decoded. ICO, BMP and XBM are judged by their headers and lengths.
+/// The body's first bytes choose the decoder, not its type. Every frame and page is decoded; ICO, BMP and XBM are
+/// judged by headers and lengths.
 public struct ImageResponseSerializer: ResponseSerializer {
     /// The original's, and webp and avif.
     public static let contentTypes = [MediaRange].known(

@@ -10,7 +10,6 @@ enum JPEGImage {
 
     static var isAvailable: Bool { library != nil }
 
-    /// Nil if the library isn't there.
     private static let library: shim_jpeg? = {
         var functions = shim_jpeg()
         guard let handle = dlopen(SHIM_JPEG_FILE, RTLD_NOW | RTLD_LOCAL), shim_jpeg_load(handle, &functions) else { return nil }
@@ -53,8 +52,7 @@ enum JPEGImage {
         return ImageSummary(format: .jpeg, width: Int(width), height: Int(height), frames: 1)
     }
 
-    /// A warning is a part of the image that is missing or wrong; bytes too many between two parts are not: cameras
-    /// leave them.
+    /// A warning means a missing or wrong part of the image, but not extra bytes between parts, as cameras leave them.
     private static func check(_ result: Int32, _ decoder: tjhandle, _ library: shim_jpeg) throws(ImageDefect) {
         guard result != 0 else { return }
         let defect = defect(decoder, library)

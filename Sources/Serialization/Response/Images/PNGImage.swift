@@ -10,7 +10,6 @@ enum PNGImage {
 
     static var isAvailable: Bool { library != nil }
 
-    /// Nil if the library isn't there.
     private static let library: shim_png? = {
         var functions = shim_png()
         guard let handle = dlopen(SHIM_PNG_FILE, RTLD_NOW | RTLD_LOCAL), shim_png_load(handle, &functions) else { return nil }

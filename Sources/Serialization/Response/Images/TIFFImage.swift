@@ -10,7 +10,6 @@ struct TIFFImage {
 
     static var isAvailable: Bool { library != nil }
 
-    /// Nil if the library isn't there.
     private static let library: shim_tiff? = {
         var functions = shim_tiff()
         guard let handle = dlopen(SHIM_TIFF_FILE, RTLD_NOW | RTLD_LOCAL), shim_tiff_load(handle, &functions) else { return nil }

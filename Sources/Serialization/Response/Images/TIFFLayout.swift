@@ -1,7 +1,5 @@
-/// Checks the directories of a TIFF, one per page, before libtiff reads them.
-///
-/// They may lie anywhere in the file, and refer to the same bytes repeatedly. libtiff copies those bytes for each,
-/// compares a directory's entries pairwise, and sorts all known tags again for each unknown one.
+/// Checks the directories of a TIFF, one per page, before libtiff reads them: they may share bytes, which libtiff
+/// copies for each, and its comparisons of entries and tags are quadratic.
 enum TIFFLayout {
     static let mostPages = 1_000
     /// Of one directory. Those of cameras have about a hundred.

@@ -1,5 +1,4 @@
-/// The cost of decoding strips and tiles, over all pages. They may be larger than their page, and several may lie in
-/// the same bytes of the file.
+/// The cost of decoding strips and tiles of all pages, which may exceed their page and share bytes.
 struct TIFFStripBudget {
     /// Each strip starts its decoder again. A tile has 256 pixels or more.
     private static let mostStrips = ImageLimits().pixels / 256

@@ -5,7 +5,6 @@ internal import Glibc
 enum WebPImage {
     static var isAvailable: Bool { library != nil }
 
-    /// Nil if the library isn't there.
     private static let library: shim_webp? = {
         var functions = shim_webp()
         guard let handle = dlopen(SHIM_WEBP_FILE, RTLD_NOW | RTLD_LOCAL), shim_webp_load(handle, &functions) else { return nil }

@@ -1,5 +1,4 @@
-/// The chunks of a WebP (RFC 9649 section 2.3), counted before libwebp reads them: it goes from the first frame to
-/// each.
+/// The chunks of a WebP (RFC 9649 section 2.3), counted first: libwebp walks from the first frame to each.
 enum WebPLayout {
     private static let mostFrames = 10_000
     private static let mostChunks = 1 << 16

@@ -1,12 +1,10 @@
-/// How the text of a JSON body is encoded. RFC 8259 asks for UTF-8 (section 8.1); JSONSerialization also takes
-/// UTF-16 and UTF-32, with a byte order mark or recognised by where the zeros are (RFC 4627 section 3), and so
-/// does the judge.
+/// The encoding of a JSON text: UTF-8 (RFC 8259 section 8.1), or, as with JSONSerialization, UTF-16 and UTF-32, by a
+/// byte order mark or the place of zeros (RFC 4627 section 3).
 struct JSONEncoding {
     private enum Unit { case utf8, utf16, utf32 }
 
     private let unit: Unit
     private let isBigEndian: Bool
-    /// The length of the byte order mark.
     let mark: Int
 
     static let utf8 = JSONEncoding(.utf8, isBigEndian: false, mark: 0)

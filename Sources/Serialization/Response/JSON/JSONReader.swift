@@ -1,7 +1,5 @@
-/// Reads JSON with the order of its keys and the digits of its numbers, which JSONSerialization doesn't keep.
-///
-/// Wrong is what ``JSONResponseSerializer`` finds wrong (1e400, a lone surrogate, nesting of more than 512); in a
-/// request also a key that repeats: two services would take one text for two.
+/// Reads JSON with the order of its keys and the digits of its numbers. It finds wrong what ``JSONResponseSerializer``
+/// does, and in a request also a repeated key: two services would read it differently.
 struct JSONReader: ~Escapable {
     /// What becomes of a key that is in an object already.
     enum Repetition { case refused, lastCounts }

@@ -39,10 +39,8 @@ public struct JSONResponseSerializer: ResponseSerializer {
         }
     }
 
-    /// Cuts members and elements that are null out of a text, each with one comma. Every other byte stays: digits,
-    /// order, repeated names, white space, the encoding.
-    ///
-    /// - Returns: nil if there is nothing to cut.
+    /// Cuts null members and elements out of a text, each with one comma; every other byte stays. Nil if there are
+    /// none.
     public func removingNullValues(from body: [UInt8]) throws(BodyDefect) -> [UInt8]? {
         guard !Self.isWithoutValue(body) else { return nil }
         let encoding = JSONEncoding(of: body)

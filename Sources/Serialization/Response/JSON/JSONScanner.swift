@@ -1,7 +1,5 @@
-/// Goes through a JSON text once, by the grammar of RFC 8259, and keeps nothing of it.
-///
-/// It is stricter than the grammar where JSONSerialization is: no lone surrogate in an escape, no number beyond
-/// the range of a double, nesting of at most ``deepest``. Names may repeat, as there.
+/// Validates a JSON text in one pass by RFC 8259, and like JSONSerialization beyond: no lone surrogate, no number out
+/// of a double's range, nesting of at most ``deepest``. Names may repeat.
 struct JSONScanner: ~Escapable {
     /// As in JSONSerialization.
     static let deepest = 512
@@ -49,9 +47,7 @@ struct JSONScanner: ~Escapable {
 
     // MARK: Structure
 
-    /// Reads one value.
-    ///
-    /// - Returns: whether it is a container, of which the first value is next.
+    /// Reads one value. True for a container, whose first value is next.
     private mutating func beginsContainer() throws(Defect) -> Bool {
         guard at < bytes.count else { throw expected("a value") }
         switch bytes[at] {

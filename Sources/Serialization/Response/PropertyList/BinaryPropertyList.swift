@@ -1,15 +1,12 @@
-/// A binary property list (`bplist00`): a table of objects that refer to each other.
-///
-/// It is measured before a value is made of it, since that follows every reference: a few hundred bytes can refer to
-/// the same array in so many ways that no memory holds it, or to the same text.
+/// A binary property list (`bplist00`): a table of objects that refer to each other. It is measured first, since shared
+/// references can expand a few hundred bytes beyond any memory.
 struct BinaryPropertyList {
     /// Arrays and dictionaries within each other, as XML may have them.
     private static let deepest = 256
     /// Objects that may come out beyond one for each reference in the file.
     private static let objectAllowance = 100_000
-    /// Bytes of texts and data that may come out, counted for each reference to them: so many times the file's
-    /// length, once it is more than ``byteAllowance``. A reference takes a byte or more, and what writers share is
-    /// mostly names of less than 32.
+    /// The largest expansion of texts and data, by references, beyond ``byteAllowance``. Writers mostly share names of
+    /// less than 32 bytes.
     private static let byteRatio = 32
     private static let byteAllowance = 1 << 20
 
@@ -21,7 +18,6 @@ struct BinaryPropertyList {
         return try list.value(of: list.objects.top)
     }
 
-    /// Judges without making a value.
     static func check(_ body: [UInt8]) throws(BodyDefect) {
         var list = try BinaryPropertyList(body)
         try list.measure()
@@ -40,7 +36,6 @@ struct BinaryPropertyList {
 
         static let none = Measure(bytes: 0, objects: 0, depth: 0)
 
-        /// A reference to another.
         mutating func add(_ other: Measure) throws(BodyDefect) {
             objects = UInt32(min(Int(objects) + Int(other.objects), Self.most))
             bytes = min(bytes + other.bytes, 1 << 60)

@@ -13,13 +13,10 @@ struct BinaryPropertyListObjects {
     }
 
     let body: [UInt8]
-    /// How many there are.
     let count: Int
-    /// The root object, which contains all others.
     let top: Int
     private let offsetSize: Int
     private let referenceSize: Int
-    /// Where the table of their offsets begins.
     private let table: Int
 
     /// The trailer: the last 32 bytes.

@@ -115,7 +115,6 @@ enum PropertyListText {
 }
 
 extension UInt8 {
-    /// White space of XML.
     var isXMLSpace: Bool { self == 0x20 || self == 0x09 || self == 0x0A || self == 0x0D }
 }
 

@@ -1,12 +1,8 @@
-/// Reads a property list in XML, in one pass over what libxml2 finds in it, and so in time that grows with its length
-/// alone.
-///
-/// It accepts what Foundation's reader accepts, with its peculiarities: a real number without a fraction is an
-/// integer, data ignores characters that aren't base64, a date may have a thirteenth month. Unlike that reader it
-/// takes every encoding that XML has, a list without `plist` around it, and an empty `<string/>` at its end.
+/// Reads a property list in XML in one pass, in linear time, as Foundation's reader does: a real without a fraction is
+/// an integer, data ignores foreign characters, a date may have a thirteenth month. It also takes every XML encoding, a
+/// list without `plist`, and an empty `<string/>` at its end.
 final class XMLPropertyList: XMLEvents {
-    /// - Parameter keepsValue: false: it is only checked.
-    /// - Returns: a value that has no meaning if it is only checked.
+    /// The value, which has no meaning if it is only checked (`keepsValue` is false).
     static func read(_ body: [UInt8], keepsValue: Bool) throws(BodyDefect) -> PropertyListValue {
         let list = XMLPropertyList(keepsValue: keepsValue)
         try XMLDocument.read(body, list)

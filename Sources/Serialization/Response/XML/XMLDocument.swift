@@ -17,18 +17,14 @@ protocol XMLEvents: AnyObject {
 
 // One idea with XMLReading.swift: a document is read by a reading, which tells the events of the document.
 
-/// Reads a document to its end by libxml2, which builds no tree, and judges whether it is well-formed.
+/// Checks by libxml2, without a tree, whether a document is well-formed.
 ///
-/// The interface without namespaces (SAX1) is used: with them, libxml2 looks each prefix up among all that are declared
-/// around it, and adds the defaults of attributes to every element, which both cost time without proportion.
-///
-/// libxml2 gets the document in pieces, and no further piece once it has gone beyond a bound.
+/// SAX1 is used: with namespaces, looking up prefixes and default attributes takes time out of proportion. libxml2 gets
+/// the document in pieces, and none after a bound is exceeded.
 enum XMLDocument {
-    /// Attributes of one element. The duplicates are looked for among all pairs. Generated tables have as many
-    /// attributes as columns, and databases up to 1,024 of these.
+    /// Attributes of one element, compared pairwise. Database tables have up to 1,024 columns.
     static let mostAttributes = 1_400
-    /// Bytes of the document type declaration. Its lists are compared pairwise. Documents that declare entities need a
-    /// few kilobytes.
+    /// Bytes of the document type declaration, whose lists are compared pairwise; a few kilobytes are usual.
     static let longestSubset = 64 << 10
     /// Bytes that parameter entities may be replaced by: they are read as declarations.
     static let longestParameters = 64 << 10
@@ -136,8 +132,7 @@ enum XMLDocument {
         handler.pointee.processingInstruction = { pointer, _, _ in XMLReading.tell(pointer) { $0.foundAside() } }
     }
 
-    /// Errors go through the thread's handler; without one, some would go to standard error. That of the program,
-    /// if it has one, is put back.
+    /// Errors go through the thread's handler, not to standard error; the program's own is restored.
     private static func withErrors(to reading: XMLReading, _ body: () -> BodyDefect?) -> BodyDefect? {
         let library = reading.library
         let handler = library.structuredError()?.pointee

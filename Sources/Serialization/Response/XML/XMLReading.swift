@@ -1,12 +1,9 @@
 internal import CXML2
 
-/// What is noted while a document is read.
-///
-/// Its pointers hold for the call of ``XMLDocument/read(_:_:)`` that made it.
+/// What is noted while a document is read. Its pointers hold for that call of ``XMLDocument/read(_:_:)``.
 final class XMLReading {
     let library: shim_xml
     let events: (any XMLEvents)?
-    /// The first fatal error.
     private(set) var defect: BodyDefect?
     /// While the document is read.
     var context: xmlParserCtxtPtr?
@@ -27,8 +24,7 @@ final class XMLReading {
 
     // MARK: The document
 
-    /// The next piece; empty after a defect, which makes libxml2 stop. Otherwise it would continue and report each
-    /// fault.
+    /// The next piece; empty after a defect, which makes libxml2 stop.
     ///
     /// Stopping it inside a token or a read would make it use freed memory.
     func read(into room: UnsafeMutableRawBufferPointer) -> Int {
@@ -41,8 +37,7 @@ final class XMLReading {
         return count
     }
 
-    /// What has been read of an element's attributes shows in the room that libxml2 has made for them: two pointers
-    /// for each.
+    /// libxml2's room for an element's attributes shows their number: two pointers for each.
     private func isWithinBounds(_ context: xmlParserCtxtPtr) -> Bool {
         if context.pointee.maxatts / 2 > XMLDocument.mostAttributes + 8 {
             keep("an element has more than \(XMLDocument.mostAttributes) attributes", at: context)
@@ -74,8 +69,7 @@ final class XMLReading {
 
     // MARK: Entities
 
-    /// - Parameter context: of the document, or of an entity within it.
-    /// - Returns: the entity, nil if the document has used up what it may expand to.
+    /// The entity of a document (or of an entity in it), or nil once the expansion limit is reached.
     func allow(_ entity: xmlEntityPtr?, isParameter: Bool, in context: xmlParserCtxtPtr) -> xmlEntityPtr? {
         guard let entity else { return nil }
         guard events?.allowsEntities != false else {
