@@ -17,8 +17,8 @@ extension IPAddress {
     }
 
     /// The IPv4 address that a translator makes of this one: NAT64's well-known prefix (RFC 6052 section 2.1),
-    /// translated (RFC 2765 section 2.1) or compatible (RFC 4291 section 2.5.5.1). It is the same host, unless an entry
-    /// names it.
+    /// translated (RFC 2765 section 2.1) or compatible (RFC 4291 section 2.5.5.1). An entry for one covers the other,
+    /// unless that has its own.
     package var translated: IPAddress? {
         guard isIPv6, low & 0xFFFF_FF00 != 0 else { return nil }
         switch (high, low >> 32) {

@@ -35,8 +35,7 @@ package final class Deadline {
     /// - Parameters:
     ///   - owner: keeps the deadline, directly or in an object that only it keeps. Retained during each call.
     ///   - expired: called on the loop's thread, once for each deadline that passes, never early. It may set the
-    /// deadline
-    ///     again, and release it and its owner. Sendable, so that it can't capture the loop's objects.
+    ///     deadline again, and release it and its owner. Sendable, so that it can't capture the loop's objects.
     package func bind<Owner: AnyObject>(to owner: Owner, _ expired: @escaping @Sendable (Owner) -> Void) {
         // unowned: the deadline is released with its owner and then can't fire. Weak costs 2.6 % of an exchange.
         self.expired = { [unowned owner] in expired(owner) }

@@ -58,8 +58,7 @@ package final class EventLoop {
         return now
     }
 
-    /// Runs until `stop()`, once in the life of a loop. Posts accepted before that are run first; later ones are
-    /// refused.
+    /// Runs until `stop()`, once in the life of a loop. Accepted posts are run first; later ones are refused.
     package func run() {
         inbox.belongsToThisThread()
         // Work may have been put off before there was a turn to end.

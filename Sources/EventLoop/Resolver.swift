@@ -43,8 +43,7 @@ package final class Resolver {
     /// out after some 14 s each; the caller has a deadline of its own.
     ///
     /// `begin`, for who needn't wait for both families (RFC 8305 section 3), is called at most once and before
-    /// `completion`,
-    /// which then brings all addresses.
+    /// `completion`, which then brings all addresses.
     @discardableResult
     package func resolve(
         _ name: String, begin: (([IPAddress]) -> Void)? = nil,

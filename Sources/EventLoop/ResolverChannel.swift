@@ -96,8 +96,7 @@ final class ResolverChannel {
         hints.ai_family = family == .ipv6 ? AF_INET6 : AF_INET
         hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
         whileWorking {
-            // Released in the callback, which c-ares calls exactly once, if need be in ares_destroy. Sorted by RFC
-            // 6724.
+            // Released in the callback, which c-ares calls exactly once. Sorted by RFC 6724.
             let context = Unmanaged.passRetained(query).toOpaque()
             ares_getaddrinfo(
                 channel, name, nil, &hints,

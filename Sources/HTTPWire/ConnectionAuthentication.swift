@@ -1,5 +1,4 @@
-/// NTLM and Negotiate authenticate a connection, not a request (RFC 4559). Sharing it would give one client's rights to
-/// another.
+/// NTLM and Negotiate authenticate a connection, not a request (RFC 4559). Sharing it would share a client's rights.
 private enum ConnectionAuthentication {
     /// Whether a field of a request names such a scheme: credentials are of one.
     static func isUsed(by fields: [HeadField], in bytes: Span<UInt8>) -> Bool {

@@ -42,8 +42,7 @@ package struct OwnedRequest: Sendable {
 
 extension OwnedRequest {
     /// The same request with another target, body, or both (nil: its own). A new body drops the framing and digest
-    /// fields
-    /// of the old one.
+    /// fields of the old one.
     package func rewritten(target: [UInt8]? = nil, contentType: String? = nil, bodyLength: Int? = nil) throws(WireError) -> OwnedRequest {
         var out = bytes[head.methodRange.offsets] + [UInt8(ascii: " ")]
         out += target.map { $0[...] } ?? bytes[head.target.offsets]

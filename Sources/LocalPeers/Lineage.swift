@@ -4,8 +4,7 @@ internal import Glibc
 // One idea with ProcessTable.swift: the table reads births as a lineage does, and a lineage asks it for the holders of sockets.
 
 package enum Lineage {
-    /// Adopts orphaned descendants (prctl(2), PR_SET_CHILD_SUBREAPER), so that background processes stay in the
-    /// lineage.
+    /// Adopts orphaned descendants (prctl(2), PR_SET_CHILD_SUBREAPER), so that background processes stay in it.
     package static func adoptOrphans() { shim_adopt_orphans() }
 
     /// Which sockets this process or a descendant holds; other users' and privileged processes aren't examined.

@@ -5,8 +5,7 @@ import Glibc
 /// directory before it (openat(2)) and examined before the next one is looked up.
 ///
 /// - A directory belongs to root or to this process's user, and nobody else may write in it, unless it has the sticky
-/// bit,
-///   as `/tmp` has.
+///   bit, as `/tmp` has.
 /// - A symbolic link is followed if root or this user has made it.
 /// - Past a directory of another user everything belongs to that same user, and no link is followed. A command may read
 ///   there; new files are given to that user.

@@ -4,8 +4,7 @@ package import TLS
 
 /// TLS sessions of origins, for abbreviated handshakes; shared by all workers.
 ///
-/// Resuming presents no certificate: a session is found only under the ``OriginKey`` of its verdict, while the chain is
-/// valid.
+/// Resuming presents no certificate: a session is found only under the ``OriginKey`` of its verdict, while it is valid.
 package final class UpstreamSessionCache: Sendable {
     package struct Entry: Sendable {
         package let session: TLSSession
@@ -14,8 +13,7 @@ package final class UpstreamSessionCache: Sendable {
         package let validUntil: Int64
     }
 
-    /// Sessions kept of one origin. Each TLS 1.3 ticket is used once (RFC 8446 appendix C.4), so fewer would mean full
-    /// handshakes.
+    /// Sessions kept of one origin. Each TLS 1.3 ticket is used once (RFC 8446 appendix C.4), so fewer cost handshakes.
     private let perOrigin: Int
     /// Of all origins, some 3 KiB each. To make room, one origin's go.
     private let capacity: Int

@@ -11,8 +11,7 @@ struct PassingBytes {
     var isPassed: Bool { position == all.count }
     var left: Int { all.count - position }
 
-    /// Writes to the sink, and returns the count for ``advance(by:)``: no access to this value lasts while a sink
-    /// works.
+    /// Writes to the sink, and returns the count for ``advance(by:)``: no access lasts while a sink works.
     func write(to sink: any BodySink) throws(StreamError) -> Int {
         isPassed ? 0 : try sink.write(all.span.bytes.extracting(droppingFirst: position))
     }

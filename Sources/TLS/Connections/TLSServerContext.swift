@@ -34,8 +34,7 @@ package final class TLSServerContext: Sendable {
         // Tickets carry the whole session: no cache to lock and to bound.
         shim_SSL_CTX_set_session_cache_mode(context, Int(SSL_SESS_CACHE_OFF))
         SSL_CTX_set_timeout(context, Int(options.sessionLifetime))
-        // OpenSSL sends two by default. Clients of a proxy mostly keep their connection, and resuming renews the
-        // ticket.
+        // OpenSSL sends two by default. Clients of a proxy mostly keep their connection; resuming renews it.
         SSL_CTX_set_num_tickets(context, 1)
         _ = shim_SSL_CTX_set_ticket_key_callback(context) { connection, name, iv, cipher, mac, isNew in
             ConnectionState.ticketKey(connection, name: name, iv: iv, cipher: cipher, mac: mac, isNew: isNew)

@@ -1,7 +1,6 @@
 /// Sends parameters and files as the parts of a form (AFMultipartFormData): `multipart/form-data` (RFC 7578).
 ///
-/// For GET, HEAD and DELETE the parameters go into the query, and the parts aren't sent. It always sets the content
-/// type.
+/// For GET, HEAD and DELETE the parameters go into the query, without the parts. It always sets the content type.
 public struct MultipartRequestSerializer: RequestSerializer {
     public var queryMethods = [MethodName].withParametersInQuery
     /// Sent after the parameters.

@@ -39,8 +39,7 @@ public struct JSONResponseSerializer: ResponseSerializer {
         }
     }
 
-    /// Cuts null members and elements out of a text, each with one comma; every other byte stays. Nil if there are
-    /// none.
+    /// Cuts null members and elements out of a text, each with one comma; other bytes stay. Nil if there are none.
     public func removingNullValues(from body: [UInt8]) throws(BodyDefect) -> [UInt8]? {
         guard !Self.isWithoutValue(body) else { return nil }
         let encoding = JSONEncoding(of: body)
