@@ -50,7 +50,6 @@ extension WorkerContext {
         }
     }
 
-    /// Tells those who keep count.
     private func note(_ verdict: Verdict, of route: Route) {
         counters.count(verdict, at: route.slot)
         // Nobody's pins: they have no history.

@@ -3,8 +3,7 @@ import Security
 package import Session
 package import TLS
 
-/// What a configuration does with a host: the one place where that is decided, for the proxy and for the commands
-/// that say what it would do.
+/// What a configuration does with a host: decided here alone, for the proxy and for the commands that explain it.
 package struct HostDecision {
     /// The entry that decides; nil: the defaults do.
     let entry: HostEntry?
@@ -37,7 +36,6 @@ package struct HostDecision {
         tls = entry == nil ? snapshot.defaultTLS : entry?.tls
     }
 
-    /// Whether the client may use the entry.
     func refusal(of asker: Asker) -> Refusal? {
         guard action != .deny, let entry, let clients = entry.clients, case .client(let peer) = asker, !peer.isAdmitted(by: clients) else { return nil }
         return .notAdmitted(peer, entry, clients)

@@ -4,8 +4,7 @@ import Glibc
 import LocalPeers
 import Synchronization
 
-/// Finds the processes and users at the other end of local connections. It has its own thread: a worker waits neither
-/// for `/proc` nor for a directory service.
+/// Finds the processes and users of local connections, on its own thread: no worker waits for `/proc` or a directory.
 ///
 /// A search through all processes takes milliseconds, and through those found before a tenth of one. At hundreds of new
 /// connections a second, a search for each would cost more than the connection. So one search answers all questions

@@ -5,12 +5,11 @@ package import Session
 package import TLS
 import Transport
 
-/// Does once, from the command line, what the proxy does for a host: look up, keep off the blocked
-/// addresses, dial (or ask the parent proxy), make the TLS handshake, and let the policy judge.
+/// Does once, from the command line, what the proxy does for a host: look up, keep off the blocked addresses, dial (or
+/// ask the parent proxy), make the TLS handshake, and let the policy judge. Nothing else is sent.
 ///
-/// The connections are made by the proxy's own ``UpstreamConnector``, so that a rehearsal can't come out
-/// differently. It runs on the calling thread and returns when all is done; each step has the deadline
-/// that it has in the proxy. Nothing is sent over a connection but its handshake.
+/// The connections are the proxy's own ``UpstreamConnector``'s, so that a rehearsal can't come out differently. It runs
+/// on the calling thread and returns when all is done; each step has the deadline that it has in the proxy.
 package struct Rehearsal {
     /// What a connection has to satisfy.
     package enum Act: Sendable {
@@ -46,11 +45,7 @@ package struct Rehearsal {
     /// Connections tried at one time.
     private static let atOnce = 16
 
-    /// - Parameters:
-    ///   - ownAuthority: the local authority's certificate, where it exists already: as in the proxy it
-    ///     vouches for no origin.
-    ///   - listen: where the proxy is to listen: it doesn't connect to itself.
-    ///   - unixTime: the clock that certificates are judged by.
+    /// - Parameter ownAuthority: the local authority's certificate, if it exists: it vouches for no origin.
     package init(
         upstream: UpstreamSettings, timeouts: Timeouts, ownAuthority: Certificate?, listen: [ListenAddress] = [],
         unixTime: @escaping @Sendable () -> UnixTime
@@ -67,9 +62,7 @@ package struct Rehearsal {
         try Run(self, [(host, act)]).endings()[0] ?? .failure(.local("the rehearsal ended too early"))
     }
 
-    /// Makes several connections, some at a time.
-    /// - Parameter limit: how long all of them may take together.
-    /// - Returns: how each ended, in their order; nil for those that there was no time for.
+    /// Makes several connections, some at a time, and returns how each ended; nil for those that there was no time for.
     package func run(_ parts: [(host: Host, act: Act)], within limit: Duration) throws -> [Ending?] {
         try Run(self, parts, within: limit).endings()
     }

@@ -17,8 +17,7 @@ package struct Misdirection {
     /// What is the matter, as the end of a sentence.
     private let clause: String
 
-    /// The request names another authority.
-    /// - Parameter purpose: what is spoken inside.
+    /// The request names another authority than that of `purpose`, which is spoken inside.
     init(_ source: Source, _ bytes: borrowing Span<UInt8>, for purpose: Purpose) {
         switch source {
         case .host(let range): self.init("Host", Self.authority(bytes.extracting(range.offsets), purpose))

@@ -1,6 +1,5 @@
 /// One line of what the proxy tells `pinproxy exec` of its run: an object with one of these.
 package struct RunUpdate: Codable, Sendable, Equatable {
-    /// The first line.
     package var begun: RunBegun?
     /// Something was refused for the first time in this run.
     package var refusal: RunRefusal?

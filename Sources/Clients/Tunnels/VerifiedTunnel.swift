@@ -131,7 +131,6 @@ final class VerifiedTunnel: ByteStreamOwner {
     func streamIsWritable(_ stream: ByteStream) { passOn() }
     func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
 
-    /// Writes what may be passed on, as far as it goes.
     private func passOn() {
         if isSuspended { return }
         let received = fromClient.count
@@ -270,7 +269,6 @@ final class VerifiedTunnel: ByteStreamOwner {
         end(.refused(saying: alert.record, TunnelRefusal(cause: cause, errorType: errorType)))
     }
 
-    /// What the policy refuses.
     func refuse(_ refusal: Refusal) {
         end(
             .refused(

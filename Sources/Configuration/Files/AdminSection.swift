@@ -105,7 +105,6 @@ extension DaemonFileReader {
         }
     }
 
-    /// `socket_mode` and `socket_group`.
     func socketAccess(_ section: Section) -> SocketAccess {
         var access = SocketAccess()
         access.mode = section.readOptional("socket_mode", .fileMode) ?? access.mode

@@ -98,7 +98,3 @@ extension HostPattern {
         TestHost.allCases.first { description == $0.rawValue || description.hasPrefix("\($0.rawValue):") }
     }
 }
-
-extension Form where Value == HostAction {
-    static var action: Form { .word(HostAction.allCases.map { ($0.rawValue, $0) }) }
-}

@@ -3,8 +3,7 @@ internal import Security
 internal import Serialization
 
 extension FileContents {
-    /// The first line of a file that nobody else may read: a password or token.
-    /// - Parameter services: users that may own it too (``Findings/services``).
+    /// The first line of a file that only its owner and ``Findings/services`` may read: a password or token.
     static func secret(_ path: String, of services: Set<UInt32>) -> Result<String, Reason> {
         self.private(path, of: services).flatMap(firstLine)
     }
@@ -19,8 +18,7 @@ extension FileContents {
     }
 }
 
-/// Reads what is secret, from the files that a section names: never from the section itself, which is there
-/// to be read and shared.
+/// Reads secrets from the files that a section names, never from the section, which may be read and shared.
 struct SecretReader {
     let section: Section
     /// The file that the section is in; paths are relative to it.
@@ -58,8 +56,7 @@ struct SecretReader {
 }
 
 extension Section {
-    /// A file that this section names can't be used. Where the name of a password's file belongs, people write the
-    /// password: it isn't repeated.
+    /// A named file can't be used. People write passwords where the name of a file belongs: it isn't repeated.
     func error(_ value: YAMLValue, ofFile path: String, _ key: String, _ reason: Reason) {
         if key == "password_file" || key == "token_file", access(path, F_OK) != 0, ServiceCredential.absence(path, errno) == nil {
             let what = key == "token_file" ? "token" : "password"
@@ -68,8 +65,7 @@ extension Section {
         error(value, "\(key): \(path): \(reason.text)")
     }
 
-    /// The value of a key that must be there; nil with an error without it.
-    /// - Parameter parent: the section's own value, to be blamed.
+    /// The value of a key that must be there; nil with an error without it, at the section's own value.
     func required<Value>(_ key: String, of parent: YAMLValue, _ name: String, _ read: (YAMLValue) -> Value?) -> Value? {
         guard let value = value(key) else {
             error(parent, "\(name): \"\(key)\" is missing")

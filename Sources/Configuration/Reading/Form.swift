@@ -91,3 +91,12 @@ private func list(_ words: [String]) -> String {
     guard let last = words.last, words.count > 1 else { return words.joined() }
     return words.dropLast().joined(separator: ", ") + " or " + last
 }
+
+/// Why a value can't be what it should be, for people.
+struct Reason: Error, Equatable {
+    let text: String
+
+    init(_ text: String) {
+        self.text = text
+    }
+}

@@ -132,7 +132,6 @@ final class Section {
     /// True if keys are written that nobody has asked for yet.
     var hasUnreadKeys: Bool { isKnown.contains(false) }
 
-    /// Reports the keys that nobody asked for.
     func finish() {
         guard hasUnreadKeys else { return }
         var names: [String] = []

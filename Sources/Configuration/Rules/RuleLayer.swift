@@ -71,10 +71,5 @@ package struct RuleBlock: Sendable {
     /// The first that matches is laid over `own`.
     package let rules: [PathRule]
 
-    package init(own: RuleLayer, rules: [PathRule]) {
-        self.own = own
-        self.rules = rules
-    }
-
     package var isEmpty: Bool { own.isEmpty && rules.isEmpty }
 }

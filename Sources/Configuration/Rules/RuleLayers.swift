@@ -58,9 +58,7 @@ package final class RuleLayers: Sendable {
     }
 
     /// The rules that match a request.
-    /// - Parameters:
-    ///   - readings: those of its path, taken already.
-    ///   - method: as it is written in the request.
+    /// - Parameter readings: those of its path, taken already.
     package func choose(_ readings: inout PathReadings, method: Span<UInt8>) -> Outcome {
         guard !defaults.rules.isEmpty || !entry.rules.isEmpty else { return .decided(.none) }
         readings.read(0)
@@ -73,8 +71,7 @@ package final class RuleLayers: Sendable {
         return .decided(first)
     }
 
-    /// The same, for the command line and tests.
-    /// - Parameter target: path and query as a request has them.
+    /// The same of a path and query, for the command line and tests.
     package func choose(path target: String, method: String) -> Outcome {
         var readings = PathReadings()
         readings.take(target)
@@ -91,7 +88,6 @@ package final class RuleLayers: Sendable {
         return nil
     }
 
-    /// What holds for the requests that a choice was made for.
     package func rules(_ choice: Choice) -> ExchangeRules {
         laid[((choice.ofDefaults ?? -1) + 1) * (entry.rules.count + 1) + (choice.ofEntry ?? -1) + 1]
     }

@@ -2,14 +2,11 @@ import Configuration
 import HTTPWire
 import TLS
 
-/// Says what a request may ask for. Over the control socket everything; over the admin port what its settings let it.
+/// Says what a request may ask for: over the control socket everything, over the admin port what its settings allow.
 ///
-/// A page of anybody's can have a browser on this machine send requests to the admin port. It can't read the answers,
-/// as there is no CORS, unless its name leads here (DNS rebinding): so the port answers to addresses, to `localhost`
-/// and to the names in its settings. And it can't send a token. A browser that says that another page asks (Fetch Metadata) is
-/// refused whatever it asks for.
+/// Any web page can make a browser send requests to the admin port, and by DNS rebinding read the answers. So the port
+/// answers only to addresses, `localhost` and its configured names, and to no other site's page (Fetch Metadata).
 struct AdminGate: Sendable {
-    /// What a request is allowed.
     enum Right: Int, Comparable, Sendable {
         /// What anybody may know: that the proxy is there, and what clients fetch from it.
         case fetch

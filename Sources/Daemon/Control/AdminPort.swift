@@ -6,20 +6,17 @@ import Logging
 import Session
 import TLS
 
-/// The admin port (`admin` in pinproxy.yaml): the control socket's resources for those whom ``AdminGate`` lets ask.
-/// Served by the main loop, as the control socket is.
+/// The admin port (`admin` in pinproxy.yaml), on the main loop. The control socket's resources, by ``AdminGate``.
 final class AdminPort {
     /// Sockets that a configuration adds, which nobody is accepted from yet.
     struct Added {
         fileprivate var sockets: [ListeningSocket] = []
-        fileprivate var unix: [UnixListener] = []
         fileprivate let gate: AdminGate
         fileprivate let tls: TLSServerContext?
 
         /// They are not wanted after all.
         func close() {
-            for socket in sockets { Glibc.close(socket.raw) }
-            for listener in unix { listener.stop() }
+            for socket in sockets { socket.discard() }
         }
     }
 
@@ -28,7 +25,6 @@ final class AdminPort {
     private let clients: ControlClients
     private let desk = ArrivalDesk()
     private var listeners: [(socket: ListeningSocket, listener: Listener)] = []
-    private var unix: [UnixListener] = []
     private(set) var gate = AdminGate(AdminSettings())
     private var tls: TLSServerContext?
 
@@ -44,7 +40,7 @@ final class AdminPort {
     /// Where it can be asked over TCP.
     var addresses: [SocketAddress] { listeners.compactMap(\.socket.address) }
     /// Where it can be asked, for people.
-    var places: [String] { addresses.map(\.description) + unix.map { "unix:\($0.path)" } }
+    var places: [String] { listeners.map(\.socket.place.description) }
 
     /// Opens what the settings add to what is open, and changes nothing else.
     /// - Parameters:
@@ -77,17 +73,12 @@ final class AdminPort {
         } catch {
             throw ConfigurationProblems([Problem(.error, at: Place(file: file), error.description)])
         }
-        for path in settings.paths where !unix.contains(where: { $0.path == path }) {
-            do throws(SystemError) {
-                if UnixSocket.isAnswered(at: path) { throw SystemError(code: EADDRINUSE, call: "bind") }
-                added.unix.append(
-                    try UnixListener(path: path, access: settings.socket, loop: loop) { [weak self] in
-                        self?.accepted($0, at: path)
-                    } failed: { [weak self] in self?.failed($0) })
-            } catch {
-                added.close()
-                throw refused(SocketFileError(path: path, cause: error, port: .admin, file: file).reason)
-            }
+        let paths = settings.paths.filter { path in !listeners.contains { $0.socket.serves(.unix(path)) } }
+        do throws(SocketFileError) {
+            added.sockets += try ListeningSocket.open(.admin, at: paths, settings.socket, namedIn: file)
+        } catch {
+            added.close()
+            throw refused(error.reason)
         }
         return added
     }
@@ -111,24 +102,19 @@ final class AdminPort {
         gate = added.gate
         tls = added.tls
         let isWanted = { (socket: ListeningSocket) in
-            socket.isNamed ? settings.takesInherited : settings.addresses.contains(where: socket.serves)
+            if let path = socket.place.path { return settings.paths.contains(path) }
+            return socket.isNamed ? settings.takesInherited : settings.addresses.contains(where: socket.serves)
         }
         for (socket, listener) in listeners where !isWanted(socket) { listener.stop() }
         listeners.removeAll { !isWanted($0.socket) }
-        for listener in unix where !settings.paths.contains(listener.path) { listener.stop() }
-        unix.removeAll { !settings.paths.contains($0.path) }
-        for listener in unix { listener.apply(settings.socket) }
-        unix += added.unix
+        for (socket, _) in listeners { socket.apply(settings.socket) }
         for socket in added.sockets {
             let isKnown = desk.knowsConnections(to: socket.raw)
-            let listener = Listener(loop: loop, socket: socket) {
-                true
-            } mustWait: {
-            } accepted: { [weak self] descriptor, peer, _ in
-                self?.accepted(descriptor, from: peer, isKnown: isKnown)
-            } failed: { [weak self] in
-                self?.failed($0)
+            let accepted = { [weak self] (descriptor: consuming Descriptor, peer: Endpoint, _: Bool) in
+                guard let self else { return }
+                if let path = peer.path { self.accepted(descriptor, at: path) } else { self.accepted(descriptor, from: peer, isKnown: isKnown) }
             }
+            let listener = Listener(loop: loop, socket: socket, accepted: accepted) { [weak self] in self?.failed($0) }
             listeners.append((socket, listener))
             listener.resume()
         }
@@ -153,9 +139,7 @@ final class AdminPort {
 
     func stop() {
         for (_, listener) in listeners { listener.stop() }
-        for listener in unix { listener.stop() }
         listeners = []
-        unix = []
         clients.stop()
     }
 }

@@ -1,7 +1,7 @@
-import EventLoop
+package import EventLoop
 import FoundationEssentials
 import Glibc
-import HTTPWire
+package import HTTPWire
 
 /// A request to a running proxy over one of its sockets, and the answer as it is read. Its methods block.
 struct ControlCall: ~Copyable {
@@ -100,5 +100,55 @@ extension JSONDecoder {
         let decoder = JSONDecoder()
         decoder.keyDecodingStrategy = .convertFromSnakeCase
         return decoder
+    }
+}
+
+/// Why a running proxy gives no answer of use.
+package enum ControlFailure: Error, Sendable, Equatable {
+    /// No proxy listens there, or this user may not connect.
+    case unreachable(SystemError)
+    /// Somebody else could have put it there; in words.
+    case untrusted(String)
+    /// Another process than the one that was meant listens there; nothing was asked of it.
+    case stranger(process: Int32)
+    /// It answered with an error.
+    case refused(status: Int, cause: String)
+    case silent
+    /// It has closed the connection before it answered.
+    case ended
+    /// What it answered makes no sense.
+    case broken(String)
+}
+
+/// Asks a running proxy over its control socket, and waits for the answer. For the commands.
+package struct ControlClient {
+    private static let longestAnswer = 64 << 20
+
+    private let socket: StateSocket
+    private let process: Int32
+    private let seconds: Int
+
+    /// - Parameter seconds: for the answer.
+    package init(_ socket: StateSocket, process: Int32, seconds: Int) {
+        self.socket = socket
+        self.process = process
+        self.seconds = seconds
+    }
+
+    /// - Parameter accepting: a status besides 200 with which the answer comes.
+    package func ask<Answer: Decodable>(
+        _ method: HTTPWire.Method, _ target: String, accepting: Int = 200, as type: Answer.Type = Answer.self
+    ) throws(ControlFailure) -> Answer {
+        var call = try ControlCall(
+            socket, process: process, seconds: seconds, method, target, fields: "Connection: close\r\n")
+        let head = try call.head(to: method)
+        let body = try call.rest(limit: Self.longestAnswer)
+        if case .length(let length) = head.framing, length != UInt64(body.count) { throw .broken("it is cut short") }
+        guard head.status == 200 || head.status == accepting else { throw ControlFailure(status: head.status, body: body) }
+        do {
+            return try JSONDecoder.forControl().decode(type, from: Data(body))
+        } catch {
+            throw .broken("\(error)")
+        }
     }
 }

@@ -6,8 +6,7 @@ import Transport
 
 /// The connections of the control socket, or those of the admin port: a bounded number, on the main loop.
 final class ControlClients {
-    /// Clients at one time. For one more of a user or address that has its share, the one of these goes that has kept a request back for
-    /// longest.
+    /// Clients at one time. One more of a user or address with a full share displaces the most idle of that share.
     static let limit = 64
     /// For a request's arrival, and for an answer's being taken.
     private static let patience: Duration = .seconds(10)
@@ -19,7 +18,6 @@ final class ControlClients {
     private let feed: () -> LiveFeed?
     private var clients: FairRoster<Claimant, ControlConnection>
 
-    /// - Parameter share: of one user or address.
     init(
         loop: EventLoop, session: LoopSession, share: Int, answer: @escaping ControlConnection.Answer, feed: @escaping () -> LiveFeed?
     ) {
@@ -34,10 +32,7 @@ final class ControlClients {
         settings.requestHead = 16 << 10
     }
 
-    /// Serves an accepted socket.
-    /// - Parameters:
-    ///   - claimant: who has connected.
-    ///   - tls: spoken with it; nil: none.
+    /// - Parameter tls: spoken with it; nil: none.
     func serve(_ socket: consuming Descriptor, of claimant: Claimant, through door: ControlDoor, tls: TLSServerContext? = nil) {
         let client = ControlConnection(
             stream: ByteStream(loop: loop, descriptor: socket), session: session, settings: settings, door: door,

@@ -17,7 +17,6 @@ final class ControlConnection {
     /// What it is told of, and how, once it asked for events.
     private var watched: LiveFeed?
     private var showsPaths = false
-    /// Events on their way to the client.
     private var outgoing: ByteBuffer
     private var received: ByteBuffer
     /// Events in a row that found others before them.
@@ -43,7 +42,6 @@ final class ControlConnection {
         server.handler = self
     }
 
-    /// A request of its is being answered.
     var isAsking: Bool {
         if watched != nil { return true }
         return switch server.phase {
@@ -54,8 +52,7 @@ final class ControlConnection {
 
     func start() { server.serve() }
 
-    /// Begins with TLS.
-    /// - Parameter nanoseconds: for the handshake.
+    /// Begins with TLS; `nanoseconds` are for its handshake.
     func start(_ context: TLSServerContext, within nanoseconds: UInt64) {
         server.lend()
         server.setDeadline(afterNanoseconds: nanoseconds)

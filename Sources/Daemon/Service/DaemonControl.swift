@@ -8,7 +8,6 @@ import Security
 import Session
 import TLS
 
-/// What the control socket asks of the daemon.
 extension ProxyDaemon {
     /// What the control socket and the admin port answer by.
     func controlResources(_ context: ProxyContext, _ upkeep: PinUpkeep) -> ControlResources {
@@ -91,7 +90,6 @@ extension ProxyDaemon {
         return leaves.flatMap { OwnCertificate.unreadiness(snapshot, $0.authorities, at: WallClock.milliseconds() / 1000) }
     }
 
-    /// What has become of a reload.
     func report(refused cause: String?) -> ReloadReport {
         lastReload = cause == nil ? "accepted" : "refused"
         if cause == nil { reloads.accepted += 1 } else { reloads.refused += 1 }
@@ -112,7 +110,7 @@ extension ProxyDaemon {
         let path = DoorSocket.place(in: snapshot.stateDirectory).path
         do throws(SystemError) {
             // Local users may use it as they may use the port: allow_clients and clients hold here too.
-            return try .door(at: path, SocketAccess(mode: snapshot.proxy.owner == nil ? 0o666 : 0o600))
+            return try .own(at: path, mode: snapshot.proxy.owner == nil ? 0o666 : 0o600, isDoor: true)
         } catch {
             logger.warning(
                 "control.failed",

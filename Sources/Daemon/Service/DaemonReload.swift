@@ -1,11 +1,12 @@
 import Clients
-import Configuration
+package import Configuration
 import EventLoop
+import FoundationEssentials
 import Logging
 import Records
 import Security
 import Session
-import TLS
+package import TLS
 import Transport
 
 /// Puts a configuration that was read again into force, whole or not at all.
@@ -13,7 +14,6 @@ extension ProxyDaemon {
     /// How long after a reload what the old configuration took is given back: most of its users have gone by then.
     private static let afterReloadNanoseconds: UInt64 = 10_000_000_000
 
-    /// - Returns: what has become of it.
     func reload() -> ReloadReport {
         guard !isStopping, let present = leaves else {
             return report(refused: "the proxy is stopping, and reads no configuration")
@@ -130,4 +130,64 @@ extension ProxyDaemon {
 
     /// What clients must not be led to.
     func listenersChanged() { listeners.replace(with: listening.addresses + (admin?.addresses ?? [])) }
+}
+
+extension ProxyDaemon {
+    /// Says at the start that it is in force, as loudly as a log can.
+    func tellFallback() {
+        guard let fallback else { return }
+        for problem in fallback.refusal.problems { logger.error("config.error", metadata: ["cause": "\(problem)"]) }
+        logger.error(
+            "config.fallback",
+            metadata: [
+                "cause": "the configuration is refused",
+                "effect": """
+                    the one that was last in force, of \(fallback.date), is used until the files are corrected and reloaded
+                    """,
+            ])
+    }
+
+    /// Keeps what is in force for the next start. A fallback is kept already.
+    func keepConfiguration() {
+        guard let kept, fallback == nil else { return }
+        do throws(KeptConfigurationProblem) {
+            try kept.keep(snapshot, of: Self.version, at: readAt)
+        } catch {
+            logger.warning(
+                "state.unwritable",
+                metadata: [
+                    "file": "\(kept.path)", "cause": "\(error)",
+                    "effect": "a start with a configuration that is refused will fail",
+                ])
+        }
+    }
+
+    func endFallback() {
+        guard fallback != nil else { return }
+        fallback = nil
+        logger.notice("config.fallback", metadata: ["effect": "over"])
+    }
+}
+
+/// A start with the kept configuration, because the present one was refused.
+package struct ConfigurationFallback: Sendable {
+    /// What is wrong with the present one.
+    let refusal: ConfigurationProblems
+    /// When the other came into force.
+    let keptAt: UnixTime
+
+    package init(refusal: ConfigurationProblems, keptAt: UnixTime) {
+        self.refusal = refusal
+        self.keptAt = keptAt
+    }
+
+    /// One line for people.
+    var text: String {
+        let errors = refusal.problems.filter { $0.severity == .error }
+        let first = errors.first.map { ": \($0)" } ?? ""
+        let more = errors.count > 1 ? " (and \(errors.count - 1) more; pinproxy check shows them)" : ""
+        return "the configuration was refused at the start, and the one of \(date) is in force\(first)\(more)"
+    }
+
+    var date: String { Date(timeIntervalSince1970: TimeInterval(keptAt)).formatted(.iso8601) }
 }

@@ -98,7 +98,6 @@ extension ProxyDaemon {
         }
     }
 
-    /// Fills in what the daemon knows of a tick.
     func fill(_ tick: inout LiveFeed.Tick, _ counters: WorkerCounters) {
         tick.lastHour = hits.lastHour(counters, slots?.names ?? [])
         tick.clients = clientCount

@@ -68,7 +68,6 @@ final class PinUpkeep {
         warnOfOwn(at: unixTime())
     }
 
-    /// Does what `pinproxy learn` asks for.
     func obey(_ order: LearnOrder) -> Result<LearnReport, StateFileProblem> { watch.chains.obey(order, at: unixTime()) }
 
     var learnsUntil: UnixTime? { watch.chains.learnsUntil(at: unixTime()) }
@@ -76,7 +75,6 @@ final class PinUpkeep {
     var connector: UpstreamConnector { delivery.connector }
     var pinHistory: PinHistory { watch.ledger.history.value }
 
-    /// Goes on under a fresh configuration.
     func replace(with fresh: ActiveConfiguration) {
         snapshot = fresh.snapshot
         authorities = fresh.leaves.authorities
@@ -88,7 +86,6 @@ final class PinUpkeep {
     /// Asks the system's present name servers about the collectors of reports.
     func reloadResolver() { delivery.reloadResolver() }
 
-    /// Writes what has changed.
     func save() {
         watch.ledger.save()
         watch.chains.save()

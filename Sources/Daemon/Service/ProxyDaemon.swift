@@ -59,7 +59,6 @@ package final class ProxyDaemon {
     var reloads = (accepted: 0, refused: 0)
     let startedAt = WallClock.milliseconds() / 1000
     package static let version = "0.1.0"
-    /// Where clients are accepted.
     var addresses: [String] { listening.sockets.map(\.place.description) }
     /// The same without those where a load balancer speaks for its clients.
     var directAddresses: [SocketAddress] { listening.directAddresses(snapshot.proxy) }
@@ -78,11 +77,9 @@ package final class ProxyDaemon {
     var afterReload: Timer?
 
     /// - Parameters:
-    ///   - snapshot: the configuration to begin with.
     ///   - inherited: listening sockets that a supervisor hands over. Those that no `proxy.listen` asks for are closed.
     ///   - kept: stores each configuration that takes effect; nil: none is stored.
     ///   - fallback: why it is not what the files say; nil: it is.
-    ///   - load: reads it again.
     package init(
         snapshot: Snapshot, logger: Logger, output: LogOutput, notices: DaemonNotices, inherited: [InheritedSocket] = [],
         kept: KeptConfiguration? = nil, fallback: ConfigurationFallback? = nil,

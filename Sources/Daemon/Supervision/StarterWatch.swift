@@ -36,9 +36,7 @@ final class StarterWatch: SocketHandler {
     private let gone: () -> Void
     private var source: SocketSource?
 
-    /// - Parameters:
-    ///   - descriptor: stays open, so that its end is the process's.
-    ///   - gone: called once.
+    /// - Parameter descriptor: stays open, so that its end is the process's.
     init(loop: EventLoop, descriptor: CInt, listen: [String], gone: @escaping () -> Void) {
         self.descriptor = descriptor
         self.gone = gone

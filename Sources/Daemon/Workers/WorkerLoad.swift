@@ -54,8 +54,7 @@ final class Vacancy: Sendable {
     }
 }
 
-/// Whom a client is handed to: of the workers that have taken all that they were handed, the one with the
-/// fewest clients; of equals, each in turn.
+/// Whom a client is handed to: the worker with the fewest clients of those that have taken all; of equals, in turn.
 struct WorkerChoice {
     private var next = 0
 

@@ -65,8 +65,7 @@ package enum EscapedText {
         end += 2
     }
 
-    /// True if the text can stand in a text line without quotes: printable ASCII without a space,
-    /// a quote, a backslash or `=`, and not empty.
+    /// Whether the text needs no quotes in a text line: printable ASCII without space, quote, backslash, `=`.
     package static func isBare(_ text: Span<UInt8>) -> Bool {
         for index in text.indices {
             switch text[index] {

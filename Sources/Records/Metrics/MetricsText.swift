@@ -45,6 +45,17 @@ package struct MetricsText {
         }
     }
 
+    /// A family of one sample, without labels.
+    package mutating func family(_ name: String, _ kind: Kind, _ help: String, _ value: some BinaryInteger) {
+        family(name, kind, help)
+        sample([], value)
+    }
+
+    package mutating func family(_ name: String, _ help: String, _ histogram: LatencyHistogram) {
+        family(name, .histogram, help)
+        sample([], histogram)
+    }
+
     package mutating func sample(_ labels: [(String, String)] = [], _ value: Double) {
         line(kind == .counter ? "_total" : "", labels, Self.number(value))
     }
@@ -64,7 +75,6 @@ package struct MetricsText {
         line("_count", labels, "\(histogram.count)")
     }
 
-    /// All of it.
     package consuming func finished() -> [UInt8] {
         if format == .openMetrics { write("# EOF\n") }
         return text

@@ -128,10 +128,7 @@ package struct WorkerCounters: Sendable {
         }
     }
 
-    /// Counts the TLS handshake of a client, with the proxy's port or inside CONNECT.
-    /// - Parameters:
-    ///   - isResumed: nil: it failed.
-    ///   - slot: of the entry that decided about the CONNECT.
+    /// Counts a client's TLS handshake at the entry that decided about its CONNECT. `isResumed` is nil if it failed.
     package mutating func countClientHandshake(isResumed: Bool?, at slot: Int) {
         guard slot != EntrySlots.uncounted else { return }
         switch isResumed {
@@ -147,7 +144,6 @@ package struct WorkerCounters: Sendable {
         change(&entries[slot])
     }
 
-    /// Adds what another worker has counted.
     package mutating func add(_ other: WorkerCounters) {
         for (slot, entry) in other.entries.enumerated() { withEntry(slot) { $0.add(entry) } }
         for index in statuses.indices { statuses[index] &+= other.statuses[index] }

@@ -97,13 +97,10 @@ package struct RuleHistory: Codable, Sendable, Equatable {
 
     package init() {}
 
-    /// In the state directory.
     package static let fileName = "rules.json"
     /// How long what is no longer configured is remembered, as of pins.
     package static let retention = PinHistory.retention
-    /// Rules at most.
     package static let maximumRules = 20_000
-    /// Days.
     fileprivate static let window: Int64 = 7
     fileprivate static let longestCause = 300
 
@@ -111,8 +108,7 @@ package struct RuleHistory: Codable, Sendable, Equatable {
 
     // MARK: Counting
 
-    /// Compares with what is configured: notes what is new, marks what is gone, and forgets what has been gone for
-    /// ``retention``.
+    /// Compares with what is configured: notes new rules, marks removed ones, and forgets those after ``retention``.
     /// - Parameter configured: for report-only rules what they ask of responses, as a digest.
     /// - Returns: whether there was room for all.
     @discardableResult
@@ -140,7 +136,6 @@ package struct RuleHistory: Codable, Sendable, Equatable {
         return isRoom
     }
 
-    /// - Parameter exchanges: that it was applied to.
     package mutating func applied(_ name: Name, exchanges: Int, at time: UnixTime) {
         guard exchanges > 0, let index = records.index(forKey: name) else { return }
         records.values[index].applied += exchanges

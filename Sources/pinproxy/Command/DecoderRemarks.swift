@@ -5,7 +5,6 @@ internal import Serialization
 /// Rules with bodies that can't be judged on this machine: a library that decodes them isn't installed.
 enum DecoderRemarks {
     /// One for each serializer, at the first place that wants it.
-    /// - Parameter missing: of what a serializer needs.
     static func problems(
         in snapshot: Snapshot, missing: (ResponseRules.Serializer) -> [DecoderLibraries.Missing] = missing(for:)
     ) -> [Problem] {

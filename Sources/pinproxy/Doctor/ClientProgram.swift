@@ -22,7 +22,6 @@ struct ClientProgram: Sendable {
     }
 
     /// What every call gets besides the variables of `pinproxy exec`: nothing is kept, asked or coloured.
-    /// - Parameter directory: where it runs.
     static func environment(in directory: String) -> [String: String] {
         [
             "TMPDIR": directory, "XDG_CACHE_HOME": directory + "/cache", "npm_config_cache": directory + "/cache",

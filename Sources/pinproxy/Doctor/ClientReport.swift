@@ -46,7 +46,6 @@ struct ClientCall {
         return output.contains(/(?:^|[^0-9:])502(?:[^0-9]|$)/) || output.contains("Bad Gateway") ? .status : .nothing
     }
 
-    /// The line that says most.
     var said: String {
         let lines = output.split(whereSeparator: \.isNewline).filter { $0.contains { !$0.isWhitespace } }
         let signs = [
@@ -59,9 +58,7 @@ struct ClientCall {
 }
 
 extension ClientReport {
-    /// - Parameters:
-    ///   - right, wrong: as it comes, under what `pinproxy exec` sets.
-    ///   - helped: whether it works with the program's remedy; nil: that wasn't tried.
+    /// - Parameter helped: whether it works with the program's remedy; nil: that wasn't tried.
     init(_ program: ClientProgram, version: String, right: ClientCall, wrong: ClientCall, helped: Bool?) {
         client = program.name
         self.version = version

@@ -3,8 +3,7 @@ internal import EventLoop
 internal import Glibc
 internal import Isolation
 
-/// A command that runs as a child of this process, as if it had taken its place: whoever signals, stops or waits for this
-/// process does so with the command.
+/// A command that runs as a child, as if in this process's place: signals, stops and waits reach the command.
 ///
 /// Both are of one process group, so that the terminal's keys reach both. They are for the command; this process ignores them.
 /// What another process sends to this one is passed on.
@@ -75,7 +74,6 @@ final class ChildCommand {
         return (command, sockets)
     }
 
-    /// - Parameter spawn: with the signal mask for it.
     private static func begin(_ name: String, _ spawn: (sigset_t) throws(SystemError) -> pid_t) throws -> ChildCommand {
         var blocked = sigset_t()
         var before = sigset_t()

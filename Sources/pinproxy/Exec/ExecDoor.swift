@@ -14,10 +14,7 @@ final class ExecDoor {
     private let reports: DoorReports
     private let thread: LoopThread<Door>
 
-    /// - Parameters:
-    ///   - sockets: taken over.
-    ///   - token: identifies the run to the proxy; nil: there is no run.
-    ///   - proxy: the proxy's sockets, for connections and for names.
+    /// - Parameter token: identifies the run to the proxy; nil: there is no run.
     init(_ network: IsolatedNetwork, _ sockets: [CInt], token: RunToken?, proxy: StateFiles) throws {
         let (doorSocket, runSocket) = (proxy.doorSocket, proxy.runSocket)
         let reports = DoorReports()

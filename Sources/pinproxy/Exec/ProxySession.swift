@@ -37,9 +37,7 @@ final class ProxySession {
     private let isRunning: Bool
 
     /// Begins the run.
-    /// - Parameters:
-    ///   - given: `NAME:PASSWORD`, percent-encoded, as the proxy's URL had them before.
-    ///   - needs: none: the proxy is not asked.
+    /// - Parameter given: `NAME:PASSWORD`, percent-encoded, as the proxy's URL had them before.
     init(_ files: StateFiles, given credentials: String?, needs: Needs) {
         self.files = files
         self.needs = needs
@@ -82,7 +80,6 @@ final class ProxySession {
         return nil
     }
 
-    /// Whether the proxy has taken the run.
     var hasBegun: Bool { client != nil }
     var whyNotBegun: String { failure.map { Self.words(for: $0, files.runSocket.path) } ?? "it has ended" }
 

@@ -37,9 +37,7 @@ struct ResponseJudgement {
     /// Of a response that is not judged, for that reason.
     init(_ response: StoredResponse, unjudged reason: String) { self.init(response, .unjudged(reason)) }
 
-    /// - Parameters:
-    ///   - inspectedBody: `limits.inspected_body`.
-    ///   - bodies: judges the body.
+    /// - Parameter inspectedBody: `limits.inspected_body`.
     init(
         _ response: StoredResponse, by rules: ExchangeRules?, method: String, for decision: Rehearsal.Decision, inspectedBody: Int,
         bodies: any BodyExecutor

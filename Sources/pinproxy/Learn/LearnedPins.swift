@@ -2,8 +2,7 @@ internal import Configuration
 internal import Security
 internal import TLS
 
-/// What the recorded chains say that the pin file lacks. It decides nothing: a person does, who is
-/// shown it as a diff.
+/// What the recorded chains say that the pin file lacks: shown to a person as a diff, who decides.
 ///
 /// - A host without an entry gets one: its leaf's key and, as the backup, its issuer's, with
 ///   `enforcement: report` to begin with.
