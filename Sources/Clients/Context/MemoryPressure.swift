@@ -11,7 +11,6 @@ package struct MemoryUse: Sendable, Equatable {
         self.limit = limit
     }
 
-    /// Thousandths of the limit.
     package var share: Int { limit > 0 ? min(used / max(limit / 1000, 1), 10_000) : 10_000 }
 }
 

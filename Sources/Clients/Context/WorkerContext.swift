@@ -90,7 +90,6 @@ package final class WorkerContext {
 
     func unixTime() -> Int64 { shared.unixTime() }
 
-    /// - Parameter authority: canonical.
     func decide(_ authority: Authority, for purpose: Purpose, client: Route.Client) -> Decision {
         Router(
             configuration: configuration, pool: session.pool, loops: shared.loops, slots: shared.slots, testHosts: shared.testHosts

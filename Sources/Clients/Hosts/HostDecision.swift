@@ -15,9 +15,7 @@ package struct HostDecision {
     let upstream: UpstreamSettings?
 
     package enum Refusal: Error {
-        /// `action: deny`.
         case denied
-        /// The entry is for other clients.
         case notAdmitted(ClientPeer, HostEntry, EntryClients)
         /// Plain HTTP can't be pinned.
         case plainToPinned(HostEntry)

@@ -58,7 +58,6 @@ final class Route {
     let destination: Destination
     /// What is written about exchanges with the host; nil: nothing.
     let rules: RuleLayers?
-    /// Where exchanges by it are counted.
     let slot: Int
     let client: Client
 

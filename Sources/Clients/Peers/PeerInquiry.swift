@@ -21,7 +21,6 @@ final class PeerInquiry: Sendable {
     private static let longestRest: UInt64 = 250_000_000
     private static let mostRemembered = 64
     private static let mostNames = 1024
-    /// How long a user's name is cached.
     private static let nameSeconds = 60
 
     private struct Question: Sendable {
@@ -36,7 +35,6 @@ final class PeerInquiry: Sendable {
         /// Users with decisions that wait.
         var deciding: Set<UInt32> = []
         var isWantedByLog = false
-        /// A search is scheduled.
         var isScheduled = false
         /// The next search waits for ``urgent`` or the end of the pause.
         var isResting = false

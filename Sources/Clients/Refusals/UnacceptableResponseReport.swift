@@ -74,7 +74,6 @@ extension RedirectDefect {
         return report
     }
 
-    /// RFC 9209's name of it.
     private var proxyStatusError: String {
         switch self {
         case .location, .severalLocations, .insecure: "http_protocol_error"

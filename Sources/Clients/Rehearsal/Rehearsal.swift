@@ -21,7 +21,6 @@ package struct Rehearsal {
         case verifiedTunnel(SecurityPolicy)
     }
 
-    /// A connection that was made.
     package struct Connection: Sendable {
         /// Where to, `192.0.2.1:443`; the parent proxy's, if there is one.
         package let address: String

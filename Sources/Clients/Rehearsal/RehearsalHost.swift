@@ -51,7 +51,6 @@ extension Rehearsal {
         }
     }
 
-    /// Why a text names no host.
     package struct HostError: Error, CustomStringConvertible {
         package let description: String
 
@@ -95,7 +94,6 @@ extension Rehearsal {
         }
     }
 
-    /// Why a text describes no client.
     package struct ClientError: Error, CustomStringConvertible {
         package let description: String
 

@@ -8,7 +8,6 @@ package struct Misdirection {
         case url(ByteRange)
         /// The request's URL has another scheme than what is spoken inside.
         case scheme
-        /// The request is another CONNECT.
         case connect
     }
 
@@ -27,7 +26,6 @@ package struct Misdirection {
         }
     }
 
-    /// The client's SNI is another name.
     init(serverName: String) {
         self.init("SNI", ShownText(serverName).description)
     }

@@ -8,7 +8,6 @@ package final class RunRegister: Sendable {
     package enum Failure: Error {
         /// So many are under way: of all users, or of this one.
         case tooMany(Int)
-        /// Another run has the token.
         case taken
     }
 

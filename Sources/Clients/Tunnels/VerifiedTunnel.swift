@@ -24,7 +24,6 @@ final class VerifiedTunnel: ByteStreamOwner {
     }
 
     private enum Step {
-        /// The client's ClientHello is awaited.
         case hello
         /// The server's answer to it.
         case flight
@@ -51,7 +50,6 @@ final class VerifiedTunnel: ByteStreamOwner {
     private var clearedDown = 0
     /// How much of what is held back the flight has looked at.
     private var looked = 0
-    /// Passed on so far.
     private(set) var bytesUp: UInt64 = 0
     private(set) var bytesDown: UInt64 = 0
 

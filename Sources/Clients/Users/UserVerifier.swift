@@ -24,7 +24,6 @@ package final class UserVerifier: Sendable {
     /// Comparisons in the queue, in all and of one user or address. Beyond that the client must retry.
     static let longestQueue = 64
     static let longestOfOne = 16
-    /// Credentials remembered at most.
     private static let mostRemembered = 1024
 
     private typealias Answer = @Sendable (Bool) -> Void

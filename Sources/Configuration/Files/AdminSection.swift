@@ -125,7 +125,6 @@ extension Form where Value == UInt32 {
         }
     }
 
-    /// A group by its name or number.
     static var group: Form {
         Form { text in
             if let number = UInt32(text), !text.hasPrefix("+") { return .success(number) }

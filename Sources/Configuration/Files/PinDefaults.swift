@@ -48,7 +48,6 @@ struct RequirementsReader {
     let section: Section
     /// The file that the section is in; paths are relative to it.
     let file: String
-    /// What holds where nothing is written.
     let inherited: TrustRequirements
 
     static let keys = ["min_tls", "ocsp", "crl_files", "ct_log_list", "max_leaf_lifetime"]

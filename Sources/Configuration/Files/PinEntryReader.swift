@@ -3,7 +3,6 @@ internal import Serialization
 internal import Session
 internal import TLS
 
-/// Reads one entry of the pin file.
 struct PinEntryReader {
     let section: Section
     let file: String

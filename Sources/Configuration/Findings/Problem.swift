@@ -52,6 +52,5 @@ package struct ConfigurationProblems: Error, Sendable, CustomStringConvertible {
         self.problems = problems
     }
 
-    /// One problem a line.
     package var description: String { problems.map(\.description).joined(separator: "\n") }
 }

@@ -65,7 +65,6 @@ extension Form where Value == Duration {
 }
 
 extension Form {
-    /// One word of several.
     static func word(_ words: [(String, Value)]) -> Form {
         Form { text in
             if let match = words.first(where: { $0.0 == text }) { return .success(match.1) }

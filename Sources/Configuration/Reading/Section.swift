@@ -12,7 +12,6 @@ final class Section {
     let start: YAMLValue?
     /// In the order in which they were asked for, some of them again.
     private var known: [String] = []
-    /// Of each pair, whether it was asked for.
     private var isKnown: [Bool]
 
     /// - Parameter value: nil if the section isn't written; all of its keys are then absent, and so

@@ -35,7 +35,6 @@ package struct RuleLayer: Sendable {
     package var isEmpty: Bool { session.places.isEmpty && request.places.isEmpty && response.places.isEmpty }
 }
 
-/// One item of `rules`.
 package struct PathRule: Sendable {
     /// Nil: every path.
     package let path: PathPattern?

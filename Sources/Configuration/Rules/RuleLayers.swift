@@ -23,7 +23,6 @@ package final class RuleLayers: Sendable {
         package let ofDefaults: Int?
         package let ofEntry: Int?
 
-        /// No rule matches.
         package static let none = Choice(ofDefaults: nil, ofEntry: nil)
     }
 

@@ -14,13 +14,11 @@ package struct AdminSettings: Sendable {
     package var token: SHA256Digest?
     /// Names by which the port may be asked, besides addresses and `localhost`. In lower case.
     package var hosts: [String] = []
-    /// Who may connect to a Unix socket.
     package var socket = SocketAccess()
 
     package init() {}
 }
 
-/// Where connections are accepted.
 package enum ListenPlace: Sendable, Hashable, CustomStringConvertible {
     case address(ListenAddress)
     /// A Unix socket; an absolute path.
@@ -33,7 +31,6 @@ package enum ListenPlace: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Only programs of this machine can reach it.
     package var isLocal: Bool {
         switch self {
         case .address(let address): address.isLoopback

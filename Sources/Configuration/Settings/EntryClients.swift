@@ -2,7 +2,6 @@
 /// hold, and of each list one. What isn't known holds for nothing.
 package struct EntryClients: Sendable, Equatable {
     package struct User: Sendable, Equatable {
-        /// As it was written.
         package let name: String
         package let number: UInt32
 

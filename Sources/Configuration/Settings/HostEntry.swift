@@ -109,7 +109,6 @@ package enum HostAction: String, Sendable, CaseIterable {
     case tunnel
     /// Bytes pass through untouched, once the policy has accepted what the server shows.
     case verifyTunnel = "verify-tunnel"
-    /// Refused.
     case deny
 
     /// The policy looks at the server's certificates.

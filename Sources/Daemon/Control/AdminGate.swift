@@ -12,7 +12,6 @@ struct AdminGate: Sendable {
         case fetch
         /// What the proxy does and by which settings.
         case read
-        /// What changes something.
         case change
         /// What only the control socket is for.
         case own

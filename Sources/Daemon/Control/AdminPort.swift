@@ -14,7 +14,6 @@ final class AdminPort {
         fileprivate let gate: AdminGate
         fileprivate let tls: TLSServerContext?
 
-        /// They are not wanted after all.
         func close() {
             for socket in sockets { socket.discard() }
         }

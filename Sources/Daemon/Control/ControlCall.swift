@@ -33,7 +33,6 @@ struct ControlCall: ~Copyable {
         self.socket = socket
     }
 
-    /// The head of the answer.
     mutating func head(to method: HTTPWire.Method) throws(ControlFailure) -> ResponseHead {
         var parser = HeadParser(limit: Self.longestPart)
         var head = ResponseHead()
@@ -61,7 +60,6 @@ struct ControlCall: ~Copyable {
         }
     }
 
-    /// What is left until the end.
     mutating func rest(limit: Int = ControlCall.longestPart) throws(ControlFailure) -> [UInt8] {
         while try receive() {
             if bytes.count > limit { throw .broken("it is longer than \(limit) bytes") }
@@ -111,10 +109,8 @@ package enum ControlFailure: Error, Sendable, Equatable {
     case untrusted(String)
     /// Another process than the one that was meant listens there; nothing was asked of it.
     case stranger(process: Int32)
-    /// It answered with an error.
     case refused(status: Int, cause: String)
     case silent
-    /// It has closed the connection before it answered.
     case ended
     /// What it answered makes no sense.
     case broken(String)
@@ -128,7 +124,6 @@ package struct ControlClient {
     private let process: Int32
     private let seconds: Int
 
-    /// - Parameter seconds: for the answer.
     package init(_ socket: StateSocket, process: Int32, seconds: Int) {
         self.socket = socket
         self.process = process

@@ -32,7 +32,6 @@ final class ControlClients {
         settings.requestHead = 16 << 10
     }
 
-    /// - Parameter tls: spoken with it; nil: none.
     func serve(_ socket: consuming Descriptor, of claimant: Claimant, through door: ControlDoor, tls: TLSServerContext? = nil) {
         let client = ControlConnection(
             stream: ByteStream(loop: loop, descriptor: socket), session: session, settings: settings, door: door,

@@ -7,7 +7,6 @@ struct ControlRequest {
     let method: Method
     /// The segments of the path: `/tasks/7/cancel` has three.
     let path: [String]
-    /// The parameters of the query, as they are written.
     let query: [String: String]
     let door: ControlDoor
     /// The values of fields, as they are written; nil where there is none.

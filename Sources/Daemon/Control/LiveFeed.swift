@@ -3,7 +3,6 @@ import EventLoop
 import Records
 import Session
 
-/// Whoever is told of events.
 protocol LiveFeedReader: AnyObject {
     /// - Returns: false if an event before it is still being sent: this one is dropped.
     func send(_ event: [UInt8]) -> Bool
@@ -59,7 +58,6 @@ final class LiveFeed {
     private let loop: EventLoop
     private let collector: MetricsCollector
     private let board: TaskBoard
-    /// Fills in what the daemon itself knows.
     private let fill: (inout Tick, WorkerCounters) -> Void
     private let names: () -> [String]
     private var watchers: [Watcher] = []

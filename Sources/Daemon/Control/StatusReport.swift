@@ -22,7 +22,6 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package let pins: [Pin]
     }
 
-    /// What ends soon, or has ended.
     package struct Ending: Codable, Sendable, Equatable {
         /// `pin`, `entry`, `client certificate`, `revocation list`; of the proxy's own: `authority`, `next authority`,
         /// `admin certificate`, `proxy certificate`.
@@ -46,7 +45,6 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var version: String?
     /// Files of libraries, or the program's own, that were replaced since the start. What runs is still the old one.
     package var replacedLibraries: [String]?
-    /// When it started.
     package var since: UnixTime?
     /// When the configuration in force was read, and how many have been in force since the start.
     package var readAt: UnixTime?
@@ -55,13 +53,10 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var configuration: String?
     /// Why the configuration in force isn't what the files say, after a start that refused them.
     package var fallback: String?
-    /// Where clients are accepted.
     package var listen: [String]?
-    /// Where the admin port is.
     package var admin: [String]?
     package var clients: Int?
     package var clientLimit: Int?
-    /// Exchanges in flight.
     package var tasks: Int?
     /// Exchanges since the start, and those that the proxy answered itself.
     package var requests: UInt64?
@@ -138,7 +133,6 @@ package struct TargetStatus: Codable, Sendable, Equatable {
     }
 }
 
-/// One change of a target's status.
 package struct NetworkChange: Codable, Sendable, Equatable {
     /// Milliseconds since 1970.
     package let time: Int64

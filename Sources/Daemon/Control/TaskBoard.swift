@@ -12,9 +12,6 @@ final class TaskBoard {
         case silent(worker: String)
     }
 
-    /// How long the workers have to answer.
-    static let patience = WorkerInquiry.patience
-
     private let loop: EventLoop
     private let workers: [WorkerThread]
     /// See ``LoopSession``: of how many sessions the numbers are.
@@ -60,7 +57,7 @@ final class TaskBoard {
         _ workers: [WorkerThread], _ question: @escaping @Sendable (Worker) -> Answer,
         completion: @escaping ([Answer], [String]) -> Void
     ) {
-        WorkerInquiry.ask(workers, on: loop, question) { answers in
+        WorkerInquiry(loop: loop, workers: workers).ask(question) { answers in
             completion(answers.compactMap { $0 }, answers.indices.filter { answers[$0] == nil }.map { workers[$0].name })
         }
     }

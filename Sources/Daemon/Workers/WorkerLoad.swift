@@ -45,7 +45,6 @@ final class Vacancy: Sendable {
     /// - Parameter told: called on the thread of a worker.
     func notify(_ told: @escaping @Sendable () -> Void) { self.told.withLock { $0 = told } }
 
-    /// On a worker's thread.
     func clientEnded() {
         guard isAwaited.load(ordering: .sequentiallyConsistent),
             isAwaited.exchange(false, ordering: .sequentiallyConsistent)

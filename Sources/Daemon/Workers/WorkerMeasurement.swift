@@ -3,7 +3,6 @@ import EventLoop
 import Records
 import Session
 
-/// What a worker tells of itself when it is asked.
 struct WorkerMeasurement: Sendable {
     var counters: WorkerCounters
     /// How long the question waited for the worker's loop, in nanoseconds.

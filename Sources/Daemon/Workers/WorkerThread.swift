@@ -57,13 +57,6 @@ struct WorkerInquiry {
     func ask<Answer: Sendable>(
         _ question: @escaping @Sendable (Worker) -> Answer, completion: @escaping ([Answer?]) -> Void
     ) {
-        Self.ask(workers, on: loop, question, completion: completion)
-    }
-
-    static func ask<Answer: Sendable>(
-        _ workers: [WorkerThread], on loop: EventLoop, _ question: @escaping @Sendable (Worker) -> Answer,
-        completion: @escaping ([Answer?]) -> Void
-    ) {
         let round = Round(loop: loop, count: workers.count, completion: completion)
         let place = LoopBound(round, on: loop)
         let handle = loop.handle
@@ -75,7 +68,6 @@ struct WorkerInquiry {
         }
     }
 
-    /// One question to several workers.
     private final class Round<Answer> {
         private var answers: [Answer?]
         private var missing: Int

@@ -14,7 +14,6 @@ package struct ExpiryWatch {
         package let place: Place
         /// The pin as it was written; the client certificate's subject; the list's file.
         package let name: String?
-        /// The list's issuer.
         package var issuer: String?
         package let date: UnixTime
         /// Whole days to the date, rounded down: negative once it is past.

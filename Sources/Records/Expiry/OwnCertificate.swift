@@ -7,7 +7,6 @@ package import TLS
 package struct OwnCertificate: Sendable {
     package let subject: ExpirySubject
     package let certificate: Certificate
-    /// Where it is configured.
     package let place: Place
 
     /// - Parameter authorities: nil: those are left out.
@@ -43,7 +42,6 @@ package struct OwnCertificate: Sendable {
     }
 }
 
-/// What can end.
 package enum ExpirySubject: String, Sendable, Equatable {
     /// `expires` of the entry.
     case entry
@@ -104,7 +102,6 @@ package enum RevocationListReview {
     package struct Finding: Sendable {
         /// The entry's pattern; nil: the defaults.
         package let entry: String?
-        /// Where the list is written.
         package let place: Place
         package let defect: RevocationListDefect
         package var message: String { (entry.map { "\($0): " } ?? "") + "\(defect)" }

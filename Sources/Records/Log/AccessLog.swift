@@ -7,7 +7,6 @@ package import Session
 
 /// One worker's `exchange` events, a line each, handed over together. No header values, queries or bodies.
 package final class AccessLog {
-    /// Bytes that are handed over at once.
     private static let enough = 16 << 10
     /// How long a line waits for others. Each hand-over may wake the thread that writes, so that under load
     /// a request costs neither a system call nor an allocation of the log's.

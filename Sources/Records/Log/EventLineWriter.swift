@@ -19,7 +19,6 @@ package enum LogFormat: Sendable, Equatable {
 package struct EventLineWriter: Sendable {
     package let format: LogFormat
     private var buffer: LineBuffer
-    /// How many lines these are.
     private var lines = 0
     /// What follows the line that is being written.
     private var paragraphs: [UInt8] = []

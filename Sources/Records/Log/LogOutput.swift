@@ -204,7 +204,6 @@ package final class LogOutput: Sendable {
         return 0
     }
 
-    /// What a reload can change.
     private struct Settings: AtomicRepresentable {
         let format: LogFormat
         let level: Logger.Level

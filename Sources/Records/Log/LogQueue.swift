@@ -3,7 +3,6 @@
 /// Two buffers change places: while the writer empties one, the threads that log fill the other. Once both
 /// have grown, nothing is allocated, and no thread holds the lock for longer than it takes to copy its lines.
 struct LogQueue {
-    /// Bytes that may wait at most.
     let capacity: Int
     private var waiting: [UInt8] = []
     /// Lines that found no room since the writer came last.

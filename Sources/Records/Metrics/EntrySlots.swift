@@ -55,8 +55,6 @@ package final class EntrySlots: Sendable {
         return place
     }
 
-    /// The entries' patterns by their places.
     package var names: [String] { table.withLock { $0.names } }
-    /// The places at which pins are counted.
     package var pinned: Set<Int> { table.withLock { $0.pinned } }
 }

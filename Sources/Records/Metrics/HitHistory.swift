@@ -64,7 +64,6 @@ package struct HitHistory {
     package var exchangesByMinute: [UInt64] { exchanges.counts }
     package var refusalsByMinute: [UInt64] { refusals.counts }
 
-    /// - Parameter names: the entries', by their places.
     package func lastHour(_ counters: WorkerCounters, _ names: [String]) -> LastHour {
         var hour = LastHour()
         hour.requests = exchanges.lastHour(counters.requests)

@@ -5,7 +5,6 @@ package struct MetricsText {
     package enum Format: Sendable {
         case prometheus, openMetrics
 
-        /// Of the answer.
         package var type: String {
             switch self {
             case .prometheus: "text/plain; version=0.0.4; charset=utf-8"

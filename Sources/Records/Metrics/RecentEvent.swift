@@ -29,7 +29,6 @@ package struct RecentEvent: Codable, Sendable, Equatable {
     package let status: Int
     /// RFC 9209's name of what went wrong.
     package let error: String?
-    /// One line.
     package let cause: String
     /// What the client was told, as far as that is more; for people.
     package let story: String?
@@ -57,7 +56,6 @@ package struct RecentEvent: Codable, Sendable, Equatable {
     }
 }
 
-/// Events of one group.
 package struct RecentEventGroup: Sendable {
     package let latest: RecentEvent
     /// Milliseconds since 1970.

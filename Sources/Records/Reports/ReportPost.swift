@@ -8,7 +8,6 @@ import Transport
 
 /// One report on its way: an exchange whose request is made here, and whose answer counts by its status alone.
 final class ReportPost {
-    /// What an answer's head may take.
     private static let answerLimit = 16 << 10
 
     private let session: LoopSession
@@ -104,7 +103,6 @@ extension ReportPost: HoldsRequest, ExchangeGuide {
 }
 
 extension ReportPost: BodySink {
-    /// Nobody reads the answer's body.
     func write(_ piece: RawSpan) -> Int {
         carried += UInt64(piece.byteCount)
         return piece.byteCount

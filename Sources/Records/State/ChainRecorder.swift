@@ -93,7 +93,6 @@ package final class ChainRecorder: Sendable {
 /// What `pinproxy learn` asks of the running proxy. Whatever it is, what was seen until then is written.
 package struct LearnOrder: Sendable, Equatable {
     package enum Time: Sendable, Equatable {
-        /// As it is.
         case unchanged
         /// Record every host's chains until then.
         case until(UnixTime)
@@ -102,7 +101,6 @@ package struct LearnOrder: Sendable, Equatable {
     }
 
     package var time: Time
-    /// Forget what was recorded.
     package var forgets: Bool
 
     package init(_ time: Time = .unchanged, forgets: Bool = false) {

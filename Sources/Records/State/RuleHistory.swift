@@ -28,14 +28,12 @@ package struct RuleHistory: Codable, Sendable, Equatable {
         }
     }
 
-    /// Findings of one day.
     package struct Day: Codable, Sendable, Equatable {
         /// Since 1970, in UTC.
         package let day: Int64
         package var count: Int
     }
 
-    /// What was found wrong of responses.
     package struct Findings: Codable, Sendable, Equatable {
         /// Of the last days, the oldest first.
         package private(set) var days: [Day] = []
@@ -72,9 +70,7 @@ package struct RuleHistory: Codable, Sendable, Equatable {
     }
 
     package struct Record: Codable, Sendable, Equatable {
-        /// When it was first in force.
         package var since: UnixTime
-        /// Exchanges.
         package var applied = 0
         /// When the last of them was counted, which is once a minute.
         package var last: UnixTime?
@@ -163,7 +159,6 @@ package struct RuleHistory: Codable, Sendable, Equatable {
 
     private enum CodingKeys: String, CodingKey { case rules }
 
-    /// A name and its record, in one object.
     private struct Rule: Codable {
         let name: Name
         let record: Record

@@ -22,7 +22,6 @@ package struct StateFile<Value: Codable & Sendable>: Sendable {
         self.mode = mode
     }
 
-    /// Nil if there is no such file.
     package func read() throws(StateFileProblem) -> Value? {
         let bytes: [UInt8]
         do throws(FileProblem) {
@@ -101,7 +100,6 @@ package final class KeptValue<Value: Codable & Sendable>: Sendable {
 
     package var value: Value { state.withLock { $0.value } }
 
-    /// Changes the value. Any thread.
     func change<R: Sendable>(_ body: (inout Value) -> R) -> R {
         state.withLock { state in
             state.isChanged = true

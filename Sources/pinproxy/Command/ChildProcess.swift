@@ -1,7 +1,6 @@
 internal import EventLoop
 internal import Glibc
 
-/// Another program, run to its end.
 enum ChildProcess {
     /// - Parameter input: at most what a pipe takes, 64 KiB; none: it has this process's standard input.
     /// - Returns: whether it exited with 0, and what it wrote to standard output and standard error.

@@ -2,7 +2,6 @@ internal import Glibc
 
 /// How a command ends when it doesn't end well.
 struct CommandFailure: Error {
-    /// Wrong usage.
     static let usage: Int32 = 2
     /// EX_CONFIG of sysexits.h: the configuration is wrong.
     static let configuration: Int32 = 78

@@ -9,7 +9,6 @@ internal import TLS
 struct StateFiles {
     let directory: String
 
-    /// The same, for what is opened in it.
     var own: TrustedDirectory { TrustedDirectory(directory) }
 
     static let processID = "pinproxy.pid"

@@ -43,9 +43,7 @@ extension UInt8 {
     var hexadecimal: String { (self < 0x10 ? "0" : "") + String(self, radix: 16, uppercase: true) }
 }
 
-/// Parts of a path.
 enum PathText {
-    /// What follows the last slash.
     static func name(of path: String) -> String {
         path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
     }

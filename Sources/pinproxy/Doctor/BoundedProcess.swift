@@ -19,7 +19,6 @@ struct BoundedProcess {
     struct Ending {
         /// Nil: it was ended, because its time was up.
         let status: CInt?
-        /// Standard output and standard error.
         let output: String
 
         var succeeded: Bool { status == 0 }

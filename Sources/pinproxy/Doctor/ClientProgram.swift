@@ -3,7 +3,6 @@
 /// Scripts are for `sh -e`, in an empty directory that is thrown away. `$SITE` is `https://HOST` or
 /// `https://HOST:PORT`, `$HOST` and `$PORT` are its parts. The site has the pages of ``Clients/TestSite``.
 struct ClientProgram: Sendable {
-    /// As it is called.
     let name: String
     /// Where it comes from: a package of Debian, unless it says PyPI.
     let package: String

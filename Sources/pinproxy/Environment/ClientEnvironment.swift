@@ -4,9 +4,7 @@ internal import Configuration
 struct ClientEnvironment {
     typealias Variable = (name: String, value: String)
 
-    /// Where they lead.
     let proxy: ProxyURL
-    /// In the order in which they are printed.
     let variables: [Variable]
 
     /// Programs on this machine are reached without the proxy.

@@ -8,7 +8,6 @@ internal import Isolation
 /// Both are of one process group, so that the terminal's keys reach both. They are for the command; this process ignores them.
 /// What another process sends to this one is passed on.
 final class ChildCommand {
-    /// How it ended.
     enum Ending: Equatable {
         case exited(Int32)
         case signalled(Int32)
@@ -188,7 +187,6 @@ final class ChildCommand {
 }
 
 extension ChildCommand.Ending {
-    /// Ends this process in the same way.
     func imitate() -> Never {
         switch self {
         case .exited(let code): exit(code)

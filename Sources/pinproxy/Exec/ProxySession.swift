@@ -26,7 +26,6 @@ final class ProxySession {
 
     /// For the command's own requests; nil where nothing is to be told.
     var token: RunToken? { needs.contains(.refusals) ? runToken : nil }
-    /// Nil if no run was begun.
     let runToken: RunToken?
     private let needs: Needs
     private(set) var account = RunAccount()
@@ -164,7 +163,6 @@ final class ProxySession {
         client.answer(questions.map { RunAnswer(number: $0.number, isHeld: own.contains($0.socket)) })
     }
 
-    /// Hears what the door has refused.
     func receive(from door: ExecDoor, _ told: (RunRefusal) -> Void) {
         let (refusals, unlisted) = door.refusals()
         for refusal in refusals { if let refusal = account.refusedHere(refusal) { told(refusal) } }

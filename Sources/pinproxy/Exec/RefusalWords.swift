@@ -64,7 +64,6 @@ struct RefusalWords {
         (["pinproxy", "explain"] + options).map(Self.quoted).joined(separator: " ")
     }
 
-    /// As a shell takes it.
     private static func quoted(_ word: String) -> String {
         let isPlain = word.utf8.allSatisfy { byte in
             (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)

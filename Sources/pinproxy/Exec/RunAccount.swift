@@ -76,7 +76,6 @@ struct RunAccount: Equatable {
         return refusal
     }
 
-    /// The connection is over.
     mutating func lost() {
         if isHeard { isIncomplete = true }
         isHeard = false

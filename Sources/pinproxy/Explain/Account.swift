@@ -8,10 +8,8 @@ internal import TLS
 
 /// What a policy did for a host and why: what `pinproxy explain` prints.
 struct Account {
-    /// How it came out.
     enum Ending {
         case denied
-        /// The entry is for other clients.
         case notAdmitted(Rehearsal.Answer)
         /// By a connection.
         case tried(Rehearsal.Ending)

@@ -6,7 +6,6 @@ internal import Session
 /// How an exchange would be made by the session rules in force: what is written, in words.
 struct ExpectedExchange {
     private let rules: SessionRules
-    /// The names of the keys that are written.
     private let written: Set<String>
     /// Path and query of the request; nil: none was asked about.
     private let path: String?
@@ -37,7 +36,6 @@ struct ExpectedExchange {
         }
     }
 
-    /// Where redirects are followed to.
     private var reach: String {
         switch rules.followTo {
         case .anywhere: "anywhere"

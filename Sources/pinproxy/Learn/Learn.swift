@@ -136,7 +136,6 @@ struct Learn: ParsableCommand {
 struct LearningProxy {
     let directory: String
     var isRunning: Bool { proxy != nil }
-    /// Nil if it isn't running.
     private let proxy: RunningProxy?
     private let chains: StateFile<ChainHistory>
 

@@ -11,7 +11,6 @@ internal import TLS
 /// - An entry with pins gets those of a chain that met none of them, and a backup if it has only one pin.
 /// - An entry without pins gets pins, to be reported on.
 struct LearnedPins {
-    /// Pins for an entry that is there.
     struct Addition {
         let entry: HostEntry
         let pins: [PinEntryText.Line]

@@ -120,9 +120,7 @@ struct PinFileLines {
     private struct Block {
         let lines: Range<Int>
         let matchLine: Int
-        /// The column of its keys.
         let indent: Int
-        /// The lines of its keys.
         let keys: [String: Int]
     }
 

@@ -8,7 +8,6 @@ internal import TLS
 /// lists cover the chain. A wildcard is asked through the hosts that the proxy has recorded (``ChainHistory``).
 struct LintChains {
     let snapshot: Snapshot
-    /// Hosts that were visited.
     let history: ChainHistory
     let now: UnixTime
     /// How long all connections may take together.
@@ -20,7 +19,6 @@ struct LintChains {
         var wildcards: [HostEntry]
     }
 
-    /// Hosts asked of one wildcard at most.
     private static let perWildcard = 5
 
     func findings() throws -> Findings {

@@ -65,6 +65,5 @@ enum KeyFile {
 }
 
 extension SmallFile {
-    /// Other users can read it.
     fileprivate var isOpen: Bool { mode & 0o077 != 0 }
 }

@@ -171,7 +171,6 @@ struct PinFindings {
 /// An entry for pins.yaml that a person is to look at and paste below `hosts:`.
 struct PinEntryText {
     struct Line: Encodable {
-        /// `sha256/…`
         let pin: String
         /// What it is the pin of.
         let remark: String

@@ -33,7 +33,6 @@ struct TasksCommand: ParsableCommand {
         defaultSubcommand: TasksListCommand.self)
 }
 
-/// The options of every subcommand.
 struct TaskOptions: ParsableArguments {
     @OptionGroup var configuration: ConfigurationOptions
     @Flag(help: "For programs.") var json = false
@@ -85,7 +84,6 @@ struct TasksListCommand: ParsableCommand {
     }
 }
 
-/// A subcommand about one task.
 private protocol TaskCommand: ParsableCommand {
     var options: TaskOptions { get }
     var id: UInt64 { get }
@@ -144,7 +142,6 @@ struct TasksCancelCommand: ParsableCommand, TaskCommand {
     func run() throws { try order("cancel", "cancelled") }
 }
 
-/// Tasks as a table, a line each.
 struct TaskTable {
     private static let titles = ["ID", "STATE", "AGE", "UP", "DOWN", "PROGRESS", "CLIENT", "REQUEST"]
 
@@ -206,7 +203,6 @@ extension TaskSummary {
     }
 }
 
-/// Amounts for people.
 enum AmountText {
     static func bytes(_ count: UInt64) -> String {
         var value = Double(count)
@@ -225,7 +221,6 @@ enum AmountText {
     }
 }
 
-/// All of one task, a line each fact.
 struct TaskText {
     private let task: TaskSummary
 

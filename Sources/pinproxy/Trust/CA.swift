@@ -186,7 +186,6 @@ extension CommandFailure {
     }
 }
 
-/// The authority for people.
 struct AuthorityDescription {
     let certificate: Certificate
     let paths: AuthorityFiles
