@@ -173,8 +173,7 @@ extension Snapshot {
     }
 }
 
-/// Revocation lists change far more often than the rest of the configuration, and by other hands: they are read
-/// again by themselves, without what somebody may be editing in the pin file.
+/// Revocation lists change often, and by other hands: they are read again alone, without the pin file.
 extension Snapshot {
     /// The sets of lists in force, each once, with the entry that names it first (nil: the defaults).
     package var revocationLists: [(lists: RevocationLists, entry: HostEntry?)] {

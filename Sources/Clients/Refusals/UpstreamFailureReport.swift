@@ -60,13 +60,14 @@ extension UpstreamFailure {
         case .noNetwork(let reason):
             return ProxyError.later(
                 .origin(
-                    503, "No network to reach \(host)", "destination_unavailable", "the network can't be reached: \(reason)", host))
+                    503, "No network to reach \(host)", "destination_unavailable",
+                    "the network can't be reached: \(reason)", host))
         case .cellularForbidden(let link):
             return ProxyError.later(
                 .origin(
                     503, "\(host) is not used over WWAN", "http_request_denied",
-                    "the network is cellular (\(link)), and session.allow_wwan is false (\(source?.location ?? "defaults"))",
-                    host))
+                    "the network is cellular (\(link)), and session.allow_wwan is false "
+                        + "(\(source?.location ?? "defaults"))", host))
         case .local(let cause):
             return RefusalReport.origin(502, "Internal error for \(host)", "proxy_internal_error", cause, host)
         }
@@ -101,8 +102,7 @@ extension AddressGuard.Objection {
     }
 }
 
-/// What is said of an origin that asked for a client certificate and did not accept what it got. The fault is never
-/// the client's, which takes no part in this handshake.
+/// What is said of an origin that didn't accept the client certificate it asked for. The client has no part in it.
 extension ClientCertificateRefusal {
     func report(for authority: Authority, by source: PolicySource?) -> RefusalReport {
         let title = request.shown == nil ? "\(authority.host) asks for a client certificate" : "\(authority.host) refused the client certificate"

@@ -8,8 +8,7 @@ import Session
 package import TLS
 
 extension Rehearsal {
-    /// A host as a person names it on a command line: `example.com`, `example.com:8443`, `[::1]:8443`,
-    /// `::1`, `bücher.example`. In the form in which the proxy compares hosts.
+    /// A host on a command line: `example.com`, `[::1]:8443`, `::1`, `bücher.example`; as the proxy compares them.
     package struct Host: Sendable, Hashable, CustomStringConvertible {
         let authority: Authority
 

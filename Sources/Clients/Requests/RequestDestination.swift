@@ -44,8 +44,7 @@ enum RequestDestination {
         return ConnectTargetDefect(request.target, bytes, defect)
     }
 
-    /// What of a request inside a CONNECT is not for the authority that CONNECT named: its Host, or the URL of its
-    /// target if it has one (architecture rule 4). nil: all of it is.
+    /// What disagrees with CONNECT's authority inside it: Host, or the URL (architecture rule 4); nil: nothing.
     static func disagreement(
         of request: RequestHead, _ bytes: borrowing Span<UInt8>, with authority: Authority, for purpose: Purpose
     ) -> Misdirection.Source? {
@@ -64,20 +63,7 @@ enum RequestDestination {
     }
 }
 
-/// What a client asks for.
-package enum Purpose {
-    /// `CONNECT`, or an `https://` URL: TLS to the origin is the proxy's.
-    case secure
-    /// An `http://` URL.
-    case plain
-
-    var scheme: AbsoluteTarget.Scheme { self == .plain ? .http : .https }
-    /// The port that URLs and Host leave out.
-    var defaultPort: UInt16 { self == .plain ? 80 : 443 }
-}
-
-/// Why the target of a CONNECT is not `host:port` (RFC 9110 section 9.3.6), in words that say what came and
-/// what to write. Neither user information nor a query is repeated.
+/// Why a CONNECT's target is not `host:port` (RFC 9110 section 9.3.6). User information and queries aren't repeated.
 package struct ConnectTargetDefect: Sendable, CustomStringConvertible {
     package let description: String
 

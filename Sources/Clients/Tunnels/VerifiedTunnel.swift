@@ -5,8 +5,7 @@ import Session
 import TLS
 import Transport
 
-/// The first moments of a tunnel that is verified: holds the handshake's bytes back until the policy has
-/// accepted the origin, and says then from where on they may flow unread.
+/// The beginning of a verified tunnel: holds the handshake back until the policy has accepted the origin.
 ///
 /// The client's ClientHello passes once its SNI is known to be the host of CONNECT. What the server
 /// answers is held and read. Up to TLS 1.2 it shows its certificates, which are judged as they are. In

@@ -1,5 +1,4 @@
-/// Collects the problems of one load. Reading goes on after an error, so that all of them can be
-/// reported at once; what was read is thrown away at the end if there was one.
+/// Collects all problems of one load, which goes on after an error; its result is thrown away if there was one.
 final class Findings {
     /// Users that the proxy may run as, in root's commands: private files may be theirs too.
     let services: Set<UInt32>

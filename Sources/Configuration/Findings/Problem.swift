@@ -54,3 +54,12 @@ package struct ConfigurationProblems: Error, Sendable, CustomStringConvertible {
 
     package var description: String { problems.map(\.description).joined(separator: "\n") }
 }
+
+/// Why a value can't be what it should be, for people.
+struct Reason: Error, Equatable {
+    let text: String
+
+    init(_ text: String) {
+        self.text = text
+    }
+}

@@ -11,8 +11,7 @@ package import Session
 /// So what an entry says is never taken back by `defaults`, and a rule says more than what holds for all
 /// paths beside it. A key is taken whole: `headers` of an entry replaces `headers` of the defaults.
 ///
-/// All combinations are made when the file is read. A request costs the comparison of its path, and nothing
-/// is allocated for it; a host without rules has no `RuleLayers` at all.
+/// All combinations are made with the file: a request costs one comparison of its path, and no allocation.
 ///
 /// **No spelling gets round a rule.** Servers don't agree about what `/a/..%2fb` is. All readings of a path
 /// are compared (``PathReadings``), and if they don't lead to the same rules the path is ambiguous: it is

@@ -56,9 +56,4 @@ package struct SocketAccess: Sendable, Hashable {
     package var mode: UInt32 = 0o600
     /// The file's group by its number; nil: the process's.
     package var group: UInt32?
-
-    package init(mode: UInt32 = 0o600, group: UInt32? = nil) {
-        self.mode = mode
-        self.group = group
-    }
 }

@@ -2,8 +2,7 @@ package import Security
 package import Session
 package import Synchronization
 
-/// One entry of the pin file. A class, so that a look-up hands out a reference and copies nothing. There may be a hundred
-/// thousand: what many of them say alike is said once (``EntryTerms``).
+/// One entry of the pin file, perhaps of 100,000. A class: a look-up copies nothing. They share ``EntryTerms``.
 package final class HostEntry: Sendable {
     /// What decides where the action looks at certificates; without pins elsewhere.
     package let policy: SecurityPolicy

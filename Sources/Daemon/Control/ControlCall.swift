@@ -1,4 +1,4 @@
-package import EventLoop
+import EventLoop
 import FoundationEssentials
 import Glibc
 package import HTTPWire
@@ -99,21 +99,6 @@ extension JSONDecoder {
         decoder.keyDecodingStrategy = .convertFromSnakeCase
         return decoder
     }
-}
-
-/// Why a running proxy gives no answer of use.
-package enum ControlFailure: Error, Sendable, Equatable {
-    /// No proxy listens there, or this user may not connect.
-    case unreachable(SystemError)
-    /// Somebody else could have put it there; in words.
-    case untrusted(String)
-    /// Another process than the one that was meant listens there; nothing was asked of it.
-    case stranger(process: Int32)
-    case refused(status: Int, cause: String)
-    case silent
-    case ended
-    /// What it answered makes no sense.
-    case broken(String)
 }
 
 /// Asks a running proxy over its control socket, and waits for the answer. For the commands.

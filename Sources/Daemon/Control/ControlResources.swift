@@ -166,7 +166,9 @@ final class ControlResources {
         case .found(let task): ControlResponse(showsPath ? task : task.withoutPath)
         case .none: .problem(404, "no task \(number) is under way")
         case .silent(let worker):
-            .problem(503, "\(worker), which has the task, has not answered within \(WorkerInquiry.patience); it will obey when it goes on")
+            .problem(
+                503,
+                "\(worker), which has the task, has not answered within \(WorkerInquiry.patience); it will obey when it goes on")
         }
     }
 

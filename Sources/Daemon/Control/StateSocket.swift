@@ -94,3 +94,18 @@ package final class ControlSocket {
 package enum DoorSocket {
     package static func place(in stateDirectory: String) -> StateSocket { StateSocket("door.sock", in: stateDirectory) }
 }
+
+/// Why a running proxy gives no answer of use.
+package enum ControlFailure: Error, Sendable, Equatable {
+    /// No proxy listens there, or this user may not connect.
+    case unreachable(SystemError)
+    /// Somebody else could have put it there; in words.
+    case untrusted(String)
+    /// Another process than the one that was meant listens there; nothing was asked of it.
+    case stranger(process: Int32)
+    case refused(status: Int, cause: String)
+    case silent
+    case ended
+    /// What it answered makes no sense.
+    case broken(String)
+}

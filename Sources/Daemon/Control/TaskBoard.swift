@@ -1,8 +1,7 @@
 import EventLoop
 package import Session
 
-/// The tasks of all workers, as seen from the main loop. Each worker is asked on its own thread, between two turns;
-/// one that doesn't answer in time is named, not waited for.
+/// The tasks of all workers, asked from the main loop (``WorkerInquiry``). A silent worker is named, not awaited.
 final class TaskBoard {
     /// What became of a question about one task.
     enum Finding {

@@ -52,7 +52,6 @@ final class Acceptor {
         }
     }
 
-    /// To be resumed once it is started.
     private func add(_ sockets: [ListeningSocket]) {
         for socket in sockets {
             let isKnown = desk.knowsConnections(to: socket.raw)

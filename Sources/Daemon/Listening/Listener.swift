@@ -14,7 +14,6 @@ final class Listener: SocketHandler {
     /// Connections accepted in one turn, before others get theirs.
     private static let perTurn = 64
 
-    /// As it is configured.
     let wanted: Endpoint
     private let loop: EventLoop
     private var source: SocketSource?
@@ -34,7 +33,8 @@ final class Listener: SocketHandler {
     ///   - accepted: takes each connection, and whether it has waited for room or for a descriptor.
     ///   - failed: told why accepting pauses for a moment.
     init(
-        loop: EventLoop, socket: ListeningSocket, hasRoom: @escaping () -> Bool = { true }, mustWait: @escaping () -> Void = {},
+        loop: EventLoop, socket: ListeningSocket, hasRoom: @escaping () -> Bool = { true },
+        mustWait: @escaping () -> Void = {},
         accepted: @escaping (consuming Descriptor, Endpoint, Bool) -> Void,
         failed: @escaping (SystemError) -> Void
     ) {

@@ -11,7 +11,6 @@ struct ListeningSocket: Sendable {
     let place: Endpoint
     /// A supervisor's by its name (`listen: systemd`), which keeps it by itself.
     let isNamed: Bool
-    /// A ``DoorSocket``.
     var isDoor = false
 
     /// Connections that wait to be accepted: as many as the kernel allows, which cuts this to net.core.somaxconn (4096 if
@@ -91,10 +90,10 @@ struct ListeningSocket: Sendable {
     /// Opens a socket of the state directory, and replaces one left by an earlier process.
     static func own(at path: String, mode: UInt32 = 0o600, isDoor: Bool = false) throws(SystemError) -> ListeningSocket {
         let raw = try UnixSocket.listen(at: path, backlog: queue, mode: mode).release()
-        return ListeningSocket(raw: raw, port: .proxy, wanted: .unix(path), place: .unix(path), isNamed: false, isDoor: isDoor)
+        let place = Endpoint.unix(path)
+        return ListeningSocket(raw: raw, port: .proxy, wanted: place, place: place, isNamed: false, isDoor: isDoor)
     }
 
-    /// Lets others connect to a Unix socket from now on.
     func apply(_ access: SocketAccess) {
         guard let path = place.path else { return }
         try? UnixSocket.allow(mode: access.mode, group: access.group, at: path)

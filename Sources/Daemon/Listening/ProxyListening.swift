@@ -21,7 +21,6 @@ final class ProxyListening {
 
     var addresses: [SocketAddress] { sockets.compactMap(\.address) }
 
-    /// For people.
     var description: String { sockets.map(\.place.description).joined(separator: ", ") }
 
     /// The addresses but those where a load balancer speaks for its clients.
@@ -156,8 +155,7 @@ extension ListenSettings {
     }
 }
 
-/// Where the proxy accepts clients while systemd says it (`listen: systemd`): a file of the state directory, for users who
-/// can't ask the proxy. It outlives the process, since the sockets do.
+/// Where the proxy listens by `listen: systemd`, for users who can't ask it. It outlives the process like the sockets.
 package struct ListenFile {
     package static let name = "listen"
     private let directory: TrustedDirectory

@@ -10,7 +10,6 @@ import Transport
 
 /// What `GET /metrics` answers, of the daemon and of what its workers told (docs/metrics.md).
 struct MetricsReport {
-    /// What the daemon itself knows.
     struct Daemon {
         var version = ""
         var replacedLibraries = 0
@@ -125,7 +124,8 @@ struct MetricsReport {
 
     private func latencies(_ counters: WorkerCounters, _ text: inout MetricsText) {
         text.family(
-            "pinproxy_exchange_duration_seconds", "From a request to the end of its response; tunnels included.", counters.duration)
+            "pinproxy_exchange_duration_seconds", "From a request to the end of its response; tunnels included.",
+            counters.duration)
         text.family(
             "pinproxy_first_byte_seconds", "From a request to the first byte of the origin's response.", counters.firstByte)
         text.family(

@@ -27,7 +27,6 @@ package final class RunClient {
         self.call = call
     }
 
-    /// What the first line of the proxy's answer says.
     private static func answer(_ call: inout ControlCall) throws(ControlFailure) -> RunBegun {
         let head = try call.head(to: .post)
         guard head.status == 200 else { throw ControlFailure(status: head.status, body: try call.rest()) }

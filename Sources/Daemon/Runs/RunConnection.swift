@@ -5,15 +5,13 @@ import HTTPWire
 import Session
 import Transport
 
-/// One client of the run socket. It asks once: `POST /runs`, and gets lines for as long as its run lasts; or
-/// `GET /addresses?name=NAME`, for a run that is under way.
+/// One client of the run socket, with one request: `POST /runs`, then lines of its run; or `GET /addresses?name=NAME`.
 final class RunConnection {
     enum Asked {
         case run(Order)
         case addresses(name: String, token: RunToken)
     }
 
-    /// A run that is to begin.
     struct Order {
         /// Of the Authorization field.
         let token: RunToken
@@ -52,7 +50,6 @@ final class RunConnection {
 
     func tell() { feed?.tell() }
 
-    /// The proxy ends.
     func stop() {
         feed?.finish()
         server.close()
@@ -222,7 +219,6 @@ final class RunFeed: ByteStreamOwner {
 
     private static let longestAnswer = 128
 
-    /// The other side has ended, or is to.
     private func leave() {
         stream.wantsRead = false
         run.questions.end()
@@ -250,7 +246,6 @@ final class RunFeed: ByteStreamOwner {
 }
 
 extension RunAnswer {
-    /// - Parameter line: anything.
     init?(_ line: some Collection<UInt8>) {
         guard let answer = try? JSONDecoder.forControl().decode(RunAnswer.self, from: Data(line)) else { return nil }
         self = answer

@@ -21,7 +21,6 @@ package final class RunSocket {
     /// For the name servers' answer.
     private static let lookUpNanoseconds: UInt64 = 30_000_000_000
 
-    /// What is asked of the daemon.
     struct Daemon {
         var snapshot: () -> Snapshot?
         var users: () -> UserVerifier?
@@ -61,7 +60,8 @@ package final class RunSocket {
         settings.idleNanoseconds = Self.patience.nanoseconds
         settings.requestNanoseconds = Self.patience.nanoseconds
         settings.requestHead = 16 << 10
-        listener = try .own(at: path, mode: daemon.isOwnersAlone ? 0o600 : 0o666, loop: loop, logger: logger) { [weak self] socket in
+        let mode: UInt32 = daemon.isOwnersAlone ? 0o600 : 0o666
+        listener = try .own(at: path, mode: mode, loop: loop, logger: logger) { [weak self] socket in
             let peer = UnixSocket.peer(of: socket.raw)
             self?.accepted(socket, peer)
         }

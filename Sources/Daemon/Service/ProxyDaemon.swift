@@ -14,8 +14,7 @@ import Transport
 
 /// The running proxy: authority, workers, listeners, and what signals ask of it.
 ///
-/// SIGHUP reads the configuration again. SIGTERM and SIGINT let what is under way finish, and a second one of these
-/// ends at once. All else is asked for over the control socket.
+/// SIGHUP reloads. SIGTERM and SIGINT drain, and a second one ends at once. The control socket does all else.
 package final class ProxyDaemon {
     let load: () throws(ConfigurationProblems) -> Snapshot
     let logger: Logger
@@ -242,7 +241,6 @@ package final class ProxyDaemon {
         freeMemory.giveBackAfterStart()
     }
 
-    /// Where the admin port is, if there is one.
     var adminField: Logger.Metadata {
         guard let places = admin?.places, !places.isEmpty else { return [:] }
         return ["admin": "\(places.joined(separator: ", "))"]

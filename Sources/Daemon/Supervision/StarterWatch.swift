@@ -8,7 +8,6 @@ package enum StarterWord {
     case ready([String])
     /// It goes on for other runs.
     case kept
-    /// Another proxy has the state directory.
     case taken(String)
 
     package var bytes: [UInt8] {

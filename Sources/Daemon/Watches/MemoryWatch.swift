@@ -79,7 +79,6 @@ struct MemoryGroup: Sendable {
     /// More than any machine has: what the first version says where there is no limit.
     private static let most = 1 << 60
 
-    /// The group and those that it is in.
     private let folders: [String]
     private let names: Names
 

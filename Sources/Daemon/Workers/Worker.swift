@@ -126,8 +126,7 @@ final class Worker {
 
     // MARK: Descriptors
 
-    /// Clients without a request that are given up at one time, and how long they must have rested: one that was used a
-    /// moment ago may be sending its next request.
+    /// Idle clients closed at one time, and how long they were idle: a recent one may be sending its next request.
     private static let givenUp = 32
     private static let restedNanoseconds: UInt64 = 1_000_000_000
     /// How long after nothing was found to give up nothing is looked for.
@@ -220,7 +219,6 @@ final class Worker {
         finishDraining()
     }
 
-    /// Ends all that is still under way.
     func stopClients() {
         for client in Array(clients.values) { client.stop() }
         for front in Array(fronts.values) { front.stop() }
@@ -236,7 +234,6 @@ final class Worker {
     }
 }
 
-/// What may be asked of one task.
 enum TaskOrder: String, Sendable {
     case suspend, resume, cancel
 }

@@ -14,7 +14,6 @@ final class WorkerThread: Sendable {
         self.thread = thread
     }
 
-    /// Starts the thread and returns when its loop runs.
     static func start(
         number: Int, context: ProxyContext, configuration: ActiveConfiguration, vacancy: Vacancy
     ) throws -> WorkerThread {

@@ -8,8 +8,7 @@ package import Session
 /// One worker's `exchange` events, a line each, handed over together. No header values, queries or bodies.
 package final class AccessLog {
     private static let enough = 16 << 10
-    /// How long a line waits for others. Each hand-over may wake the thread that writes, so that under load
-    /// a request costs neither a system call nor an allocation of the log's.
+    /// How long a line waits for others: under load a request costs no system call and no allocation for the log.
     private static let gatheringNanoseconds: UInt64 = 10_000_000
 
     private let output: LogOutput

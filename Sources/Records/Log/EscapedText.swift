@@ -1,5 +1,4 @@
-/// Puts text that came from outside into a line so that it stays within its quotes and its line,
-/// and can't steer a terminal. The escapes are those of JSON, in both formats of the log.
+/// Keeps outside text within its quotes and line, and from steering a terminal. Escapes as in JSON, in both formats.
 package enum EscapedText {
     /// Bytes that one byte of a text takes at most.
     static let longestEscape = 6

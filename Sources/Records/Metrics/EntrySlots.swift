@@ -2,8 +2,7 @@ package import Configuration
 import Security
 import Synchronization
 
-/// The places at which exchanges are counted by the entry that decided about them: a bounded number, the same for all
-/// workers and over reloads, as an entry keeps its place by its pattern.
+/// Where exchanges are counted by entry: bounded, the same for all workers, and kept over reloads by pattern.
 ///
 /// An entry gets one at its first use, and keeps it (``Configuration/HostEntry/slot``): a request pays one load.
 package final class EntrySlots: Sendable {

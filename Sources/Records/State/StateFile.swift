@@ -4,8 +4,7 @@ import Logging
 import Security
 import Synchronization
 
-/// A JSON file in the state directory: written by the running proxy, or by a command for it, and read
-/// by the others. A reader sees it whole, the old one or the new one.
+/// A JSON file in the state directory. Readers see it whole, the old one or the new one.
 package struct StateFile<Value: Codable & Sendable>: Sendable {
     package var path: String { "\(directory.path)/\(name)" }
     private let directory: TrustedDirectory

@@ -73,8 +73,7 @@ struct ConfigurationOptions: ParsableArguments {
         return path
     }
 
-    /// The users whom a proxy with that state directory runs as, or the installed service does. A candidate configuration beside
-    /// the service's has root's own state directory.
+    /// The users of a proxy with that state directory, or of the installed service: a candidate's may be root's own.
     static func services(_ directory: String) -> Set<UInt32> {
         guard geteuid() == 0 else { return [] }
         return Set([directory, systemState].compactMap { TrustedDirectory($0).owner })

@@ -5,8 +5,7 @@ internal import Isolation
 
 /// A command that runs as a child, as if in this process's place: signals, stops and waits reach the command.
 ///
-/// Both are of one process group, so that the terminal's keys reach both. They are for the command; this process ignores them.
-/// What another process sends to this one is passed on.
+/// Both are in one process group. This process ignores the terminal's keys, and passes on what other processes send it.
 final class ChildCommand {
     enum Ending: Equatable {
         case exited(Int32)

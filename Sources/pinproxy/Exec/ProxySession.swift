@@ -5,8 +5,7 @@ internal import FoundationEssentials
 internal import Glibc
 internal import LocalPeers
 
-/// The run that `pinproxy exec` has begun with the running proxy, if there is one that takes it. A proxy that ends in between is
-/// awaited, and told of the same run.
+/// The run of `pinproxy exec` with the running proxy, if it takes one. If the proxy restarts, the run begins again.
 final class ProxySession {
     /// What the proxy has for its answer.
     private static let patience = 5

@@ -1,0 +1,24 @@
+package import Configuration
+import FoundationEssentials
+package import TLS
+
+/// A start with the kept configuration, because the present one was refused.
+package struct ConfigurationFallback: Sendable {
+    let refusal: ConfigurationProblems
+    let keptAt: UnixTime
+
+    package init(refusal: ConfigurationProblems, keptAt: UnixTime) {
+        self.refusal = refusal
+        self.keptAt = keptAt
+    }
+
+    /// One line for people.
+    var text: String {
+        let errors = refusal.problems.filter { $0.severity == .error }
+        let first = errors.first.map { ": \($0)" } ?? ""
+        let more = errors.count > 1 ? " (and \(errors.count - 1) more; pinproxy check shows them)" : ""
+        return "the configuration was refused at the start, and the one of \(date) is in force\(first)\(more)"
+    }
+
+    var date: String { Date(timeIntervalSince1970: TimeInterval(keptAt)).formatted(.iso8601) }
+}
