@@ -1,10 +1,11 @@
 // Configuration: files in, one immutable and validated snapshot out, or every problem at once.
 
+internal import Glibc
 package import Security
 package import Session
+package import TLS
 
-/// One generation of the configuration. Nothing in it changes; a reload makes a new one, and who
-/// holds the old one keeps it to the end of what it is doing.
+/// One generation of the configuration, immutable: a reload makes a new one, and work in flight keeps the old one.
 package final class Snapshot: Sendable {
     package let proxy: ProxySettings
     package let authority: AuthoritySettings
@@ -26,10 +27,8 @@ package final class Snapshot: Sendable {
     package let defaultRules: RuleLayers?
     /// What is watched, to know whether the network can be reached.
     package let reachability: [ReachabilityTarget]
-    /// What is allowed but should be known, e.g. each insecure switch that is on. To be said at
-    /// every start and reload.
+    /// What is allowed but should be known, e.g. insecure switches. Said at every start and reload.
     package let warnings: [Problem]
-    /// The directory of the authority and of what else the daemon makes itself.
     package let stateDirectory: String
     /// The files that were read, the main one first.
     package let files: [String]
@@ -37,17 +36,17 @@ package final class Snapshot: Sendable {
     let sources: [FileStamp]
 
     init(
-        proxy: ProxySettings, authority: AuthoritySettings, upstream: UpstreamSettings, timeouts: Timeouts,
-        limits: Limits, log: LogSettings, admin: AdminSettings, reachability: [ReachabilityTarget], pins: PinFile?,
-        warnings: [Problem], stateDirectory: String, files: [String], sources: [FileStamp]
+        _ daemon: DaemonFile, pins: PinFile?, warnings: [Problem], stateDirectory: String, files: [String],
+        sources: [FileStamp]
     ) {
-        self.proxy = proxy
-        self.authority = authority
-        self.upstream = upstream
-        self.timeouts = timeouts
-        self.limits = limits
-        self.log = log
-        self.admin = admin
+        proxy = daemon.proxy
+        authority = daemon.authority
+        upstream = daemon.upstream
+        timeouts = daemon.timeouts
+        limits = daemon.limits
+        log = daemon.log
+        admin = daemon.admin
+        reachability = daemon.reachability
         hosts = pins?.hosts ?? HostTable()
         asksForProcesses = hosts.values.contains { $0.clients?.asksForProcesses == true }
         let defaults = pins?.defaults ?? PinDefaults()
@@ -55,26 +54,28 @@ package final class Snapshot: Sendable {
         defaultPolicy = SecurityPolicy(requirements: defaults.requirements)
         defaultTLS = pins?.defaultTLS
         defaultRules = defaults.rules
-        self.reachability = reachability
         self.warnings = warnings
         self.stateDirectory = stateDirectory
         self.files = files
         self.sources = sources
     }
 
-    /// The same snapshot with other policies.
-    init(_ other: Snapshot, hosts: HostTable<HostEntry>, defaultPolicy: SecurityPolicy) {
-        proxy = other.proxy
+    /// The same snapshot but for what is given.
+    init(
+        _ other: Snapshot, proxy: ProxySettings? = nil, timeouts: Timeouts? = nil, log: LogSettings? = nil,
+        admin: AdminSettings? = nil, hosts: HostTable<HostEntry>? = nil, defaultPolicy: SecurityPolicy? = nil
+    ) {
+        self.proxy = proxy ?? other.proxy
         authority = other.authority
         upstream = other.upstream
-        timeouts = other.timeouts
+        self.timeouts = timeouts ?? other.timeouts
         limits = other.limits
-        log = other.log
-        admin = other.admin
-        self.hosts = hosts
+        self.log = log ?? other.log
+        self.admin = admin ?? other.admin
+        self.hosts = hosts ?? other.hosts
         asksForProcesses = other.asksForProcesses
         defaultAction = other.defaultAction
-        self.defaultPolicy = defaultPolicy
+        self.defaultPolicy = defaultPolicy ?? other.defaultPolicy
         defaultTLS = other.defaultTLS
         defaultRules = other.defaultRules
         reachability = other.reachability
@@ -84,10 +85,9 @@ package final class Snapshot: Sendable {
         sources = other.sources
     }
 
-    /// The same for a proxy that `pinproxy exec --start` has started: on a port of the loopback that the system chooses, so that it is in
-    /// nobody's way; without the admin port; it logs what is wrong, and waits for nobody when it is no longer needed. It has its owner's
-    /// secrets, and serves no one else.
-    package init(forRuns other: Snapshot, of owner: UInt32) {
+    /// The same for a proxy of `pinproxy exec --start`: on a port of the loopback that the system chooses, without the
+    /// admin port, and waiting for nobody at its end. It has its owner's secrets, and serves no one else.
+    package convenience init(forRuns other: Snapshot, of owner: UInt32) {
         var (proxy, timeouts, log) = (other.proxy, other.timeouts, other.log)
         proxy.listen = ListenSettings(addresses: [ListenAddress(ip: "127.0.0.1", port: 0)])
         proxy.owner = owner
@@ -96,35 +96,117 @@ package final class Snapshot: Sendable {
         log.level = log.level.atLeast(.warning)
         log.format = log.format == .text ? .text : .json
         log.access = false
-        self.proxy = proxy
-        self.timeouts = timeouts
-        self.log = log
-        admin = AdminSettings()
-        authority = other.authority
-        upstream = other.upstream
-        limits = other.limits
-        hosts = other.hosts
-        asksForProcesses = other.asksForProcesses
-        defaultAction = other.defaultAction
-        defaultPolicy = other.defaultPolicy
-        defaultTLS = other.defaultTLS
-        defaultRules = other.defaultRules
-        reachability = other.reachability
-        warnings = other.warnings
-        stateDirectory = other.stateDirectory
-        files = other.files
-        sources = other.sources
+        self.init(other, proxy: proxy, timeouts: timeouts, log: log, admin: AdminSettings())
     }
 
-    /// Where the local authority is.
     package var authorityFiles: AuthorityFiles {
         AuthorityFiles(certificate: authority.certificatePath, key: authority.privateKeyPath, state: stateDirectory)
     }
 
     /// The entry that decides for a host, or nil when none speaks for it.
-    /// - Parameter host: a name in any case, with or without its trailing dot, or an address
-    ///   without brackets.
+    /// - Parameter host: a name in any case, with or without its trailing dot, or an address without brackets.
     package func entry(for host: String, port: UInt16) -> HostEntry? {
         hosts.value(forHost: host, port: port)
+    }
+}
+
+extension Snapshot {
+    /// Reads pinproxy.yaml and all that it names, as `run`, `check` and a reload do. Problems name the file so.
+    /// - Parameters:
+    ///   - readsPins: false: reads neither the pin file nor what only the proxy's own user may read.
+    ///   - unixTime: the instant for which certificates are to be good; nil: now.
+    ///   - services: for root's commands, users that the proxy may run as: private files may be theirs.
+    /// - Throws: every problem that was found, if at least one is an error.
+    package static func load(
+        _ file: String, stateDirectory: String, readsPins: Bool = true, at unixTime: UnixTime? = nil, services: Set<UInt32> = []
+    ) throws(ConfigurationProblems) -> Snapshot {
+        try load(
+            file, stateDirectory: stateDirectory, readsPins: readsPins, at: unixTime ?? UnixTime(time(nil)),
+            findings: Findings(services: services))
+    }
+
+    static func load(
+        _ file: String, stateDirectory: String, readsPins: Bool = true, at unixTime: UnixTime = UnixTime(time(nil)),
+        findings: Findings
+    ) throws(ConfigurationProblems) -> Snapshot {
+        let daemon = DaemonFile.read(file, stateDirectory: stateDirectory, at: unixTime, readsPrivateFiles: readsPins, findings: findings)
+        let pinFile = readsPins ? daemon?.pins : nil
+        let pins = pinFile.flatMap { PinFile.read($0.path, namedAt: $0.place, findings: findings) }
+        guard let daemon, !findings.hasErrors else { throw ConfigurationProblems(findings.sorted) }
+        let files = [file] + (pinFile.map { [$0.path] } ?? [])
+        return Snapshot(
+            daemon, pins: pins, warnings: findings.sorted, stateDirectory: stateDirectory, files: files,
+            sources: findings.sources.stamps)
+    }
+}
+
+extension Snapshot {
+    /// Each copy takes a descriptor while it is read.
+    private static let copiesLimit = 256
+
+    /// Copies of the files that this configuration was read from, unchanged since.
+    /// - Parameter limit: of all of them together, in bytes.
+    package func copyFiles(limit: Int) throws(ConfigurationFilesProblem) -> ConfigurationFiles {
+        guard sources.count <= Self.copiesLimit else { throw .tooMany(limit: Self.copiesLimit) }
+        var (contents, left) = ([ConfigurationFiles.File](), limit)
+        for stamp in sources {
+            let bytes: [UInt8]
+            do throws(FileProblem) {
+                bytes = try SmallFile.read(stamp.path, limit: left).bytes
+            } catch .tooLarge {
+                throw .tooLarge(limit: limit)
+            } catch {
+                throw .unreadable(path: stamp.path, error)
+            }
+            guard stamp.isCurrent else { throw .changed(path: stamp.path) }
+            left -= bytes.count
+            contents.append(ConfigurationFiles.File(path: stamp.path, bytes: bytes))
+        }
+        return ConfigurationFiles(contents: contents)
+    }
+
+    /// Reads the configuration from copies of its files. Problems name the files themselves.
+    package static func load(
+        _ file: String, from copies: ConfigurationFiles, stateDirectory: String
+    ) throws(ConfigurationProblems) -> Snapshot {
+        try load(file, stateDirectory: stateDirectory, findings: Findings(sources: try FileSources(copies)))
+    }
+}
+
+/// Revocation lists change often, and by other hands: they are read again alone, without the pin file.
+extension Snapshot {
+    /// The sets of lists in force, each once, with the entry that names it first (nil: the defaults).
+    package var revocationLists: [(lists: RevocationLists, entry: HostEntry?)] {
+        var found: [(lists: RevocationLists, entry: HostEntry?)] = []
+        var known: Set<ObjectIdentifier> = []
+        func look(_ lists: RevocationLists?, _ entry: HostEntry?) {
+            guard let lists, known.insert(ObjectIdentifier(lists)).inserted else { return }
+            found.append((lists, entry))
+        }
+        look(defaultPolicy.requirements.revocationLists, nil)
+        for entry in hosts.values { look(entry.policy.requirements.revocationLists, entry) }
+        return found
+    }
+
+    /// The same configuration with the lists as their files have them now; nil if they say what they said.
+    package func withFreshRevocationLists() throws(RevocationListError) -> Snapshot? {
+        var fresh: [ObjectIdentifier: RevocationLists] = [:]
+        for (lists, _) in revocationLists {
+            let read = try RevocationLists.load(lists.paths)
+            if read.digest != lists.digest { fresh[ObjectIdentifier(lists)] = read }
+        }
+        guard !fresh.isEmpty else { return nil }
+        func replaced(_ policy: SecurityPolicy) -> SecurityPolicy? {
+            guard let lists = policy.requirements.revocationLists, let new = fresh[ObjectIdentifier(lists)] else {
+                return nil
+            }
+            var requirements = policy.requirements
+            requirements.revocationLists = new
+            return policy.replacing(requirements)
+        }
+        let entries = hosts.mapValues { entry in
+            replaced(entry.policy).map { HostEntry(entry, policy: $0) } ?? entry
+        }
+        return Snapshot(self, hosts: entries, defaultPolicy: replaced(defaultPolicy) ?? defaultPolicy)
     }
 }

@@ -11,7 +11,6 @@ package struct MemoryUse: Sendable, Equatable {
         self.limit = limit
     }
 
-    /// Thousandths of the limit.
     package var share: Int { limit > 0 ? min(used / max(limit / 1000, 1), 10_000) : 10_000 }
 }
 
@@ -20,8 +19,7 @@ package struct MemoryUse: Sendable, Equatable {
 /// A measurement is late: thousands of connections that begin at one time have taken nothing yet. So each claims what it is
 /// about to take. The claim counts until the first measurement after its end.
 package final class MemoryPressure: Sendable {
-    /// What a CONNECT takes until its client's TLS handshake is done: two TLS connections with their buffers. A request
-    /// takes as much for what it passes on.
+    /// What a CONNECT takes until its client's handshake is done: two TLS connections. A request takes the same.
     private static let claimed = 64 << 10
     /// From this share on (in thousandths) requests claim memory too. With more left, none pays for that.
     private static let tight = 700
@@ -47,7 +45,6 @@ package final class MemoryPressure: Sendable {
         /// How far below that it ends, so that it doesn't come and go.
         private static let margin = 30
 
-        /// The level that follows this one.
         func next(at share: Int) -> Level {
             Level.allCases.last { share >= $0.begins - ($0 <= self ? Self.margin : 0) } ?? .none
         }

@@ -6,8 +6,7 @@ import Records
 import Security
 import Session
 
-/// What the policy found on new upstream connections, as events of the log, counts and reports.
-/// Connections that are used again carry a verdict that was reported when it was made.
+/// What the policy found on new upstream connections, as events, counts and reports. A reused one was reported before.
 extension WorkerContext {
     func report(_ result: Result<UpstreamConnection, UpstreamFailure>, of route: Route) {
         counters.count(result, at: route.slot)
@@ -50,7 +49,6 @@ extension WorkerContext {
         }
     }
 
-    /// Tells those who keep count.
     private func note(_ verdict: Verdict, of route: Route) {
         counters.count(verdict, at: route.slot)
         // Nobody's pins: they have no history.

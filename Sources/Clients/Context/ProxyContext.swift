@@ -15,7 +15,6 @@ package final class ProxyContext: Sendable {
     let listeners: OwnListeners
     let loops = LoopDetection()
     package let slots = EntrySlots()
-    /// Judges and converts bodies.
     let bodies: any BodyExecutor
     /// What they keep of bodies is drawn from it.
     let budget: BodyBudget

@@ -6,8 +6,7 @@ struct TunnelVerdict {
     enum Check: String {
         /// The certificates that passed by in this very handshake (TLS 1.2 and older).
         case inBand = "in-band"
-        /// Those that a probe of the same address was shown. Weaker: what this client's peer shows can't be
-        /// seen in TLS 1.3, nor where a session is resumed.
+        /// A probe's of the same address. Weaker: TLS 1.3 and resumed sessions hide what this client is shown.
         case probe = "probe (weaker)"
     }
 

@@ -9,20 +9,15 @@ package import Records
 package import Session
 import Transport
 
-/// What the clients of one worker share: the configuration in force, the session manager, and where is told what
-/// happens to them. Belongs to the worker's thread.
+/// What the clients of one worker share: configuration, session manager, log and counts. On the worker's thread.
 package final class WorkerContext {
-    /// How long a connection that was used a moment ago gets for one more request when the proxy stops:
-    /// the request may be on its way already.
+    /// How long a recently used connection gets for one more request, perhaps on its way already, when the proxy stops.
     package static let lastChanceNanoseconds: UInt64 = 1_000_000_000
 
     package let loop: EventLoop
-    /// What it shares with other workers.
     package let shared: ProxyContext
     package private(set) var configuration: ActiveConfiguration
-    /// Where its exchanges get their connections.
     package let session: LoopSession
-    /// What its servers of HTTP may take.
     package let serverSettings = HTTP1ServerSettings()
     private let resolver: Resolver
     private let accessLog: AccessLog
@@ -41,7 +36,6 @@ package final class WorkerContext {
     }
     package var lookups: Resolver.Counts { resolver.counts }
 
-    /// What is counted, and what went wrong lately.
     private final class Tally {
         // Both are changed by their own methods, which call nothing else.
         @exclusivity(unchecked) var counters = WorkerCounters()
@@ -96,14 +90,12 @@ package final class WorkerContext {
 
     func unixTime() -> Int64 { shared.unixTime() }
 
-    /// - Parameter authority: canonical.
     func decide(_ authority: Authority, for purpose: Purpose, client: Route.Client) -> Decision {
         Router(
             configuration: configuration, pool: session.pool, loops: shared.loops, slots: shared.slots, testHosts: shared.testHosts
         ).decide(authority, for: purpose, client: client)
     }
 
-    /// The rules that hold for a request.
     func rules(of layers: RuleLayers, for request: borrowing RequestView) -> Result<ExchangeRules, AmbiguousPath> {
         switch request.head.targetForm {
         case .absolute(let target): readings.take(request.bytes.extracting(target.pathAndQuery.offsets))
@@ -120,8 +112,7 @@ package final class WorkerContext {
 
     // MARK: The configuration
 
-    /// Decides by `fresh` from the next exchange on; connections that wait for one in the pool, and TLS sessions, that
-    /// it would not have made are given up.
+    /// Decides by `fresh` from the next exchange on. Idle connections and TLS sessions that it rules out are given up.
     package func replace(with fresh: ActiveConfiguration) {
         settle(fresh)
         reloadResolver()

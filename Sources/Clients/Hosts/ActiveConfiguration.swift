@@ -7,10 +7,8 @@ package import TLS
 /// A snapshot together with what is made of it once for all workers.
 package final class ActiveConfiguration: Sendable {
     package let snapshot: Snapshot
-    /// The snapshot's, without the local authorities: what they signed is for clients, and an origin that
-    /// shows such a certificate has got hold of the key.
+    /// The snapshot's, without the local authorities: an origin with such a certificate has got hold of the key.
     package let upstream: UpstreamSettings
-    /// Its time-outs and limits.
     let terms: ExchangeTerms
     /// What clients inside CONNECT are shown, by the local authorities of its time.
     package let leaves: LeafCache

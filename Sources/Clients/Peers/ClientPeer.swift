@@ -21,9 +21,7 @@ package struct ClientPeer: Sendable {
     var userName: String?
     var processes: Processes
 
-    /// - Parameters:
-    ///   - socket: the client's; nil: unknown.
-    ///   - why: why it is unknown.
+    /// - Parameter why: why the socket is unknown.
     package init(_ socket: LocalSocket?, why: String = "") {
         self.socket = socket
         processes = socket == nil ? .unknown(why: why) : .notAsked

@@ -4,8 +4,7 @@ import Glibc
 import LocalPeers
 import Synchronization
 
-/// Finds the processes and users at the other end of local connections. It has its own thread: a worker waits neither
-/// for `/proc` nor for a directory service.
+/// Finds the processes and users of local connections, on its own thread: no worker waits for `/proc` or a directory.
 ///
 /// A search through all processes takes milliseconds, and through those found before a tenth of one. At hundreds of new
 /// connections a second, a search for each would cost more than the connection. So one search answers all questions
@@ -22,7 +21,6 @@ final class PeerInquiry: Sendable {
     private static let longestRest: UInt64 = 250_000_000
     private static let mostRemembered = 64
     private static let mostNames = 1024
-    /// How long a user's name is cached.
     private static let nameSeconds = 60
 
     private struct Question: Sendable {
@@ -37,7 +35,6 @@ final class PeerInquiry: Sendable {
         /// Users with decisions that wait.
         var deciding: Set<UInt32> = []
         var isWantedByLog = false
-        /// A search is scheduled.
         var isScheduled = false
         /// The next search waits for ``urgent`` or the end of the pause.
         var isResting = false

@@ -2,7 +2,6 @@ import Configuration
 
 /// A client asks for a host whose entry is for others (`clients` in pins.yaml).
 package struct ClientObjection {
-    /// Who came, for people.
     private let who: String
     private let allowed: String
     private let entry: String

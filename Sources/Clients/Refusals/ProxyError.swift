@@ -127,12 +127,10 @@ package enum ProxyError {
             status: report.status, cause: report.details, errorType: report.proxyStatusError, story: report.text,
             isPinFailure: report.isPinFailure)
     }
-    /// One line for the log.
     var cause: String { report.details }
     /// The error type of RFC 9209 section 2.3.
     var proxyStatusError: String { report.proxyStatusError }
 
-    /// The whole answer, head and body.
     func response(to method: Method, acceptsHTML: Bool, keepsConnection: Bool) -> [UInt8] {
         if case .askedForProxyItself(let url) = self {
             return UsagePage.response(for: url, toHead: method == .head, prefersHTML: acceptsHTML)
@@ -314,7 +312,7 @@ package enum ProxyError {
     }
 
     static func clientError(_ status: Int, _ title: String, _ error: String, _ details: String) -> RefusalReport {
-        RefusalReport(status: status, reasonPhrase: title, proxyStatusError: error, details: details, title: title, body: [details])
+        .origin(status, title, error, details, "")
     }
 
     private static func credentials(_ title: String, _ details: String) -> RefusalReport {
@@ -337,15 +335,12 @@ package enum ProxyError {
 
     static let noRoom = "proxy_internal_response"
 
-    /// Of one who found no room: it may ask again.
+    /// Of one who found no room: it may ask again, in five seconds.
     static func later(_ report: RefusalReport) -> RefusalReport {
         var report = report
-        report.extraFields = [("Retry-After", "\(retrySeconds)")]
+        report.extraFields = [("Retry-After", "5")]
         return report
     }
-
-    /// What a client should wait that found no room.
-    private static let retrySeconds = 5
 
     private static func policy(_ title: String, _ details: String, host: String, advice: String) -> RefusalReport {
         RefusalReport(

@@ -1,7 +1,6 @@
 /// What a refusal has to say, before it is put into a form that the client reads.
 ///
-/// The texts may hold anything, names that a client or an origin sent included: ``RefusalResponse``
-/// makes each fit for the place where it goes.
+/// The texts may hold anything that a client or an origin sent: ``RefusalResponse`` makes each fit for its place.
 struct RefusalReport {
     var status: Int
     /// What most clients print: cause and host on one line.

@@ -30,8 +30,7 @@ package struct ResponseText {
     private static let strictPolicy =
         "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox"
 
-    /// The fields of every answer of the proxy's own: it must neither be kept in a cache nor run anything that it
-    /// doesn't bring itself.
+    /// The fields of every answer of the proxy's own: no cache may keep it, and it runs only what it brings itself.
     /// - Parameter policy: what it may load and run.
     package mutating func addBody(
         type: String, count: Int, keepAlive: Bool, policy: String = Self.strictPolicy
@@ -49,8 +48,7 @@ package struct ResponseText {
 
 /// Texts from anywhere, made fit for a response's head: printable ASCII on one line.
 enum FieldText {
-    /// Line breaks and tabs become spaces, the typography of our own texts its ASCII form, other characters question
-    /// marks.
+    /// Line breaks and tabs become spaces, our own typography its ASCII form, and other characters question marks.
     /// - Parameter longest: bytes; what is longer is cut.
     static func plain(_ text: String, longest: Int) -> String {
         var plain = ""

@@ -1,11 +1,10 @@
+import HTTPWire
 import Serialization
 import Session
 
 extension ResponseSerializationError {
     /// What a client is told of a response that the rules refuse.
-    /// - Parameters:
-    ///   - source: the rule that decided, and where it is written.
-    ///   - policy: the entry.
+    /// - Parameter source: the rule that decided, and where it is written.
     func report(of host: String, by source: String?, _ policy: PolicySource?) -> RefusalReport {
         let title = description(host: host)
         var report = RefusalReport.origin(502, title, proxyStatusError, title, host)
@@ -32,8 +31,7 @@ extension ResponseSerializationError {
 }
 
 extension RefusalReport {
-    /// A response that isn't what its rules want, for programs: the codes are those of NSURLErrorDomain, as
-    /// AFNetworking uses them, and nested as there.
+    /// A response that its rules refuse, for programs: codes of NSURLErrorDomain, nested as in AFNetworking.
     struct Mismatch: Encodable {
         let code: Int
         let expected: String
@@ -66,4 +64,46 @@ extension RequestSerializationError {
             proxyStatusError: isClients ? "http_request_error" : "proxy_configuration_error", details: "\(self)", title: title,
             body: ["\(self).", "The request rules of \(entry ?? "the defaults") ask for it."], host: host)
     }
+}
+
+extension RedirectDefect {
+    /// What a client is told whose redirect is neither followed nor passed on.
+    func report(of host: String, _ source: PolicySource?) -> RefusalReport {
+        var report = RefusalReport.origin(status, "Redirect of \(host) not followed", proxyStatusError, description, host)
+        if let source { report.body.append("The rules for \(source.pattern) are in \(source.location).") }
+        return report
+    }
+
+    private var proxyStatusError: String {
+        switch self {
+        case .location, .severalLocations, .insecure: "http_protocol_error"
+        case .refused, .tooMany, .bodyNotKept, .unusable: "proxy_internal_response"
+        case .denied: "http_request_denied"
+        }
+    }
+
+    /// The policy refuses a target with the same status as a direct request for it.
+    private var status: Int { if case .denied = self { 403 } else { 502 } }
+}
+
+extension BodyWorkFailure {
+    /// The refusal of a response that couldn't be judged.
+    func report(ofResponseFrom host: String) -> RefusalReport {
+        let title = "Response from \(host) not judged"
+        guard isOfBody else { return ProxyError.later(.origin(503, title, ProxyError.noRoom, details, host)) }
+        var report = RefusalReport.origin(502, "\(title): \(cause)", "http_protocol_error", cause, host)
+        report.body.append(
+            "The body was decoded in a process that can do nothing else, and nothing of the response was passed on. "
+                + "With `serializer: http` bodies are passed on unread.")
+        return report
+    }
+
+    /// The refusal of a request with a body that couldn't be converted.
+    func report(ofRequestFor host: String) -> RefusalReport {
+        let title = "Request body for \(host) not converted"
+        guard isOfBody else { return ProxyError.later(ProxyError.clientError(503, title, ProxyError.noRoom, details)) }
+        return ProxyError.clientError(400, "\(title): \(cause)", "http_request_error", cause)
+    }
+
+    private var details: String { "\(cause); ask again in a moment" }
 }

@@ -2,6 +2,7 @@ import EventLoop
 import HTTPWire
 import Security
 import Session
+import TLS
 
 /// What is said of a connection to an origin that could not be made.
 extension UpstreamFailure {
@@ -57,17 +58,16 @@ extension UpstreamFailure {
                 details: Self.summary(of: refusal), title: refusal.title, body: [refusal.details], host: host,
                 presentedPins: refusal.presentedPins, configuredPins: refusal.configuredPins, isPinFailure: refusal.isPinFailure)
         case .noNetwork(let reason):
-            var report = RefusalReport.origin(
-                503, "No network to reach \(host)", "destination_unavailable", "the network can't be reached: \(reason)", host)
-            report.extraFields = [("Retry-After", "\(Self.retrySeconds)")]
-            return report
+            return ProxyError.later(
+                .origin(
+                    503, "No network to reach \(host)", "destination_unavailable",
+                    "the network can't be reached: \(reason)", host))
         case .cellularForbidden(let link):
-            var report = RefusalReport.origin(
-                503, "\(host) is not used over WWAN", "http_request_denied",
-                "the network is cellular (\(link)), and session.allow_wwan is false"
-                    + " (\(source?.location ?? "defaults"))", host)
-            report.extraFields = [("Retry-After", "\(Self.retrySeconds)")]
-            return report
+            return ProxyError.later(
+                .origin(
+                    503, "\(host) is not used over WWAN", "http_request_denied",
+                    "the network is cellular (\(link)), and session.allow_wwan is false "
+                        + "(\(source?.location ?? "defaults"))", host))
         case .local(let cause):
             return RefusalReport.origin(502, "Internal error for \(host)", "proxy_internal_error", cause, host)
         }
@@ -82,11 +82,7 @@ extension UpstreamFailure {
         }
     }
 
-    /// What a client should wait for the network to return.
-    private static let retrySeconds = 5
-
-    /// One line with the pins that were seen: it goes into Proxy-Status, and most clients show a
-    /// refused CONNECT's fields, but not its body.
+    /// One line with the pins seen: most clients show Proxy-Status of a refused CONNECT, but not its body.
     private static func summary(of refusal: Refusal) -> String {
         guard refusal.isPinFailure, !refusal.presentedPins.isEmpty else { return refusal.title }
         return "\(refusal.title); presented: \(refusal.presentedPins.joined(separator: ", "))"
@@ -102,6 +98,66 @@ extension AddressGuard.Objection {
         case .insideFromOutside: "is not of the internet, and a redirect from an address of the internet led there"
         case .loopbackFromElsewhere:
             "is loopback of the proxy's machine, and the client is not on it, or in a network of its own (upstream.allow_addresses lets it through)"
+        }
+    }
+}
+
+/// What is said of an origin that didn't accept the client certificate it asked for. The client has no part in it.
+extension ClientCertificateRefusal {
+    func report(for authority: Authority, by source: PolicySource?) -> RefusalReport {
+        let title = request.shown == nil ? "\(authority.host) asks for a client certificate" : "\(authority.host) refused the client certificate"
+        var report = RefusalReport.origin(502, title, "tls_alert_received", details(authority, source), authority.host)
+        report.body = [details(authority, source), advice(source)]
+        return report
+    }
+
+    private func details(_ authority: Authority, _ source: PolicySource?) -> String {
+        let ending = "it ended the connection with TLS alert \(alert) (\(alertName))"
+        guard let shown = request.shown else {
+            let place = source.map { "the entry for \($0.pattern) at \($0.location) has no client_certificate" }
+            return "\(authority) asks for a client certificate\(issuers), and \(place ?? "no entry of the pin file names one"): \(ending)"
+        }
+        let place = source.map { " (client_certificate of the entry for \($0.pattern) at \($0.location))" } ?? ""
+        return "\(authority) was shown the client certificate \(shown.subject)\(place); \(fault(shown)): \(ending)"
+    }
+
+    private var issuers: String {
+        guard !request.acceptableIssuers.isEmpty else { return "" }
+        let listed = request.acceptableIssuers.prefix(3).joined(separator: " or ")
+        return " issued by \(listed)\(request.acceptableIssuers.count > 3 ? " or others" : "")"
+    }
+
+    private func fault(_ shown: Certificate) -> String {
+        switch reason {
+        case .missing: "there is none"
+        case .expired: "it expired \(CalendarDate(shown.notAfter))"
+        case .notYetValid: "it is not valid before \(CalendarDate(shown.notBefore))"
+        case .expiredByServersClock:
+            "the host takes it as expired, although it is valid until \(CalendarDate(shown.notAfter))"
+        case .unknownIssuer: "the host does not trust its issuer, \(shown.issuer)"
+        case .revoked: "the host says that it was revoked"
+        case .notAccepted: "the host did not accept it"
+        }
+    }
+
+    private func advice(_ source: PolicySource?) -> String {
+        let place = source.map { "in the entry at \($0.location)" } ?? "in an entry for the host in the pin file"
+        switch reason {
+        case .missing:
+            return "Get a certificate from the host's operator and name it as client_certificate \(place), then: pinproxy "
+                + "reload. If the program has a certificate of its own, write action: verify-tunnel instead."
+        case .expired, .revoked:
+            return "Get a new certificate, put its files in place of the old ones, then: pinproxy reload"
+        case .notYetValid: return "Check this machine's clock; else wait until it is valid."
+        case .expiredByServersClock:
+            return "This machine's clock and the host's disagree: check this one, then ask the host's operator."
+        case .unknownIssuer:
+            let wanted = issuers.isEmpty ? "" : "The host asks for one\(issuers). "
+            return wanted + "Check that the right certificate is named as client_certificate, and that its file holds the "
+                + "intermediate certificates too."
+        case .notAccepted:
+            return "Check that the right certificate is named as client_certificate; else ask the host's operator, whose "
+                + "log says more."
         }
     }
 }

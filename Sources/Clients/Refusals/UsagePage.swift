@@ -1,5 +1,4 @@
-/// The answer to a request for the proxy itself, such as that of a browser pointed at its port: what
-/// the port is for, and how to use it.
+/// The answer to a request for the proxy itself, e.g. of a browser: what the port is for, and how to use it.
 enum UsagePage {
     private static let title = "This is pinproxy, an HTTPS forward proxy"
     private static let explanation =

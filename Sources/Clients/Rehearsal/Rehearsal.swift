@@ -5,12 +5,11 @@ package import Session
 package import TLS
 import Transport
 
-/// Does once, from the command line, what the proxy does for a host: look up, keep off the blocked
-/// addresses, dial (or ask the parent proxy), make the TLS handshake, and let the policy judge.
+/// Does once, from the command line, what the proxy does for a host: look up, keep off the blocked addresses, dial (or
+/// ask the parent proxy), make the TLS handshake, and let the policy judge. Nothing else is sent.
 ///
-/// The connections are made by the proxy's own ``UpstreamConnector``, so that a rehearsal can't come out
-/// differently. It runs on the calling thread and returns when all is done; each step has the deadline
-/// that it has in the proxy. Nothing is sent over a connection but its handshake.
+/// The connections are the proxy's own ``UpstreamConnector``'s, so that a rehearsal can't come out differently. It runs
+/// on the calling thread and returns when all is done; each step has the deadline that it has in the proxy.
 package struct Rehearsal {
     /// What a connection has to satisfy.
     package enum Act: Sendable {
@@ -22,7 +21,6 @@ package struct Rehearsal {
         case verifiedTunnel(SecurityPolicy)
     }
 
-    /// A connection that was made.
     package struct Connection: Sendable {
         /// Where to, `192.0.2.1:443`; the parent proxy's, if there is one.
         package let address: String
@@ -46,11 +44,7 @@ package struct Rehearsal {
     /// Connections tried at one time.
     private static let atOnce = 16
 
-    /// - Parameters:
-    ///   - ownAuthority: the local authority's certificate, where it exists already: as in the proxy it
-    ///     vouches for no origin.
-    ///   - listen: where the proxy is to listen: it doesn't connect to itself.
-    ///   - unixTime: the clock that certificates are judged by.
+    /// - Parameter ownAuthority: the local authority's certificate, if it exists: it vouches for no origin.
     package init(
         upstream: UpstreamSettings, timeouts: Timeouts, ownAuthority: Certificate?, listen: [ListenAddress] = [],
         unixTime: @escaping @Sendable () -> UnixTime
@@ -67,9 +61,7 @@ package struct Rehearsal {
         try Run(self, [(host, act)]).endings()[0] ?? .failure(.local("the rehearsal ended too early"))
     }
 
-    /// Makes several connections, some at a time.
-    /// - Parameter limit: how long all of them may take together.
-    /// - Returns: how each ended, in their order; nil for those that there was no time for.
+    /// Makes several connections, some at a time, and returns how each ended; nil for those that there was no time for.
     package func run(_ parts: [(host: Host, act: Act)], within limit: Duration) throws -> [Ending?] {
         try Run(self, parts, within: limit).endings()
     }
@@ -189,5 +181,58 @@ extension Rehearsal.Connection {
         cipher = connection.stream.withTLS { $0.cipherName }
         certificateRequest = connection.stream.withTLS { $0.certificateRequest } ?? nil
         connection.close()
+    }
+}
+
+extension Rehearsal {
+    /// What an origin that asked for a client certificate says of the one that it got.
+    ///
+    /// In TLS 1.2 that is settled with the handshake. In TLS 1.3 the handshake is over for us before the origin has
+    /// looked: what it sends next, an alert or a session ticket, tells. One that sends nothing has not refused.
+    final class CertificateAnswer: ByteStreamOwner {
+        /// An origin that is content may send nothing before it is asked.
+        private static let patience: UInt64 = 2_000_000_000
+
+        private let connection: UpstreamConnection
+        private let loop: EventLoop
+        private let unixTime: @Sendable () -> UnixTime
+        private var completion: ((ClientCertificateRefusal?) -> Void)?
+        private lazy var deadline = Deadline(loop: loop, owner: self) { $0.end(nil) }
+
+        /// - Parameter completion: called once on the loop, perhaps within ``start()``; nil: not refused.
+        init(
+            _ connection: UpstreamConnection, loop: EventLoop, unixTime: @escaping @Sendable () -> UnixTime,
+            completion: @escaping (ClientCertificateRefusal?) -> Void
+        ) {
+            self.connection = connection
+            self.loop = loop
+            self.unixTime = unixTime
+            self.completion = completion
+        }
+
+        func start() {
+            let awaits = connection.stream.withTLS { $0.certificateRequest != nil && $0.version == .tls13 }
+            guard awaits == true else { return end(nil) }
+            connection.stream.owner = self
+            connection.stream.wantsRead = true
+            deadline.set(afterNanoseconds: Self.patience)
+        }
+
+        func streamIsReadable(_ stream: ByteStream) {
+            // A ticket reads as nothing.
+            _ = connection.responses.receive(limit: 1 << 10)
+            end(stream.certificateRefusal(at: unixTime()))
+        }
+
+        func streamIsWritable(_ stream: ByteStream) {}
+        func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
+
+        private func end(_ refusal: ClientCertificateRefusal?) {
+            guard let completion else { return }
+            self.completion = nil
+            deadline.clear()
+            connection.stream.wantsRead = false
+            completion(refusal)
+        }
     }
 }

@@ -1,12 +1,14 @@
 import Addresses
+import Configuration
+import Glibc
 import HTTPWire
+import LocalPeers
 import Security
 import Session
 package import TLS
 
 extension Rehearsal {
-    /// A host as a person names it on a command line: `example.com`, `example.com:8443`, `[::1]:8443`,
-    /// `::1`, `bücher.example`. In the form in which the proxy compares hosts.
+    /// A host on a command line: `example.com`, `[::1]:8443`, `::1`, `bücher.example`; as the proxy compares them.
     package struct Host: Sendable, Hashable, CustomStringConvertible {
         let authority: Authority
 
@@ -48,10 +50,52 @@ extension Rehearsal {
         }
     }
 
-    /// Why a text names no host.
     package struct HostError: Error, CustomStringConvertible {
         package let description: String
 
         init(_ text: String, _ reason: String) { description = "\(text.debugDescription): \(reason)" }
+    }
+}
+
+extension Rehearsal {
+    /// A client as a command line describes it: `user=build,unit=ci.service,executable=/usr/bin/curl`, all optional.
+    package struct Client: Sendable {
+        let peer: ClientPeer
+
+        package init(_ text: String) throws(ClientError) {
+            var user: (number: UInt32, name: String?)?
+            var unit: String?
+            var executable: String?
+            for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+                let pair = part.split(separator: "=", maxSplits: 1).map(String.init)
+                guard pair.count == 2 else {
+                    throw ClientError("\(text.debugDescription): write it as user=build,unit=ci.service,executable=/usr/bin/curl")
+                }
+                switch pair[0] {
+                case "user": user = try Self.user(pair[1])
+                case "unit": unit = pair[1]
+                case "executable": executable = pair[1]
+                default: throw ClientError("\(text.debugDescription): \"\(pair[0])\" is not user, unit or executable")
+                }
+            }
+            var peer = ClientPeer(user.map { LocalSocket(user: $0.number, inode: nil) })
+            peer.userName = user?.name
+            peer.processes = .found([LocalProcess(id: 0, started: 0, executable: executable, unit: unit)], isComplete: true)
+            self.peer = peer
+        }
+
+        private static func user(_ text: String) throws(ClientError) -> (number: UInt32, name: String?) {
+            if let number = UInt32(text) { return (number, nil) }
+            guard let entry = getpwnam(text) else {
+                throw ClientError("there is no user \"\(text)\"; getent passwd shows which there are")
+            }
+            return (entry.pointee.pw_uid, text)
+        }
+    }
+
+    package struct ClientError: Error, CustomStringConvertible {
+        package let description: String
+
+        init(_ description: String) { self.description = description }
     }
 }

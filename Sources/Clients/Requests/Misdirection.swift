@@ -8,7 +8,6 @@ package struct Misdirection {
         case url(ByteRange)
         /// The request's URL has another scheme than what is spoken inside.
         case scheme
-        /// The request is another CONNECT.
         case connect
     }
 
@@ -17,8 +16,7 @@ package struct Misdirection {
     /// What is the matter, as the end of a sentence.
     private let clause: String
 
-    /// The request names another authority.
-    /// - Parameter purpose: what is spoken inside.
+    /// The request names another authority than that of `purpose`, which is spoken inside.
     init(_ source: Source, _ bytes: borrowing Span<UInt8>, for purpose: Purpose) {
         switch source {
         case .host(let range): self.init("Host", Self.authority(bytes.extracting(range.offsets), purpose))
@@ -28,7 +26,6 @@ package struct Misdirection {
         }
     }
 
-    /// The client's SNI is another name.
     init(serverName: String) {
         self.init("SNI", ShownText(serverName).description)
     }

@@ -4,8 +4,7 @@ import Synchronization
 /// One run of `pinproxy exec`: what the proxy knows of the requests that carry its token, and of those without one that come from
 /// its processes (``RunInquiry``). Workers tell it what they refuse.
 package final class Run: Sendable {
-    /// What the token lets its bearer do where `proxy.users` asks who comes. It never grants more than whoever began the run had
-    /// shown by then.
+    /// What the token grants where `proxy.users` asks who comes: never more than whoever began the run had shown.
     package enum Grant: Sendable {
         /// Requests are known to be of the run, and let in only where everybody is.
         case nothing
@@ -59,7 +58,6 @@ package final class Run: Sendable {
         }
     }
 
-    /// A request of its has come.
     func requested() { state.withLock { $0.requests += 1 } }
 
     /// A request of its has come within TLS that the client speaks with the proxy.
@@ -89,8 +87,7 @@ package final class Run: Sendable {
         return number
     }
 
-    /// A name is to be looked up for it.
-    /// - Returns: false: too many are already.
+    /// - Returns: false: too many names are being looked up for it already.
     package func lookUpBegan() -> Bool {
         state.withLock { state in
             guard state.lookUps < Self.lookUpLimit else { return false }

@@ -22,9 +22,7 @@ final class RunInquiry {
     private var timer: Timer?
     private var completion: ((Run?) -> Void)?
 
-    /// - Parameters:
-    ///   - socket: the client's number of it.
-    ///   - completion: called once, on the loop, after this has returned; never if it returns false.
+    /// - Parameter completion: called once, on the loop, after this has returned; never if it returns false.
     /// - Returns: false: there is nobody to be asked.
     static func begin(about socket: UInt64, _ runs: [Run], on loop: EventLoop, _ completion: @escaping (Run?) -> Void) -> Bool {
         let inquiry = RunInquiry(runs)

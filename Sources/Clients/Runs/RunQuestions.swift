@@ -34,7 +34,6 @@ package final class RunQuestions: Sendable {
         }
     }
 
-    /// The time for its answer has passed.
     func giveUp(_ number: UInt64) {
         state.withLock { state in
             guard state.open.removeValue(forKey: number) != nil else { return }
@@ -46,7 +45,6 @@ package final class RunQuestions: Sendable {
         }
     }
 
-    /// Those that the run is to be sent now.
     package func takeUnsent() -> [RunQuestion] {
         state.withLock { state in
             defer { state.unsent = [] }
@@ -68,7 +66,6 @@ package final class RunQuestions: Sendable {
         return wasAsked
     }
 
-    /// The run answers no more.
     package func end() {
         let open = state.withLock { state in
             defer { state = State(last: state.last, isOver: true) }

@@ -2,13 +2,11 @@ import Logging
 import Synchronization
 import TLS
 
-/// The runs of `pinproxy exec` that are under way, by their tokens. A run is here as long as the connection over which it
-/// was begun: a command that is killed leaves nothing.
+/// The runs in progress, by their tokens: each as long as its connection, so that a killed command leaves nothing.
 package final class RunRegister: Sendable {
     package enum Failure: Error {
         /// So many are under way: of all users, or of this one.
         case tooMany(Int)
-        /// Another run has the token.
         case taken
     }
 

@@ -10,7 +10,6 @@ package struct RunToken: Sendable, CustomStringConvertible, CustomDebugStringCon
     /// 64 hexadecimal digits, fit for a URL as they are.
     package let text: String
 
-    /// A new one.
     package init() {
         var random = SystemRandomNumberGenerator()
         text = (0..<4).map { _ in
@@ -19,7 +18,6 @@ package struct RunToken: Sendable, CustomStringConvertible, CustomDebugStringCon
         }.joined()
     }
 
-    /// Nil if it isn't one.
     package init?(_ text: some StringProtocol) {
         guard text.utf8.count == Self.length, text.utf8.allSatisfy({ isxdigit(CInt($0)) != 0 }) else { return nil }
         self.text = String(text)

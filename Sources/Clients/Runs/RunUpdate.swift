@@ -1,6 +1,5 @@
 /// One line of what the proxy tells `pinproxy exec` of its run: an object with one of these.
 package struct RunUpdate: Codable, Sendable, Equatable {
-    /// The first line.
     package var begun: RunBegun?
     /// Something was refused for the first time in this run.
     package var refusal: RunRefusal?
@@ -16,7 +15,6 @@ package struct RunUpdate: Codable, Sendable, Equatable {
 }
 
 package struct RunBegun: Codable, Sendable, Equatable {
-    /// Where clients are accepted.
     package let listen: [String]
     /// Whether its requests are let in: false where `proxy.users` asks for a name and a password, and none that are right came.
     package let isLetIn: Bool
@@ -53,7 +51,6 @@ package struct RunAnswer: Codable, Sendable, Equatable {
 package struct ResolvedName: Codable, Sendable, Equatable {
     /// False: there is no such name.
     package let exists: Bool
-    /// IPv6 and IPv4 addresses.
     package let addresses: [String]
     /// True: nobody was asked for them, since the proxy refuses the host.
     package var refused: Bool?

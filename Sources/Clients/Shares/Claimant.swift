@@ -8,9 +8,7 @@ package enum Claimant: Hashable, Sendable, CustomStringConvertible {
     case network(IPAddress)
     case unknown
 
-    /// - Parameters:
-    ///   - user: by the kernel's word; nil: unknown.
-    ///   - source: where the connection comes from.
+    /// - Parameter user: by the kernel's word; nil: unknown.
     package init(user: UInt32?, source: Endpoint) {
         if let user {
             self = .user(user)

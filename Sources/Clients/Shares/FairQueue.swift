@@ -1,5 +1,4 @@
-/// A queue that serves its holders in turn. Each holder has a share of the places, so one with many elements delays
-/// only itself.
+/// A queue that serves its holders in turn. Each has a share of the places: many elements delay their holder alone.
 struct FairQueue<Holder: Hashable, Element> {
     private var share: FairShare<Holder>
     private var lines: [Holder: [Element]] = [:]

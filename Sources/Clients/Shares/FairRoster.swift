@@ -1,5 +1,4 @@
-/// The connections of a listener, oldest first. When it is full, a new one displaces an older one: of the same holder
-/// if that has its share, else of the holder with most.
+/// A listener's connections, oldest first. When full, a new one displaces one of a holder with its share, or with most.
 package struct FairRoster<Holder: Hashable, Member: AnyObject> {
     private var share: FairShare<Holder>
     private var entries: [(holder: Holder, member: Member)] = []

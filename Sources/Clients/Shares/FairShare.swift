@@ -1,8 +1,6 @@
 /// A number of places with a limit per holder: one user can't keep out all others.
 package struct FairShare<Holder: Hashable> {
-    /// Why there is no place.
     package enum Lack: Error, Equatable {
-        /// All are taken.
         case places(Int)
         /// The holder has its share of them.
         case share(Int)

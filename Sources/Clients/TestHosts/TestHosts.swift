@@ -15,7 +15,6 @@ package final class TestHosts: Sendable {
     private let right: HostEntry
     private let wrong: HostEntry
 
-    /// - Parameter unixTime: now.
     init(at unixTime: UnixTime) throws {
         let authority = try LocalAuthority.temporary(at: unixTime)
         upstream = UpstreamSettings(anchors: TrustAnchors([authority.certificate]))
@@ -44,7 +43,6 @@ package final class TestHosts: Sendable {
         }
     }
 
-    /// What the origin shows.
     func identity(for host: TestHost, now: UnixTime) throws(AuthorityError) -> Identity {
         try leaves.identity(for: .dns(host.rawValue), now: now)
     }

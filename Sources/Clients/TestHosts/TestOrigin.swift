@@ -1,12 +1,12 @@
 import Configuration
 import EventLoop
+import HTTPWire
 import Session
 import TLS
 import Transport
 
-/// The origin of ``Configuration/TestHost``, within the process of the proxy: one for each worker. A connection to it
-/// is a pair of sockets, over which the proxy makes its TLS handshake as with any origin. Any client may ask it: it
-/// knows nothing.
+/// The origin of ``Configuration/TestHost``, inside the proxy: one for each worker. A connection is a pair of sockets,
+/// with the usual TLS handshake. Any client may ask it: it knows nothing.
 final class TestOrigin: OwnOrigin {
     /// Connections at one time: for one more the oldest goes, and whoever had it in the proxy gets another.
     static let limit = 32
@@ -46,5 +46,101 @@ final class TestOrigin: OwnOrigin {
         } catch {
             throw OwnOriginError("\(error)")
         }
+    }
+}
+
+/// One connection to ``TestOrigin``: a TLS handshake, one request, one answer. The proxy at the other end ends it.
+final class TestOriginConnection: ByteStreamOwner {
+    private static let longestHead = 64 << 10
+    /// For the handshake, and for the proxy's end after the answer.
+    private static let patienceNanoseconds: UInt64 = 30_000_000_000
+
+    private let stream: ByteStream
+    private var received: ByteBuffer
+    private var answer: ByteBuffer
+    private var isAnswered = false
+    private let deadline: Deadline
+    private var ended: ((TestOriginConnection) -> Void)?
+
+    init(stream: ByteStream, loop: EventLoop, slabs: SlabPool, ended: @escaping (TestOriginConnection) -> Void) {
+        self.stream = stream
+        self.ended = ended
+        received = ByteBuffer(slabs: slabs)
+        answer = ByteBuffer(slabs: slabs)
+        deadline = Deadline(loop: loop)
+        deadline.bind(to: self) { $0.end() }
+        stream.owner = self
+    }
+
+    func start(_ context: TLSServerContext, _ identity: Identity) {
+        deadline.set(afterNanoseconds: Self.patienceNanoseconds)
+        do {
+            let connection = try stream.withDescriptor { descriptor in
+                try TLSConnection(
+                    server: context, descriptor: descriptor, identity: identity, ticketContext: Array("test".utf8))
+            }
+            stream.secure(connection)
+        } catch {
+            end()
+        }
+    }
+
+    func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {
+        guard case .success = result else { return end() }
+        // As long as the proxy's client holds its connection, the proxy may hold this one.
+        deadline.clear()
+        stream.wantsRead = true
+        if stream.holdsBytes { streamIsReadable(stream) }
+    }
+
+    func streamIsReadable(_ stream: ByteStream) {
+        repeat {
+            if isAnswered { received.consume(received.count) }
+            guard received.makeRoom(limit: Self.longestHead) else { return end() }
+            switch stream.read(into: &received) {
+            case .received: if !isAnswered { answerRequest() }
+            case .blocked: return
+            case .ended, .failed: return end()
+            }
+        } while ended != nil && stream.holdsBytes
+    }
+
+    private func answerRequest() {
+        var parser = HeadParser(limit: Self.longestHead)
+        var head = RequestHead()
+        switch parser.parseRequest(received.span, into: &head) {
+        case .incomplete: return
+        case .complete: break
+        case .malformed, .tooLarge, .tooManyFields: return end()
+        }
+        let page = Self.page(for: head, received.span)
+        var response = ResponseText(status: 200, reason: "OK")
+        response.addBody(type: page.type, count: page.text.utf8.count, keepAlive: false)
+        let text = response.bytes(with: head.method == .head ? [] : Array(page.text.utf8))
+        isAnswered = true
+        answer.append(text)
+        deadline.set(afterNanoseconds: Self.patienceNanoseconds)
+        streamIsWritable(stream)
+    }
+
+    private static func page(for request: RequestHead, _ bytes: Span<UInt8>) -> TestSite.Page {
+        TestSite.page(at: request.target.text(in: bytes), of: "https://\(request.host?.text(in: bytes) ?? "")")
+    }
+
+    func streamIsWritable(_ stream: ByteStream) {
+        guard answer.count > 0 else { return }
+        switch stream.write(answer.count, from: &answer) {
+        case .done: stream.endWriting()
+        case .blocked: break
+        case .failed: end()
+        }
+    }
+
+    func end() {
+        guard let ended else { return }
+        self.ended = nil
+        deadline.clear()
+        stream.stop()
+        ended(self)
     }
 }

@@ -8,9 +8,7 @@ package enum TestSite {
     /// What every other path has.
     package static let greeting = "pinproxy answers for this host itself."
 
-    /// - Parameters:
-    ///   - target: of the request; a query doesn't matter.
-    ///   - site: `https://HOST`, for pages that name it.
+    /// - Parameter site: `https://HOST`, for pages that name it.
     package static func page(at target: String, of site: String) -> Page {
         let path = String(target.prefix { $0 != "?" })
         return pages(of: site)[path] ?? Page(type: "text/plain; charset=utf-8", text: greeting + "\n")

@@ -5,8 +5,7 @@ import Session
 import TLS
 import Transport
 
-/// The first moments of a tunnel that is verified: holds the handshake's bytes back until the policy has
-/// accepted the origin, and says then from where on they may flow unread.
+/// The beginning of a verified tunnel: holds the handshake back until the policy has accepted the origin.
 ///
 /// The client's ClientHello passes once its SNI is known to be the host of CONNECT. What the server
 /// answers is held and read. Up to TLS 1.2 it shows its certificates, which are judged as they are. In
@@ -24,7 +23,6 @@ final class VerifiedTunnel: ByteStreamOwner {
     }
 
     private enum Step {
-        /// The client's ClientHello is awaited.
         case hello
         /// The server's answer to it.
         case flight
@@ -51,7 +49,6 @@ final class VerifiedTunnel: ByteStreamOwner {
     private var clearedDown = 0
     /// How much of what is held back the flight has looked at.
     private var looked = 0
-    /// Passed on so far.
     private(set) var bytesUp: UInt64 = 0
     private(set) var bytesDown: UInt64 = 0
 
@@ -131,7 +128,6 @@ final class VerifiedTunnel: ByteStreamOwner {
     func streamIsWritable(_ stream: ByteStream) { passOn() }
     func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
 
-    /// Writes what may be passed on, as far as it goes.
     private func passOn() {
         if isSuspended { return }
         let received = fromClient.count
@@ -270,7 +266,6 @@ final class VerifiedTunnel: ByteStreamOwner {
         end(.refused(saying: alert.record, TunnelRefusal(cause: cause, errorType: errorType)))
     }
 
-    /// What the policy refuses.
     func refuse(_ refusal: Refusal) {
         end(
             .refused(

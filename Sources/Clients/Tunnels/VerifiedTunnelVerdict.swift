@@ -79,8 +79,7 @@ extension VerifiedTunnel {
         }
     }
 
-    /// What came with the certificates, or where nothing did (not every client asks for it), what a probe
-    /// was given beside the same certificate.
+    /// What came with the certificates, or else (not every client asks for it) what a probe got with the same one.
     private func evidence(beside shown: ServerCertificates, leaf: Certificate) -> PeerEvidence {
         let probed = worker.session.connector.evidence(about: leaf, for: route.target, at: upstream.address)
         return PeerEvidence(
@@ -89,9 +88,7 @@ extension VerifiedTunnel {
     }
 
     /// Judges by what a probe is shown that offers what the client offers.
-    /// - Parameters:
-    ///   - version: what the origin speaks with the client; nil: none that is known.
-    ///   - accepted: called on the loop once the probe has been accepted, or at once if none is asked for.
+    /// - Parameter accepted: called on the loop once the probe has been accepted, or at once if none is asked for.
     func judgeByProbe(version: TLSVersion?, accepted: @escaping Accepted) {
         guard judge(of: version, accepted: accepted) != nil else { return }
         probe = worker.session.connector.probe(

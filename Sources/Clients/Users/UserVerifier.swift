@@ -1,5 +1,7 @@
+import CCrypt
 import Configuration
 package import EventLoop
+import Glibc
 import HTTPWire
 import Logging
 import Synchronization
@@ -22,7 +24,6 @@ package final class UserVerifier: Sendable {
     /// Comparisons in the queue, in all and of one user or address. Beyond that the client must retry.
     static let longestQueue = 64
     static let longestOfOne = 16
-    /// Credentials remembered at most.
     private static let mostRemembered = 1024
 
     private typealias Answer = @Sendable (Bool) -> Void
@@ -49,9 +50,7 @@ package final class UserVerifier: Sendable {
     private let run: Background
     private let logger: Logger
 
-    /// - Parameters:
-    ///   - file: its lines were checked, and its problems reported by line, when it was read.
-    ///   - run: runs work elsewhere and later, one after the other.
+    /// - Parameter run: runs work elsewhere and later, one after the other.
     init(file: UserFile, logger: Logger, run: @escaping Background) throws(UserFileError) {
         self.logger = logger
         self.run = run
@@ -66,13 +65,11 @@ package final class UserVerifier: Sendable {
         decoy = users.values.max { $0.cost < $1.cost }
     }
 
-    /// Compares on a background thread.
     convenience init(file: UserFile, logger: Logger) throws {
         let queue = try WorkQueue("users")
         try self.init(file: file, logger: logger) { queue.async($0) }
     }
 
-    /// Does work on another thread.
     typealias Background = @Sendable (@escaping @Sendable () -> Void) -> Void
 
     /// What a client that has proved to be this user is remembered as.
@@ -154,16 +151,10 @@ package final class UserVerifier: Sendable {
     }
 }
 
-/// A user as the file had him when a client proved to be him. Tells, without the password, whether a later
-/// file still has the same.
+/// A user as the file had it when a client proved to be it. Tells whether a later file has the same password.
 package struct KnownUser: Sendable {
     let name: [UInt8]
     fileprivate let hash: BcryptHash
-
-    fileprivate init(name: [UInt8], hash: BcryptHash) {
-        self.name = name
-        self.hash = hash
-    }
 }
 
 /// A line of a user file that holds no user with a bcrypt hash.
@@ -172,4 +163,64 @@ struct UserFileError: Error, CustomStringConvertible {
     let user: String
 
     var description: String { "\(path): the password of \"\(user)\" is not a bcrypt hash" }
+}
+
+/// A password's bcrypt hash as `htpasswd -nB` writes it: `$2y$10$` and 53 characters.
+struct BcryptHash: Sendable, Equatable {
+    private let text: String
+    /// The logarithm of the work that a comparison takes.
+    let cost: Int
+
+    /// Nil if it is not bcrypt, or a variant that isn't sound (`$2x$`) or known (`$2$`) here.
+    init?(_ text: Substring) {
+        guard let match = text.wholeMatch(of: /\$2[aby]\$(?<cost>[0-9]{2})\$[.\/A-Za-z0-9]{53}/),
+            let cost = Int(match.output.cost), (4...31).contains(cost)
+        else { return nil }
+        self.text = String(text)
+        self.cost = cost
+    }
+
+    /// Whether it is the hash of that password. Takes milliseconds to seconds, by its cost.
+    func isOf(_ password: [UInt8]) -> Bool {
+        // C's strings end at a NUL: what stands after it would not be compared.
+        guard !password.contains(0) else { return false }
+        let state = UnsafeMutablePointer<crypt_data>.allocate(capacity: 1)
+        state.initialize(to: crypt_data())
+        defer {
+            // Traces of the password are in it.
+            explicit_bzero(state, MemoryLayout<crypt_data>.size)
+            state.deallocate()
+        }
+        return (password + [0]).withUnsafeBytes { phrase in
+            guard let result = crypt_r(phrase.assumingMemoryBound(to: CChar.self).baseAddress, text, state) else {
+                return false
+            }
+            return Self.areEqual(Array(String(cString: result).utf8), Array(text.utf8))
+        }
+    }
+
+    /// Takes the same time wherever they differ.
+    private static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        guard left.count == right.count else { return false }
+        var difference: UInt8 = 0
+        for index in left.indices { difference |= left[index] ^ right[index] }
+        return difference == 0
+    }
+}
+
+/// Digests of secrets under a random key that this process alone has.
+///
+/// Keyed and nested like HMAC: who doesn't know the key can't aim at a set of digests, so that the time in which one is
+/// looked up tells nothing of the secrets, nor get a secret from one.
+struct KeyedDigest: Sendable {
+    private let key: [UInt8]
+
+    init() {
+        var random = SystemRandomNumberGenerator()
+        key = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &random) }
+    }
+
+    func of(_ secret: [UInt8]) -> SHA256Digest {
+        SHA256Digest.of(key + SHA256Digest.of(key + secret).bytes)
+    }
 }

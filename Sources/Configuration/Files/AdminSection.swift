@@ -105,7 +105,6 @@ extension DaemonFileReader {
         }
     }
 
-    /// `socket_mode` and `socket_group`.
     func socketAccess(_ section: Section) -> SocketAccess {
         var access = SocketAccess()
         access.mode = section.readOptional("socket_mode", .fileMode) ?? access.mode
@@ -126,7 +125,6 @@ extension Form where Value == UInt32 {
         }
     }
 
-    /// A group by its name or number.
     static var group: Form {
         Form { text in
             if let number = UInt32(text), !text.hasPrefix("+") { return .success(number) }

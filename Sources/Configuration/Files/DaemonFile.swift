@@ -15,8 +15,7 @@ struct DaemonFile {
     /// Where the pin file is named (the whole file, if it isn't), and its path; nil for none.
     var pins: (place: Place, path: String)?
 
-    /// Reads the file. Whatever is wrong is among the findings, and its default in the result;
-    /// nil if the file can't be read as YAML at all.
+    /// Reads the file. What is wrong is among the findings, with its default in the result; nil if it isn't YAML.
     /// - Parameter unixTime: the instant for which trust anchors are to be good.
     static func read(
         _ file: String, stateDirectory: String, at unixTime: UnixTime, readsPrivateFiles: Bool = true, findings: Findings
@@ -128,8 +127,8 @@ struct DaemonFileReader {
 
     func log(_ section: Section) -> LogSettings {
         var log = LogSettings()
-        log.level = section.read("level", .word(LogSettings.Level.allCases.map { ($0.rawValue, $0) })) ?? log.level
-        log.format = section.read("format", .word(LogSettings.Format.allCases.map { ($0.rawValue, $0) })) ?? log.format
+        log.level = section.read("level", .anyCase) ?? log.level
+        log.format = section.read("format", .anyCase) ?? log.format
         log.access = section.read("access", .bool) ?? log.access
         section.finish()
         return log

@@ -3,7 +3,6 @@ internal import Serialization
 internal import Session
 internal import TLS
 
-/// Reads one entry of the pin file.
 struct PinEntryReader {
     let section: Section
     let file: String
@@ -27,7 +26,7 @@ struct PinEntryReader {
 
     /// - Parameter number: of the entry's pattern, as the parts' patterns know it.
     func entry(_ number: Int, at place: YAMLValue, parts: SharedParts) -> HostEntry {
-        let action = section.read("action", .action) ?? .intercept
+        let action: HostAction = section.read("action", .anyCase) ?? .intercept
         defer { finish() }
         guard action == .intercept || action == .verifyTunnel else {
             refuseKeys(of: action)
@@ -56,8 +55,7 @@ struct PinEntryReader {
                 rules: rules(action, isPinned: policy.mode != .none), clients: clients, patterns: parts.patterns, file: file))
     }
 
-    /// The rules that hold for the host. Asked for after all other keys, so that the many entries which write
-    /// none cost nothing and share those of the defaults.
+    /// The rules of the host. Read after all other keys: entries without rules cost nothing and share the defaults'.
     private func rules(_ action: HostAction, isPinned: Bool) -> RuleLayers? {
         guard section.hasUnreadKeys else { return defaults.rules }
         guard action != .deny else {
@@ -107,15 +105,15 @@ struct PinEntryReader {
 
     private func policy() -> SecurityPolicy {
         let written = section.value("pinning")
-        let mode = section.read("pinning", .word(PinningMode.allCases.map { ($0.rawValue, $0) }))
+        let mode: PinningMode? = section.read("pinning", .anyCase)
         let pins = pins(mode)
         let policy = SecurityPolicy(
             mode: mode ?? .none,
             pins: PinSet(pins?.compactMap(\.pin) ?? []),
             allowsInvalidCertificates: section.read("allow_invalid_certificates", .bool) ?? false,
             validatesDomainName: section.read("validates_domain_name", .bool) ?? true,
-            position: section.read("position", .word(PinPosition.allCases.map { ($0.rawValue, $0) })) ?? .any,
-            enforcement: section.read("enforcement", .word(Enforcement.allCases.map { ($0.rawValue, $0) })) ?? .enforce,
+            position: section.read("position", .anyCase) ?? .any,
+            enforcement: section.read("enforcement", .anyCase) ?? .enforce,
             requirements: RequirementsReader(section: section, file: file, inherited: defaults.requirements).read(),
             expiry: expiry(pins: pins?.isEmpty == false))
         let isComplete = (mode != nil || written == nil) && pins?.contains { $0.pin == nil } != true
@@ -126,7 +124,7 @@ struct PinEntryReader {
 
     private func expiry(pins: Bool) -> PinExpiry? {
         let date = section.readOptional("expires", .date)
-        let action = section.read("on_expiry", .word(OnExpiry.allCases.map { ($0.rawValue, $0) })) ?? .enforce
+        let action: OnExpiry = section.read("on_expiry", .anyCase) ?? .enforce
         if let value = section.nonNull("on_expiry"), section.nonNull("expires") == nil, action != .enforce {
             section.error(value, "on_expiry: \(action.rawValue) without \"expires\": write the date, e.g. expires: 2027-06-30")
         }
@@ -205,6 +203,70 @@ extension Form where Value == UnixTime {
         Form { text in
             DateText.parse(text).map { .success($0) }
                 ?? .failure(Reason("\"\(text)\" is not a date; write it as 2027-06-30 (from the beginning of that day, UTC)"))
+        }
+    }
+}
+
+extension PinEntryReader {
+    /// A pin and where it is written; without the pin if it is wrong.
+    struct WrittenPin {
+        var pin: Pin?
+        var place: YAMLValue
+    }
+
+    /// The pins of the entry; nil if the key isn't written. A wrong `mode` (nil) is taken for the public key.
+    func pins(_ mode: PinningMode?) -> [WrittenPin]? {
+        guard let value = section.nonNull("pins") else { return nil }
+        guard case .sequence(let list) = value.content else {
+            section.error(value, "\"pins\" takes a list (\"- sha256/…\"), not \(value.kind)")
+            return [WrittenPin(pin: nil, place: value)]
+        }
+        let mode = mode == .certificate ? PinningMode.certificate : .publicKey
+        return list.map { WrittenPin(pin: pin($0, mode), place: $0) }
+    }
+
+    private func pin(_ value: YAMLValue, _ mode: PinningMode) -> Pin? {
+        switch value.content {
+        case .scalar:
+            return section.scalar(
+                value, "pins",
+                Form { text in
+                    Result { () throws(PinError) in try Pin(text: text, for: mode) }.mapError { Reason("\($0)") }
+                })
+        case .mapping:
+            let fields = section.element("pins", value)
+            defer { fields.finish() }
+            guard let written = fields.value("file") else {
+                section.error(value, "a pin is sha256/… or file: NAME")
+                return nil
+            }
+            guard let name = fields.scalar(written, "file", .path) else { return nil }
+            return report(written) { () throws(PinError) in
+                let path = FileContents.resolve(name, relativeTo: file)
+                return try Pin(file: section.findings.sources.source(path), for: mode, origin: name)
+            }
+        case .null, .sequence, .set:
+            section.error(value, "a pin is sha256/… or file: NAME, not \(value.kind)")
+            return nil
+        }
+    }
+
+    private func report(_ value: YAMLValue, _ read: () throws(PinError) -> Pin) -> Pin? {
+        do {
+            return try read()
+        } catch {
+            section.error(value, "pins: \(error)")
+            return nil
+        }
+    }
+
+    /// Two spellings of one pin make no backup.
+    func warnOfDuplicates(_ pins: [WrittenPin]) {
+        guard pins.count > 1 else { return }
+        var seen: Set<Pin> = []
+        for written in pins {
+            guard let pin = written.pin, !seen.insert(pin).inserted else { continue }
+            section.warning(written.place, "pins: this is the same pin as one above it")
         }
     }
 }

@@ -3,7 +3,6 @@ internal import Serialization
 
 /// Reads what an entry, or `defaults`, writes of `session`, `request`, `response` and `rules`.
 struct RuleBlockReader {
-    /// Whose rules they are.
     enum Owner {
         case defaults
         case entry(isPinned: Bool)

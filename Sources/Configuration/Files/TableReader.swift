@@ -1,10 +1,8 @@
 /// Reads one of the tables `session`, `request` and `response`, key by key: a wrong value is an error.
 final class TableReader<Rules: RuleTable> {
-    /// The table.
     let section: Section
     private(set) var table = WrittenTable<Rules>()
 
-    /// - Parameter section: the one that the table is in.
     init(in section: Section) {
         self.section = section.section(Rules.name)
     }
@@ -15,7 +13,6 @@ final class TableReader<Rules: RuleTable> {
         table.write(key, field, right, at: section.place(of: value))
     }
 
-    /// A scalar.
     func key<Value>(_ key: Rules.Key, _ field: WritableKeyPath<Rules, Value>, _ form: Form<Value>) {
         self.key(key, field) { section.scalar($0, key.rawValue, form) }
     }
@@ -58,7 +55,6 @@ final class TableReader<Rules: RuleTable> {
         return read
     }
 
-    /// What was read, once no key is left that nobody knows.
     func finish() -> WrittenTable<Rules> {
         section.finish()
         return table

@@ -90,8 +90,7 @@ extension DaemonFileReader {
         return files.ownCertificates.reduce(anchors) { $0.excluding($1) }
     }
 
-    /// Says which certificates of a file somebody trusts in vain. Of the system's bundle nobody is told,
-    /// who has not chosen what is in it.
+    /// Warns of certificates in a file that can't vouch for any server; not of the system's, which nobody chose here.
     private func warnOfUseless(_ certificates: [Certificate], among anchors: TrustAnchors, warn: (String) -> Void) {
         let reasons = certificates.compactMap { uselessness(of: $0, among: anchors) }
         guard let first = reasons.first else { return }

@@ -29,7 +29,6 @@ final class FileSources {
 
     deinit { for descriptor in copies.values { close(descriptor) } }
 
-    /// The path to open for reading the file.
     func source(_ path: String) -> String {
         if ServiceCredential.isCredential(path) { return path }
         if let copy = copies[FileStamp.absolute(path)] { return "/proc/self/fd/\(copy)" }

@@ -1,6 +1,5 @@
 internal import Glibc
 
-/// Identifies one version of a file.
 package struct FileStamp: Sendable, Equatable {
     let path: String
     private let edition: Edition?
@@ -24,10 +23,8 @@ package struct FileStamp: Sendable, Equatable {
         edition = stat(path, &status) == 0 ? Edition(status) : nil
     }
 
-    /// Whether there was a file.
     package var exists: Bool { edition != nil }
 
-    /// Whether the file is what it was.
     var isCurrent: Bool { edition != nil && FileStamp(path) == self }
 
     static func absolute(_ path: String) -> String {

@@ -1,12 +1,10 @@
-/// Collects the problems of one load. Reading goes on after an error, so that all of them can be
-/// reported at once; what was read is thrown away at the end if there was one.
+/// Collects all problems of one load, which goes on after an error; its result is thrown away if there was one.
 final class Findings {
     /// Users that the proxy may run as, in root's commands: private files may be theirs too.
     let services: Set<UInt32>
     /// More than anybody reads. What comes after is counted, not kept.
     static let limit = 200
 
-    /// Where the load reads from.
     let sources: FileSources
     private var problems: [Problem] = []
     private var known: Set<Problem> = []
@@ -43,14 +41,12 @@ final class Findings {
     /// The problems file by file (in the order in which the files were read), by line and column.
     var sorted: [Problem] {
         var files: [String: Int] = [:]
-        for problem in problems where files[problem.place.file] == nil {
-            files[problem.place.file] = files.count
-        }
-        func rank(_ problem: Problem) -> (Int, Int, Int) {
-            (files[problem.place.file] ?? 0, problem.place.line ?? 0, problem.place.column ?? 0)
+        for problem in problems where files[problem.place.file] == nil { files[problem.place.file] = files.count }
+        func rank(_ index: Int, _ place: Place) -> (Int, Int, Int, Int) {
+            (files[place.file] ?? 0, place.line ?? 0, place.column ?? 0, index)
         }
         var all = problems.enumerated()
-            .sorted { (rank($0.element), $0.offset) < (rank($1.element), $1.offset) }
+            .sorted { rank($0.offset, $0.element.place) < rank($1.offset, $1.element.place) }
             .map(\.element)
         if dropped > 0, let last = all.last {
             all.append(
@@ -60,10 +56,4 @@ final class Findings {
         }
         return all
     }
-}
-
-private func < (
-    lhs: ((Int, Int, Int), Int), rhs: ((Int, Int, Int), Int)
-) -> Bool {
-    lhs.0 == rhs.0 ? lhs.1 < rhs.1 : lhs.0 < rhs.0
 }

@@ -22,8 +22,7 @@ package struct Problem: Sendable, Hashable, CustomStringConvertible {
     package var description: String { "\(place): \(severity.rawValue): \(message)" }
 }
 
-/// Where something was written. Lines and columns count from 1, columns in Unicode scalars.
-/// A problem of a file as a whole (it can't be read) has no line.
+/// Where something was written. Lines and columns (Unicode scalars) count from 1; nil: the whole file.
 package struct Place: Sendable, Hashable, CustomStringConvertible {
     /// The path as it was asked for, so that people recognise it.
     package var file: String
@@ -45,8 +44,7 @@ package struct Place: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// Why there is no snapshot: every problem that was found, warnings included, in the order of
-/// the files. At least one is an error.
+/// Why there is no snapshot: every problem, warnings included, in the order of the files; at least one error.
 package struct ConfigurationProblems: Error, Sendable, CustomStringConvertible {
     package var problems: [Problem]
 
@@ -54,6 +52,14 @@ package struct ConfigurationProblems: Error, Sendable, CustomStringConvertible {
         self.problems = problems
     }
 
-    /// One problem a line.
     package var description: String { problems.map(\.description).joined(separator: "\n") }
+}
+
+/// Why a value can't be what it should be, for people.
+struct Reason: Error, Equatable {
+    let text: String
+
+    init(_ text: String) {
+        self.text = text
+    }
 }

@@ -7,25 +7,14 @@ enum FileContents {
     static let limit = 128 << 20
 
     static func read(_ path: String, limit: Int = limit) -> Result<[UInt8], Reason> {
-        // Opened so that a pipe which nobody writes to isn't waited for: a reload would stop the proxy.
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else { return .failure(Reason(reason(errno, path))) }
-        defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else { return .failure(Reason(String(cString: strerror(errno)))) }
-        // Of a directory the read below says that it is one.
-        guard [S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT) else { return .failure(Reason("not a regular file")) }
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 1 << 16)
-        while true {
-            let count = Glibc.read(descriptor, &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { return .failure(Reason(String(cString: strerror(errno)))) }
-            if count == 0 { return .success(bytes) }
-            bytes += buffer[..<count]
-            guard bytes.count <= limit else {
-                return .failure(Reason("it is longer than \(Quantity.text(bytes: limit))"))
-            }
+        do throws(FileProblem) {
+            return .success(try SmallFile.read(path, limit: limit).bytes)
+        } catch .tooLarge {
+            return .failure(Reason("it is longer than \(Quantity.text(bytes: limit))"))
+        } catch .notAFile where access("\(path)/", F_OK) == 0 {
+            return .failure(Reason(String(cString: strerror(EISDIR))))
+        } catch {
+            return .failure(Reason("\(error)"))
         }
     }
 
@@ -50,8 +39,7 @@ enum FileContents {
         ServiceCredential.absence(path, code) ?? String(cString: strerror(code))
     }
 
-    /// A path as written in a file: relative ones are relative to that file's directory, and `credential:NAME` is what
-    /// systemd hands over.
+    /// A path in a file: relative to that file's directory, or `credential:NAME`, which systemd hands over.
     static func resolve(_ path: String, relativeTo file: String) -> String {
         if path.hasPrefix(ServiceCredential.prefix) {
             return ServiceCredential.path(path.dropFirst(ServiceCredential.prefix.utf8.count))

@@ -1,4 +1,5 @@
 internal import HTTPWire
+internal import Session
 
 /// How the text of a scalar is read into a value.
 struct Form<Value> {
@@ -8,8 +9,7 @@ struct Form<Value> {
 extension Form {
     /// Reads the text, or gives a reason that may be shown to anybody.
     ///
-    /// A URL that has a mistake, or stands in the wrong place, may hold a password. What a reason quotes, in whole or
-    /// in part, is therefore quoted of the text without it.
+    /// A mistaken or misplaced URL may hold a password. So a reason quotes only from the text without it.
     func readShowably(_ text: String) -> Result<Value, Reason> {
         let result = read(text)
         guard case .failure(let reason) = result else { return result }
@@ -65,7 +65,6 @@ extension Form where Value == Duration {
 }
 
 extension Form {
-    /// One word of several.
     static func word(_ words: [(String, Value)]) -> Form {
         Form { text in
             if let match = words.first(where: { $0.0 == text }) { return .success(match.1) }
@@ -90,4 +89,22 @@ private func inRange<Value: Comparable>(
 private func list(_ words: [String]) -> String {
     guard let last = words.last, words.count > 1 else { return words.joined() }
     return words.dropLast().joined(separator: ", ") + " or " + last
+}
+
+extension Form where Value == MinimumRate? {
+    /// `1KiB/5m`, or `off`.
+    static var minimumRate: Form {
+        Form { text in
+            if text == "off" { return .success(nil) }
+            let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            guard parts.count == 2 else {
+                return .failure(Reason("\"\(text)\" is not a rate; write a size and a time, e.g. 1KiB/5m, or off"))
+            }
+            return Form<Int>.size(1...1 << 30).read(parts[0]).flatMap { bytes in
+                Form<Duration>.duration(.milliseconds(1)...(.days(1))).read(parts[1]).map { window in
+                    MinimumRate(bytes: bytes, within: window)
+                }
+            }
+        }
+    }
 }

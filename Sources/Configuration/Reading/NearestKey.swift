@@ -1,7 +1,6 @@
 /// Finds what was meant by a misspelt word.
 enum NearestKey {
-    /// The candidate that is nearest to the word, if it is near enough to be meant: at most one
-    /// edit in three letters. Of equally near ones the first.
+    /// The nearest candidate, the first of equals, with at most one edit in three letters; nil: none is near.
     static func find(_ word: String, in candidates: [String]) -> String? {
         let normalized = normalize(word)
         var best: (candidate: String, distance: Int)?
@@ -18,8 +17,7 @@ enum NearestKey {
         Array(word.prefix(64).lowercased().filter { $0 != "_" && $0 != "-" && $0 != " " })
     }
 
-    /// Edits to get from one to the other: letters put in, left out, changed, or two neighbours
-    /// swapped (optimal string alignment).
+    /// Letters inserted, left out, changed, or swapped with a neighbour (optimal string alignment).
     static func distance(_ from: [Character], _ to: [Character]) -> Int {
         var beforeLast: [Int] = []
         var last = Array(0...to.count)

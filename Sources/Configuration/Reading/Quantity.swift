@@ -1,3 +1,5 @@
+package import Session
+
 /// The ways in which times and sizes are written.
 package enum Quantity {
     private static let timeUnits: [(name: String, milliseconds: Int64)] = [
@@ -76,5 +78,12 @@ extension Duration {
     package init?(written text: String) {
         guard case .success(let duration) = Quantity.duration(text) else { return nil }
         self = duration
+    }
+}
+
+extension Quantity {
+    /// A rate as it would be written, e.g. `1KiB/5m`.
+    package static func text(_ rate: MinimumRate?) -> String {
+        rate.map { "\(text(bytes: $0.bytes))/\(text($0.window))" } ?? "off"
     }
 }

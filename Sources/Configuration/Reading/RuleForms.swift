@@ -13,7 +13,6 @@ extension Form {
 }
 
 extension Form where Value: CaseIterable & RawRepresentable<String> {
-    /// One of the cases.
     static var anyCase: Form { .word(Value.allCases.map { ($0.rawValue, $0) }) }
 }
 

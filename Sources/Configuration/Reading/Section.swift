@@ -1,7 +1,6 @@
 internal import HTTPWire
 
-/// A mapping of a file that is being read. Every key that is asked for becomes a known one; what
-/// is left at the end is reported as unknown. A class, because reading it is what changes it.
+/// A mapping that is being read: it notes the keys that are asked for, and reports the others as unknown at the end.
 final class Section {
     /// As people would call it, e.g. `proxy`; empty for the whole file.
     private let name: String
@@ -12,7 +11,6 @@ final class Section {
     let start: YAMLValue?
     /// In the order in which they were asked for, some of them again.
     private var known: [String] = []
-    /// Of each pair, whether it was asked for.
     private var isKnown: [Bool]
 
     /// - Parameter value: nil if the section isn't written; all of its keys are then absent, and so
@@ -66,8 +64,7 @@ final class Section {
         Section(name, value, file: file, findings: findings)
     }
 
-    /// A scalar. Nil if it isn't written, and (with an error) if it can't be read. Most keys of most
-    /// entries aren't written, so the form is only made when it is needed.
+    /// A scalar. Nil if it isn't written, and (with an error) if it can't be read. The form is made only if needed.
     func read<Value>(_ key: String, _ form: @autoclosure () -> Form<Value>) -> Value? {
         value(key).flatMap { scalar($0, key, form()) }
     }
@@ -132,7 +129,6 @@ final class Section {
     /// True if keys are written that nobody has asked for yet.
     var hasUnreadKeys: Bool { isKnown.contains(false) }
 
-    /// Reports the keys that nobody asked for.
     func finish() {
         guard hasUnreadKeys else { return }
         var names: [String] = []

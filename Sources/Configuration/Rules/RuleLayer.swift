@@ -35,7 +35,6 @@ package struct RuleLayer: Sendable {
     package var isEmpty: Bool { session.places.isEmpty && request.places.isEmpty && response.places.isEmpty }
 }
 
-/// One item of `rules`.
 package struct PathRule: Sendable {
     /// Nil: every path.
     package let path: PathPattern?
@@ -70,11 +69,6 @@ package struct RuleBlock: Sendable {
     package let own: RuleLayer
     /// The first that matches is laid over `own`.
     package let rules: [PathRule]
-
-    package init(own: RuleLayer, rules: [PathRule]) {
-        self.own = own
-        self.rules = rules
-    }
 
     package var isEmpty: Bool { own.isEmpty && rules.isEmpty }
 }

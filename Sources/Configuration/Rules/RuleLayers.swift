@@ -11,8 +11,7 @@ package import Session
 /// So what an entry says is never taken back by `defaults`, and a rule says more than what holds for all
 /// paths beside it. A key is taken whole: `headers` of an entry replaces `headers` of the defaults.
 ///
-/// All combinations are made when the file is read. A request costs the comparison of its path, and nothing
-/// is allocated for it; a host without rules has no `RuleLayers` at all.
+/// All combinations are made with the file: a request costs one comparison of its path, and no allocation.
 ///
 /// **No spelling gets round a rule.** Servers don't agree about what `/a/..%2fb` is. All readings of a path
 /// are compared (``PathReadings``), and if they don't lead to the same rules the path is ambiguous: it is
@@ -23,7 +22,6 @@ package final class RuleLayers: Sendable {
         package let ofDefaults: Int?
         package let ofEntry: Int?
 
-        /// No rule matches.
         package static let none = Choice(ofDefaults: nil, ofEntry: nil)
     }
 
@@ -58,9 +56,7 @@ package final class RuleLayers: Sendable {
     }
 
     /// The rules that match a request.
-    /// - Parameters:
-    ///   - readings: those of its path, taken already.
-    ///   - method: as it is written in the request.
+    /// - Parameter readings: those of its path, taken already.
     package func choose(_ readings: inout PathReadings, method: Span<UInt8>) -> Outcome {
         guard !defaults.rules.isEmpty || !entry.rules.isEmpty else { return .decided(.none) }
         readings.read(0)
@@ -73,8 +69,7 @@ package final class RuleLayers: Sendable {
         return .decided(first)
     }
 
-    /// The same, for the command line and tests.
-    /// - Parameter target: path and query as a request has them.
+    /// The same of a path and query, for the command line and tests.
     package func choose(path target: String, method: String) -> Outcome {
         var readings = PathReadings()
         readings.take(target)
@@ -91,7 +86,6 @@ package final class RuleLayers: Sendable {
         return nil
     }
 
-    /// What holds for the requests that a choice was made for.
     package func rules(_ choice: Choice) -> ExchangeRules {
         laid[((choice.ofDefaults ?? -1) + 1) * (entry.rules.count + 1) + (choice.ofEntry ?? -1) + 1]
     }

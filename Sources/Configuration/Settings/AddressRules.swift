@@ -2,8 +2,7 @@ internal import Addresses
 internal import Session
 
 extension AddressRange {
-    /// Parses an address, or an address with `/bits`. Bits beyond the prefix must be zero: what
-    /// was meant by `10.1.2.3/8` can't be known.
+    /// Parses an address or an address with `/bits`. Bits beyond the prefix must be zero: `10.1.2.3/8` is unclear.
     static func parse(_ text: String) -> Result<AddressRange, Reason> {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = IPAddress(String(parts[0])) else {

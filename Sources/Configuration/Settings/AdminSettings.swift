@@ -14,13 +14,11 @@ package struct AdminSettings: Sendable {
     package var token: SHA256Digest?
     /// Names by which the port may be asked, besides addresses and `localhost`. In lower case.
     package var hosts: [String] = []
-    /// Who may connect to a Unix socket.
     package var socket = SocketAccess()
 
     package init() {}
 }
 
-/// Where connections are accepted.
 package enum ListenPlace: Sendable, Hashable, CustomStringConvertible {
     case address(ListenAddress)
     /// A Unix socket; an absolute path.
@@ -33,7 +31,6 @@ package enum ListenPlace: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Only programs of this machine can reach it.
     package var isLocal: Bool {
         switch self {
         case .address(let address): address.isLoopback
@@ -59,9 +56,4 @@ package struct SocketAccess: Sendable, Hashable {
     package var mode: UInt32 = 0o600
     /// The file's group by its number; nil: the process's.
     package var group: UInt32?
-
-    package init(mode: UInt32 = 0o600, group: UInt32? = nil) {
-        self.mode = mode
-        self.group = group
-    }
 }

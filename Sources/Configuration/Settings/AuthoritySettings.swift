@@ -1,5 +1,4 @@
-/// The local authority (`authority` in pinproxy.yaml). The files are not read with the
-/// configuration: they are created on the first start.
+/// The local authority (`authority` in pinproxy.yaml). Its files are created on the first start, not read here.
 package struct AuthoritySettings: Sendable, Equatable {
     /// Absolute, or relative to the working directory if the state directory is.
     package var certificatePath: String

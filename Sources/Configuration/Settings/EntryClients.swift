@@ -1,15 +1,8 @@
-/// Who may use an entry (`clients` in pins.yaml), by what the kernel says of a client's connection. Whatever is written has to
-/// hold, and of each list one. What isn't known holds for nothing.
+/// Who may use an entry (`clients` in pins.yaml), by the kernel's word: every list must hold; the unknown never does.
 package struct EntryClients: Sendable, Equatable {
     package struct User: Sendable, Equatable {
-        /// As it was written.
         package let name: String
         package let number: UInt32
-
-        package init(name: String, number: UInt32) {
-            self.name = name
-            self.number = number
-        }
     }
 
     /// A process at the other end, as far as it is known.
@@ -29,12 +22,6 @@ package struct EntryClients: Sendable, Equatable {
     package var units: [String]?
     /// Absolute paths without symbolic links. Nil: any.
     package var executables: [String]?
-
-    package init(users: [User]? = nil, units: [String]? = nil, executables: [String]? = nil) {
-        self.users = users
-        self.units = units
-        self.executables = executables
-    }
 
     /// A user is not enough to decide.
     package var asksForProcesses: Bool { units != nil || executables != nil }

@@ -2,8 +2,7 @@ package import Security
 package import Session
 package import Synchronization
 
-/// One entry of the pin file. A class, so that a look-up hands out a reference and copies nothing. There may be a hundred
-/// thousand: what many of them say alike is said once (``EntryTerms``).
+/// One entry of the pin file, perhaps of 100,000. A class: a look-up copies nothing. They share ``EntryTerms``.
 package final class HostEntry: Sendable {
     /// What decides where the action looks at certificates; without pins elsewhere.
     package let policy: SecurityPolicy
@@ -35,7 +34,6 @@ package final class HostEntry: Sendable {
             line: line, column: column)
     }
 
-    /// The same entry with another policy.
     convenience init(_ other: HostEntry, policy: SecurityPolicy) {
         self.init(policy: policy, terms: other.terms, number: Int(other.number), line: other.line, column: other.column)
     }
@@ -57,7 +55,6 @@ package final class HostEntry: Sendable {
     /// Its pattern, for people. Made anew each time that it is asked for: a connection asks once.
     package var pattern: String { terms.patterns.pattern(Int(number)).description }
     package var file: String { terms.file }
-    /// Where its pattern is written.
     package var line: Int { Int(writtenLine) }
     package var column: Int { Int(writtenColumn) }
 
@@ -65,4 +62,54 @@ package final class HostEntry: Sendable {
 
     /// `FILE:LINE`; no line where it is written in no file.
     package var location: String { line > 0 ? "\(file):\(line)" : file }
+}
+
+/// What a ``HostEntry`` says besides its pattern and its policy.
+package final class EntryTerms: Sendable, Equatable {
+    let action: HostAction
+    let tls: ClientTLS?
+    let reportURI: ReportURI?
+    let showsRefusals: Bool
+    let records: Bool
+    let rules: RuleLayers?
+    let clients: EntryClients?
+    /// Where the entry's pattern is one of.
+    let patterns: HostPatterns
+    let file: String
+
+    package init(
+        action: HostAction, tls: ClientTLS? = nil, reportURI: ReportURI? = nil, showsRefusals: Bool = false,
+        records: Bool = false, rules: RuleLayers? = nil, clients: EntryClients? = nil, patterns: HostPatterns, file: String
+    ) {
+        self.action = action
+        self.tls = tls
+        self.reportURI = reportURI
+        self.showsRefusals = showsRefusals
+        self.records = records
+        self.rules = rules
+        self.clients = clients
+        self.patterns = patterns
+        self.file = file
+    }
+
+    /// By every field, as ``PolicyTerms``.
+    package static func == (one: EntryTerms, other: EntryTerms) -> Bool {
+        one.action == other.action && one.tls === other.tls && one.reportURI == other.reportURI
+            && one.showsRefusals == other.showsRefusals && one.records == other.records && one.rules === other.rules
+            && one.clients == other.clients && one.patterns === other.patterns && one.file == other.file
+    }
+}
+
+/// What is done with a host (`action` in pins.yaml).
+package enum HostAction: String, Sendable, CaseIterable {
+    /// The proxy ends TLS on both sides, and the policy decides.
+    case intercept
+    /// Bytes pass through untouched; the client's own TLS decides.
+    case tunnel
+    /// Bytes pass through untouched, once the policy has accepted what the server shows.
+    case verifyTunnel = "verify-tunnel"
+    case deny
+
+    /// The policy looks at the server's certificates.
+    package var isJudged: Bool { self == .intercept || self == .verifyTunnel }
 }

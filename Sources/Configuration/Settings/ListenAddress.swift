@@ -1,6 +1,6 @@
 internal import Addresses
 package import EventLoop
-internal import Session
+package import Session
 
 /// An address and port to listen on, e.g. `127.0.0.1:7467` or `[::1]:7467`.
 package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
@@ -37,8 +37,7 @@ package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
         self = address
     }
 
-    /// Parses `ADDRESS:PORT` with IPv6 addresses in brackets. Names are refused: what they resolve
-    /// to may change.
+    /// Parses `ADDRESS:PORT` with IPv6 addresses in brackets. Names are refused: their addresses may change.
     static func parse(_ text: String) -> Result<ListenAddress, Reason> {
         let example = "write an address and a port, e.g. 127.0.0.1:7467 or \"[::1]:7467\""
         guard let colon = text.lastIndex(of: ":") else {
@@ -81,4 +80,19 @@ extension SocketAddress {
         guard let ip = IPAddress(address.ip) else { return nil }
         self.init(ip: ip, port: address.port)
     }
+}
+
+/// Where clients are accepted: `listen` of `proxy` in pinproxy.yaml.
+package struct ListenSettings: Sendable, Equatable {
+    /// None twice. Empty only if there are ``paths``, or ``takesInherited``.
+    package var addresses: [ListenAddress]
+    /// `systemd`: also on its sockets of the port's name, `proxy` or `admin` (FileDescriptorName=, systemd.socket(5)).
+    package var takesInherited = false
+    /// Unix sockets, by absolute paths. None twice.
+    package var paths: [String] = []
+    /// Of the addresses those where a PROXY header comes before a client's first byte, and from whom it is taken.
+    package var proxyProtocol: [ListenAddress: [AddressRange]] = [:]
+
+    /// Where a program can connect by itself.
+    package var directAddresses: [ListenAddress] { addresses.filter { proxyProtocol[$0] == nil } }
 }

@@ -21,7 +21,6 @@ package struct LogSettings: Sendable, Equatable {
 
     package var level = Level.info
     package var format = Format.auto
-    /// One `exchange` event for each request.
     package var access = true
 
     package init() {}

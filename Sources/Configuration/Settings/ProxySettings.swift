@@ -4,7 +4,6 @@ package import TLS
 /// The proxy port (`proxy` in pinproxy.yaml).
 package struct ProxySettings: Sendable {
     package var listen: ListenSettings
-    /// Who may connect to a Unix socket.
     package var socket: SocketAccess
     /// What the proxy port shows when it speaks TLS (an `https://` proxy); nil for plain text.
     package var tls: Identity?

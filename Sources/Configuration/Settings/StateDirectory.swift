@@ -1,9 +1,7 @@
-/// Where the daemon keeps what it makes itself: the authority, the combined trust bundle, the
-/// process id.
+/// Where the daemon keeps what it makes: the authority, the combined trust bundle, the process id.
 package enum StateDirectory {
-    /// `$STATE_DIRECTORY` (systemd sets it; of several, the first), else `$XDG_STATE_HOME/pinproxy`,
-    /// else `~/.local/state/pinproxy`. Relative values are ignored, as the XDG specification asks.
-    /// Nil if none is set and there is no home directory.
+    /// `$STATE_DIRECTORY` (of several, the first), else `$XDG_STATE_HOME/pinproxy`, else `~/.local/state/pinproxy`; nil
+    /// without a home directory. Relative values are ignored, as the XDG specification asks.
     package static func path(environment: [String: String]) -> String? {
         let ofUnit = environment["STATE_DIRECTORY"]?.split(separator: ":").first
         if let ofUnit, ofUnit.hasPrefix("/") { return String(ofUnit) }

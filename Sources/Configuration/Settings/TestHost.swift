@@ -1,5 +1,4 @@
-/// The names for which the proxy answers itself, so that `pinproxy doctor` can try a program without any host of the
-/// network. No entry can be written for them; names below them are free.
+/// Names that the proxy answers itself, for `pinproxy doctor`. No entry can have them; names below them are free.
 package enum TestHost: String, Sendable, CaseIterable {
     /// Its pin is right.
     case right = "pinproxy.test"

@@ -106,8 +106,7 @@ struct KeyShapes {
         index = min(index + 1, bytes.endIndex)
     }
 
-    /// What ends here is a key if a colon follows on the same line (and a blank after that,
-    /// outside of brackets).
+    /// What ends here is a key if a colon follows on the line (and, outside of brackets, a blank after that).
     private func refuseKey(endingAt end: Int, _ message: String) throws(TextDefect) {
         var next = end
         while byte(next) == UInt8(ascii: " ") || byte(next) == UInt8(ascii: "\t") { next += 1 }
@@ -129,4 +128,11 @@ struct KeyShapes {
         }
         return TextDefect(line: line, column: column, message: message)
     }
+}
+
+/// What keeps a file from being read as YAML, and where; line and column from 1.
+struct TextDefect: Error, Equatable {
+    var line: Int
+    var column: Int
+    var message: String
 }

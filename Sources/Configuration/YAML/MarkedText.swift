@@ -1,6 +1,5 @@
-/// The text of a file, in which single characters can be replaced by marks, so that libyaml reads
-/// what it would otherwise refuse. A mark takes one column as its character did, so places stay
-/// true; `restored` puts the characters back.
+/// The text of a file. Marks replace characters that libyaml would refuse; each takes one column, so that places stay
+/// true, and `restored` puts the characters back.
 ///
 /// Marked are the colons of `::1` in `[127.0.0.0/8, ::1]`, which is YAML 1.2 but too new for libyaml.
 struct MarkedText {
@@ -36,11 +35,6 @@ struct MarkedText {
             marked += bytes[copied...]
             return .success(MarkedText(bytes: marked, hasMarkedColons: true))
         }
-    }
-
-    private init(bytes: [UInt8], hasMarkedColons: Bool) {
-        self.bytes = bytes
-        self.hasMarkedColons = hasMarkedColons
     }
 
     private static func firstDefect(_ bytes: ArraySlice<UInt8>) -> TextDefect? {

@@ -3,8 +3,7 @@ internal import HTTPWire
 /// Turns the bytes of a file into one YAMLValue, or says why not, in one pass over libyaml's events. Bounded for any
 /// input: the depth of nesting is, and what aliases expand to is counted.
 struct YAMLDocument: ~Copyable {
-    /// More values than any real file has once its aliases are followed (100,000 hosts have about
-    /// 700,000).
+    /// More values than any real file has with its aliases followed: 100,000 hosts have about 700,000.
     static let valueLimit = 2_000_000
     /// Lists and mappings within each other.
     static let depthLimit = 256
@@ -16,8 +15,7 @@ struct YAMLDocument: ~Copyable {
     private var values = 0
     private var anchors: [String: (value: YAMLValue, count: Int)] = [:]
 
-    /// The root of the file; nil if it holds nothing, or if there was an error, which is then
-    /// among the findings.
+    /// The root of the file; nil if it holds nothing, or after an error, which is among the findings.
     static func compose(_ bytes: [UInt8], file: String, findings: Findings) -> YAMLValue? {
         switch MarkedText.decode(bytes) {
         case .failure(let defect):

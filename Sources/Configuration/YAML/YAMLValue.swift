@@ -1,8 +1,7 @@
 internal import HTTPWire
 
-/// One value of a YAML file with the place where it was written. Aliases are followed and merge
-/// keys applied; the type of a scalar is decided by who reads it, not by its spelling, so that
-/// `no` can be a name and `0755` a string.
+/// One value of a YAML file with its place. Aliases are followed and merge keys applied. The reader decides the type of
+/// a scalar, not its spelling: `no` can be a name and `0755` a string.
 struct YAMLValue {
     enum Content {
         /// `null`, `~`, or nothing at all.

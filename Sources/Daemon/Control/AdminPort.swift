@@ -2,24 +2,21 @@ import Clients
 import Configuration
 import EventLoop
 import Glibc
+import HTTPWire
 import Logging
 import Session
 import TLS
 
-/// The admin port (`admin` in pinproxy.yaml): the control socket's resources for those whom ``AdminGate`` lets ask.
-/// Served by the main loop, as the control socket is.
+/// The admin port (`admin` in pinproxy.yaml), on the main loop. The control socket's resources, by ``AdminGate``.
 final class AdminPort {
     /// Sockets that a configuration adds, which nobody is accepted from yet.
     struct Added {
         fileprivate var sockets: [ListeningSocket] = []
-        fileprivate var unix: [UnixListener] = []
         fileprivate let gate: AdminGate
         fileprivate let tls: TLSServerContext?
 
-        /// They are not wanted after all.
         func close() {
-            for socket in sockets { Glibc.close(socket.raw) }
-            for listener in unix { listener.stop() }
+            for socket in sockets { socket.discard() }
         }
     }
 
@@ -28,7 +25,6 @@ final class AdminPort {
     private let clients: ControlClients
     private let desk = ArrivalDesk()
     private var listeners: [(socket: ListeningSocket, listener: Listener)] = []
-    private var unix: [UnixListener] = []
     private(set) var gate = AdminGate(AdminSettings())
     private var tls: TLSServerContext?
 
@@ -44,7 +40,7 @@ final class AdminPort {
     /// Where it can be asked over TCP.
     var addresses: [SocketAddress] { listeners.compactMap(\.socket.address) }
     /// Where it can be asked, for people.
-    var places: [String] { addresses.map(\.description) + unix.map { "unix:\($0.path)" } }
+    var places: [String] { listeners.map(\.socket.place.description) }
 
     /// Opens what the settings add to what is open, and changes nothing else.
     /// - Parameters:
@@ -77,17 +73,12 @@ final class AdminPort {
         } catch {
             throw ConfigurationProblems([Problem(.error, at: Place(file: file), error.description)])
         }
-        for path in settings.paths where !unix.contains(where: { $0.path == path }) {
-            do throws(SystemError) {
-                if UnixSocket.isAnswered(at: path) { throw SystemError(code: EADDRINUSE, call: "bind") }
-                added.unix.append(
-                    try UnixListener(path: path, access: settings.socket, loop: loop) { [weak self] in
-                        self?.accepted($0, at: path)
-                    } failed: { [weak self] in self?.failed($0) })
-            } catch {
-                added.close()
-                throw refused(SocketFileError(path: path, cause: error, port: .admin, file: file).reason)
-            }
+        let paths = settings.paths.filter { path in !listeners.contains { $0.socket.serves(.unix(path)) } }
+        do throws(SocketFileError) {
+            added.sockets += try ListeningSocket.open(.admin, at: paths, settings.socket, namedIn: file)
+        } catch {
+            added.close()
+            throw refused(error.reason)
         }
         return added
     }
@@ -111,24 +102,20 @@ final class AdminPort {
         gate = added.gate
         tls = added.tls
         let isWanted = { (socket: ListeningSocket) in
-            socket.isNamed ? settings.takesInherited : settings.addresses.contains(where: socket.serves)
+            if let path = socket.place.path { return settings.paths.contains(path) }
+            return socket.isNamed ? settings.takesInherited : settings.addresses.contains(where: socket.serves)
         }
         for (socket, listener) in listeners where !isWanted(socket) { listener.stop() }
         listeners.removeAll { !isWanted($0.socket) }
-        for listener in unix where !settings.paths.contains(listener.path) { listener.stop() }
-        unix.removeAll { !settings.paths.contains($0.path) }
-        for listener in unix { listener.apply(settings.socket) }
-        unix += added.unix
+        for (socket, _) in listeners { socket.apply(settings.socket) }
         for socket in added.sockets {
             let isKnown = desk.knowsConnections(to: socket.raw)
-            let listener = Listener(loop: loop, socket: socket) {
-                true
-            } mustWait: {
-            } accepted: { [weak self] descriptor, peer, _ in
-                self?.accepted(descriptor, from: peer, isKnown: isKnown)
-            } failed: { [weak self] in
-                self?.failed($0)
+            let accepted = { [weak self] (descriptor: consuming Descriptor, peer: Endpoint, _: Bool) in
+                guard let self else { return }
+                guard let path = peer.path else { return self.accepted(descriptor, from: peer, isKnown: isKnown) }
+                self.accepted(descriptor, at: path)
             }
+            let listener = Listener(loop: loop, socket: socket, accepted: accepted) { [weak self] in self?.failed($0) }
             listeners.append((socket, listener))
             listener.resume()
         }
@@ -153,9 +140,7 @@ final class AdminPort {
 
     func stop() {
         for (_, listener) in listeners { listener.stop() }
-        for listener in unix { listener.stop() }
         listeners = []
-        unix = []
         clients.stop()
     }
 }
@@ -167,5 +152,88 @@ extension AdminSettings {
 
     fileprivate var paths: [String] {
         listen.compactMap { if case .unix(let path) = $0 { path } else { nil } }
+    }
+}
+
+/// Says what a request may ask for: over the control socket everything, over the admin port what its settings allow.
+///
+/// Any web page can make a browser send requests to the admin port, and by DNS rebinding read the answers. So the port
+/// answers only to addresses, `localhost` and its configured names, and to no other site's page (Fetch Metadata).
+struct AdminGate: Sendable {
+    enum Right: Int, Comparable, Sendable {
+        /// What anybody may know: that the proxy is there, and what clients fetch from it.
+        case fetch
+        /// What the proxy does and by which settings.
+        case read
+        case change
+        /// What only the control socket is for.
+        case own
+
+        static func < (one: Right, other: Right) -> Bool { one.rawValue < other.rawValue }
+    }
+
+    private let token: SHA256Digest?
+    private let hosts: Set<String>
+
+    init(_ settings: AdminSettings) {
+        token = settings.token
+        hosts = Set(settings.hosts)
+    }
+
+    /// Why a request that needs `right` isn't answered; nil: it is.
+    func objection(to request: ControlRequest, needing right: Right) -> ControlResponse? {
+        guard case .port = request.door else { return nil }
+        // Only a browser is led here by a name, and it always says which.
+        if let host = request.host, !isOwn(host) {
+            return .problem(
+                421,
+                "the admin port does not answer to the name \(ShownText(host)): ask for it by its address or as localhost, or add "
+                    + "the name to admin.hosts")
+        }
+        // Pages of other ports of this machine are of the same site, and nothing to the admin port.
+        if let site = request.fetchSite, site != "same-origin", site != "none" {
+            return .problem(
+                403,
+                "another site's page has led the browser here (Sec-Fetch-Site: \(ShownText(site))), and the admin port answers to none: "
+                    + "type the address into the browser")
+        }
+        switch right {
+        case .fetch: return nil
+        case .own: return .problem(403, "only the control socket answers this: use the pinproxy command")
+        case .change where token == nil:
+            return .problem(
+                403, "the admin port changes nothing without a token: use the pinproxy command, or set admin.token_file")
+        case .read where token == nil: return nil
+        case .read, .change: return holdsToken(request) ? nil : Self.unauthorized
+        }
+    }
+
+    /// Whether it may be shown what is only for those who control the proxy, e.g. the paths of requests.
+    func mayControl(_ request: ControlRequest) -> Bool {
+        switch request.door {
+        case .socket: true
+        case .port: token != nil && holdsToken(request)
+        }
+    }
+
+    private static let unauthorized: ControlResponse = {
+        var response = ControlResponse.problem(
+            401, "the admin port wants the token of admin.token_file, as Authorization: Bearer TOKEN")
+        response.wantsToken = true
+        return response
+    }()
+
+    /// Compared by digest, so that how long it takes tells nothing of the token.
+    private func holdsToken(_ request: ControlRequest) -> Bool {
+        guard let token, let authorization = request.authorization else { return false }
+        let parts = authorization.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)
+        guard parts.count == 2, parts[0].lowercased() == "bearer" else { return false }
+        let shown = parts[1].utf8.drop { $0 == UInt8(ascii: " ") }
+        return zip(SHA256Digest.of(Array(shown)).bytes, token.bytes).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
+    }
+
+    private func isOwn(_ host: String) -> Bool {
+        guard case .success(let authority) = Authority.parse(host, defaultPort: 80) else { return false }
+        return authority.isIPAddress || authority.host == "localhost" || hosts.contains(authority.host)
     }
 }

@@ -3,8 +3,7 @@ import Security
 import Session
 import TLS
 
-/// What `GET /config` answers: the configuration in force, without its secrets. Values that rules send (headers,
-/// parameters, parts) are left out as well: some are secret, and none is needed to see which rules hold.
+/// What `GET /config` answers: the configuration in force, without secrets and without values that rules send.
 struct ConfigurationReport: Encodable {
     /// Entries that are listed at most.
     static let entryLimit = 10_000
@@ -31,7 +30,6 @@ struct ConfigurationReport: Encodable {
         let reportURI: String?
         let record: Bool
         let onRefusal: String?
-        /// Who may use the entry.
         let clients: String?
         let rules: [String]
         /// The switches that take protection away, in words.
@@ -40,7 +38,6 @@ struct ConfigurationReport: Encodable {
 
     /// How many configurations have been in force since the start.
     let generation: Int
-    /// When it was read.
     let readAt: UnixTime
     let files: [String]
     let settings: [String: String]

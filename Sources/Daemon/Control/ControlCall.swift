@@ -1,7 +1,7 @@
 import EventLoop
 import FoundationEssentials
 import Glibc
-import HTTPWire
+package import HTTPWire
 
 /// A request to a running proxy over one of its sockets, and the answer as it is read. Its methods block.
 struct ControlCall: ~Copyable {
@@ -33,7 +33,6 @@ struct ControlCall: ~Copyable {
         self.socket = socket
     }
 
-    /// The head of the answer.
     mutating func head(to method: HTTPWire.Method) throws(ControlFailure) -> ResponseHead {
         var parser = HeadParser(limit: Self.longestPart)
         var head = ResponseHead()
@@ -61,7 +60,6 @@ struct ControlCall: ~Copyable {
         }
     }
 
-    /// What is left until the end.
     mutating func rest(limit: Int = ControlCall.longestPart) throws(ControlFailure) -> [UInt8] {
         while try receive() {
             if bytes.count > limit { throw .broken("it is longer than \(limit) bytes") }
@@ -100,5 +98,37 @@ extension JSONDecoder {
         let decoder = JSONDecoder()
         decoder.keyDecodingStrategy = .convertFromSnakeCase
         return decoder
+    }
+}
+
+/// Asks a running proxy over its control socket, and waits for the answer. For the commands.
+package struct ControlClient {
+    private static let longestAnswer = 64 << 20
+
+    private let socket: StateSocket
+    private let process: Int32
+    private let seconds: Int
+
+    package init(_ socket: StateSocket, process: Int32, seconds: Int) {
+        self.socket = socket
+        self.process = process
+        self.seconds = seconds
+    }
+
+    /// - Parameter accepting: a status besides 200 with which the answer comes.
+    package func ask<Answer: Decodable>(
+        _ method: HTTPWire.Method, _ target: String, accepting: Int = 200, as type: Answer.Type = Answer.self
+    ) throws(ControlFailure) -> Answer {
+        var call = try ControlCall(
+            socket, process: process, seconds: seconds, method, target, fields: "Connection: close\r\n")
+        let head = try call.head(to: method)
+        let body = try call.rest(limit: Self.longestAnswer)
+        if case .known(let length) = head.bodyLength, length != UInt64(body.count) { throw .broken("it is cut short") }
+        guard head.status == 200 || head.status == accepting else { throw ControlFailure(status: head.status, body: body) }
+        do {
+            return try JSONDecoder.forControl().decode(type, from: Data(body))
+        } catch {
+            throw .broken("\(error)")
+        }
     }
 }

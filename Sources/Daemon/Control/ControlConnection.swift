@@ -1,4 +1,5 @@
 import Clients
+import EventLoop
 import HTTPWire
 import Session
 import TLS
@@ -17,7 +18,6 @@ final class ControlConnection {
     /// What it is told of, and how, once it asked for events.
     private var watched: LiveFeed?
     private var showsPaths = false
-    /// Events on their way to the client.
     private var outgoing: ByteBuffer
     private var received: ByteBuffer
     /// Events in a row that found others before them.
@@ -43,7 +43,6 @@ final class ControlConnection {
         server.handler = self
     }
 
-    /// A request of its is being answered.
     var isAsking: Bool {
         if watched != nil { return true }
         return switch server.phase {
@@ -54,8 +53,7 @@ final class ControlConnection {
 
     func start() { server.serve() }
 
-    /// Begins with TLS.
-    /// - Parameter nanoseconds: for the handshake.
+    /// Begins with TLS; `nanoseconds` are for its handshake.
     func start(_ context: TLSServerContext, within nanoseconds: UInt64) {
         server.lend()
         server.setDeadline(afterNanoseconds: nanoseconds)
@@ -164,4 +162,48 @@ extension ControlConnection: ByteStreamOwner {
 
     func streamIsWritable(_ stream: ByteStream) { write() }
     func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
+}
+
+/// The connections of the control socket, or those of the admin port: a bounded number, on the main loop.
+final class ControlClients {
+    /// Clients at one time. One more of a user or address with a full share displaces the most idle of that share.
+    static let limit = 64
+    /// For a request's arrival, and for an answer's being taken.
+    private static let patience: Duration = .seconds(10)
+
+    private let loop: EventLoop
+    private let session: LoopSession
+    private let settings = HTTP1ServerSettings()
+    private let answer: ControlConnection.Answer
+    private let feed: () -> LiveFeed?
+    private var clients: FairRoster<Claimant, ControlConnection>
+
+    init(
+        loop: EventLoop, session: LoopSession, share: Int, answer: @escaping ControlConnection.Answer, feed: @escaping () -> LiveFeed?
+    ) {
+        clients = FairRoster(places: Self.limit, share: share)
+        self.feed = feed
+        self.loop = loop
+        self.session = session
+        self.answer = answer
+        settings.idle = Self.patience
+        settings.idleNanoseconds = Self.patience.nanoseconds
+        settings.requestNanoseconds = Self.patience.nanoseconds
+        settings.requestHead = 16 << 10
+    }
+
+    func serve(_ socket: consuming Descriptor, of claimant: Claimant, through door: ControlDoor, tls: TLSServerContext? = nil) {
+        let client = ControlConnection(
+            stream: ByteStream(loop: loop, descriptor: socket), session: session, settings: settings, door: door,
+            claimant: claimant, answer: answer, feed: feed
+        ) { [weak self] client in
+            self?.clients.remove(client)
+        }
+        clients.add(client, of: claimant, sparing: \.isAsking)?.stop()
+        if let tls { client.start(tls, within: Self.patience.nanoseconds) } else { client.start() }
+    }
+
+    func stop() {
+        for client in clients.members { client.stop() }
+    }
 }

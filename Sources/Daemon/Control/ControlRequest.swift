@@ -1,3 +1,5 @@
+import Clients
+import EventLoop
 import HTTPWire
 
 /// A request to the control socket or the admin port, as far as its resources are told apart.
@@ -5,7 +7,6 @@ struct ControlRequest {
     let method: Method
     /// The segments of the path: `/tasks/7/cancel` has three.
     let path: [String]
-    /// The parameters of the query, as they are written.
     let query: [String: String]
     let door: ControlDoor
     /// The values of fields, as they are written; nil where there is none.
@@ -55,5 +56,22 @@ enum ControlDoor: Sendable, CustomStringConvertible {
         case .socket(let peer): "\(peer)"
         case .port(let client): "\(client), over the admin port"
         }
+    }
+}
+
+/// Who asks over the control socket, by the kernel's word.
+struct ControlPeer: Sendable, CustomStringConvertible {
+    private let user: UInt32
+    private let process: Int32
+
+    init(_ peer: UnixSocket.Peer) {
+        user = peer.user
+        process = peer.process
+    }
+
+    /// `root (user 0, process 4711)`
+    var description: String {
+        let place = process > 0 ? "user \(user), process \(process)" : "user \(user)"
+        return UserName.of(user).map { "\($0) (\(place))" } ?? place
     }
 }

@@ -14,7 +14,6 @@ final class ControlResources {
         /// Why the configuration in force isn't what the files say; nil if it is.
         var fallback: () -> String?
         var status: (@escaping (StatusReport) -> Void) -> Void
-        /// In that format.
         var metrics: (MetricsText.Format, @escaping ([UInt8]) -> Void) -> Void
         var configuration: () -> ConfigurationReport
         /// The local authority's certificate.
@@ -57,7 +56,6 @@ final class ControlResources {
         case order(TaskOrder, String)
         case reload, learn
 
-        /// Nil: there is no such one.
         init?(_ path: [String]) {
             switch (path.first, path.count) {
             case ("healthz"?, 1): self = .health
@@ -168,7 +166,9 @@ final class ControlResources {
         case .found(let task): ControlResponse(showsPath ? task : task.withoutPath)
         case .none: .problem(404, "no task \(number) is under way")
         case .silent(let worker):
-            .problem(503, "\(worker), which has the task, has not answered within \(TaskBoard.patience); it will obey when it goes on")
+            .problem(
+                503,
+                "\(worker), which has the task, has not answered within \(WorkerInquiry.patience); it will obey when it goes on")
         }
     }
 

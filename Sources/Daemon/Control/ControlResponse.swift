@@ -33,7 +33,6 @@ struct ControlResponse: Sendable {
         self.type = type
     }
 
-    /// - Parameter cause: for people.
     static func problem(_ status: Int, _ cause: String) -> ControlResponse {
         ControlResponse(["cause": cause], status: status)
     }

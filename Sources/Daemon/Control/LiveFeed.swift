@@ -3,17 +3,13 @@ import EventLoop
 import Records
 import Session
 
-/// Whoever is told of events.
 protocol LiveFeedReader: AnyObject {
-    /// Sends a whole event.
-    /// - Returns: false if one before it is still on its way: it is left out.
+    /// - Returns: false if an event before it is still being sent: this one is dropped.
     func send(_ event: [UInt8]) -> Bool
 }
 
-/// `GET /events`: what the proxy does, once a second, for those who watch (server-sent events). On the main loop. While
-/// nobody watches nothing is asked of anybody.
-///
-/// Whoever doesn't read in time misses what comes meanwhile, and is told how much that was.
+/// `GET /events`: what the proxy does, once a second (server-sent events). On the main loop. Without watchers nothing
+/// is asked. A watcher that reads too slowly misses ticks, and gets their number.
 final class LiveFeed {
     /// Watchers at one time; a quarter of them may be one user's or address's.
     static let limit = 32
@@ -62,7 +58,6 @@ final class LiveFeed {
     private let loop: EventLoop
     private let collector: MetricsCollector
     private let board: TaskBoard
-    /// Fills in what the daemon itself knows.
     private let fill: (inout Tick, WorkerCounters) -> Void
     private let names: () -> [String]
     private var watchers: [Watcher] = []

@@ -1,5 +1,9 @@
+import Clients
 package import EventLoop
+import Glibc
+import Logging
 import Security
+import Session
 
 /// A socket of the state directory, as a command connects to it: no link leads elsewhere.
 package struct StateSocket: Sendable {
@@ -40,4 +44,68 @@ package struct StateSocket: Sendable {
             throw .unreachable(error)
         }
     }
+}
+
+/// `control.sock` in the state directory: HTTP/1.1 and JSON for the proxy's own user and root. On the main loop.
+package final class ControlSocket {
+    private let logger: Logger
+    private let clients: ControlClients
+    private var listener: Listener?
+
+    package static func place(in stateDirectory: String) -> StateSocket { StateSocket("control.sock", in: stateDirectory) }
+
+    init(
+        path: String, loop: EventLoop, session: LoopSession, logger: Logger,
+        answer: @escaping ControlConnection.Answer, feed: @escaping () -> LiveFeed?
+    ) throws(SystemError) {
+        self.logger = logger
+        clients = ControlClients(loop: loop, session: session, share: ControlClients.limit / 2, answer: answer, feed: feed)
+        listener = try .own(at: path, loop: loop, logger: logger) { [weak self] in self?.accepted($0) }
+    }
+
+    /// Takes the name away and ends all connections.
+    func stop() {
+        listener?.stop()
+        listener = nil
+        clients.stop()
+    }
+
+    private func accepted(_ socket: consuming Descriptor) {
+        let peer = UnixSocket.peer(of: socket.raw)
+        guard let peer, peer.user == 0 || peer.user == geteuid() else { return deny(socket, peer) }
+        clients.serve(socket, of: .user(peer.user), through: .socket(ControlPeer(peer)))
+    }
+
+    /// Says no, in the room that every socket's buffer has, and waits for nothing.
+    private func deny(_ socket: consuming Descriptor, _ peer: UnixSocket.Peer?) {
+        let user = peer.map { ControlPeer($0).description } ?? "an unknown user"
+        let bytes = ControlResponse.problem(
+            403, "\(user) may not control this proxy: it obeys its own user and root"
+        ).bytes(keepAlive: false)
+        send(socket.raw, bytes, bytes.count, CInt(MSG_NOSIGNAL))
+        logger.warning("control.refused", metadata: ["cause": "\(user) may not control this proxy"])
+    }
+}
+
+/// `door.sock` in the state directory: where a command's network ends (`pinproxy exec --isolated`, `--transparent`).
+///
+/// Its clients count as remote (``Arrival/place``), whatever process connects, and reach no loopback service of the
+/// machine. A program in such a network can't choose another way out, nor hide that it came this way.
+package enum DoorSocket {
+    package static func place(in stateDirectory: String) -> StateSocket { StateSocket("door.sock", in: stateDirectory) }
+}
+
+/// Why a running proxy gives no answer of use.
+package enum ControlFailure: Error, Sendable, Equatable {
+    /// No proxy listens there, or this user may not connect.
+    case unreachable(SystemError)
+    /// Somebody else could have put it there; in words.
+    case untrusted(String)
+    /// Another process than the one that was meant listens there; nothing was asked of it.
+    case stranger(process: Int32)
+    case refused(status: Int, cause: String)
+    case silent
+    case ended
+    /// What it answered makes no sense.
+    case broken(String)
 }

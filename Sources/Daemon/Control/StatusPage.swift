@@ -1,8 +1,7 @@
 /// The files of the status page, as they are in `Page`.
 ///
-/// All that comes from the network reaches the page as JSON, and is inserted as text. Were a mistake made there, the
-/// policy would keep it from running: scripts and styles are the page's own files alone, and nothing is asked of any
-/// other host.
+/// What comes from the network reaches the page as JSON and is inserted as text. The policy is a second defence: only
+/// the page's own scripts and styles run, and no other host is contacted.
 enum StatusPage {
     case index, style, icon
     case script, pinsScript, refusalsScript

@@ -1,3 +1,4 @@
+package import Reachability
 package import Records
 package import Security
 package import TLS
@@ -21,7 +22,6 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package let pins: [Pin]
     }
 
-    /// What ends soon, or has ended.
     package struct Ending: Codable, Sendable, Equatable {
         /// `pin`, `entry`, `client certificate`, `revocation list`; of the proxy's own: `authority`, `next authority`,
         /// `admin certificate`, `proxy certificate`.
@@ -45,7 +45,6 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var version: String?
     /// Files of libraries, or the program's own, that were replaced since the start. What runs is still the old one.
     package var replacedLibraries: [String]?
-    /// When it started.
     package var since: UnixTime?
     /// When the configuration in force was read, and how many have been in force since the start.
     package var readAt: UnixTime?
@@ -54,13 +53,10 @@ package struct StatusReport: Codable, Sendable, Equatable {
     package var configuration: String?
     /// Why the configuration in force isn't what the files say, after a start that refused them.
     package var fallback: String?
-    /// Where clients are accepted.
     package var listen: [String]?
-    /// Where the admin port is.
     package var admin: [String]?
     package var clients: Int?
     package var clientLimit: Int?
-    /// Exchanges in flight.
     package var tasks: Int?
     /// Exchanges since the start, and those that the proxy answered itself.
     package var requests: UInt64?
@@ -109,4 +105,48 @@ package struct StatusReport: Codable, Sendable, Equatable {
                 })
         }
     }
+}
+
+/// A target of `reachability` and its present status, as `GET /status` has it.
+package struct TargetStatus: Codable, Sendable, Equatable {
+    /// `any`, an address or a name.
+    package let target: String
+    /// As in the log: `via-wired`, `not-reachable`, `unknown`, …
+    package let status: String
+    package let reason: String?
+    /// The interface by which the target is reached, and its kind.
+    package let link: String?
+    package let kind: String?
+
+    package init(_ target: ReachabilityTarget, _ status: ReachabilityStatus) {
+        self.target = "\(target)"
+        self.status = "\(status)"
+        reason = status.reason.isEmpty ? nil : status.reason
+        link = status.path?.link.name
+        kind = status.path?.link.kind.rawValue
+    }
+
+    /// `via-wired (eth0, route via 192.0.2.1 from 192.0.2.7)`
+    package var text: String {
+        let details = [link, reason].compactMap(\.self)
+        return details.isEmpty ? status : "\(status) (\(details.joined(separator: ", ")))"
+    }
+}
+
+package struct NetworkChange: Codable, Sendable, Equatable {
+    /// Milliseconds since 1970.
+    package let time: Int64
+    package let target: String
+    package let from: String
+    package let to: String
+    package let reason: String
+}
+
+/// What `POST /reload` answers.
+package struct ReloadReport: Codable, Sendable, Equatable {
+    package let process: Int32
+    /// The file that was read, as an absolute path.
+    package let configuration: String
+    /// Why the old configuration is still in force, one problem a line; nil if the new one is.
+    package let cause: String?
 }

@@ -1,20 +1,15 @@
 import EventLoop
-import Session
+package import Session
 
-/// The tasks of all workers, as seen from the main loop. Each worker is asked on its own thread, between two turns;
-/// one that doesn't answer in time is named, not waited for.
+/// The tasks of all workers, asked from the main loop (``WorkerInquiry``). A silent worker is named, not awaited.
 final class TaskBoard {
     /// What became of a question about one task.
     enum Finding {
         case found(TaskSummary)
-        /// None of that number is under way.
         case none
         /// The worker that has tasks of that number doesn't answer.
         case silent(worker: String)
     }
-
-    /// How long the workers have to answer.
-    static let patience = WorkerInquiry.patience
 
     private let loop: EventLoop
     private let workers: [WorkerThread]
@@ -34,7 +29,6 @@ final class TaskBoard {
         }
     }
 
-    /// - Parameter completion: called once on the loop.
     func find(_ number: UInt64, completion: @escaping (Finding) -> Void) {
         ask(number, completion: completion) { $0.task(number) }
     }
@@ -62,8 +56,21 @@ final class TaskBoard {
         _ workers: [WorkerThread], _ question: @escaping @Sendable (Worker) -> Answer,
         completion: @escaping ([Answer], [String]) -> Void
     ) {
-        WorkerInquiry.ask(workers, on: loop, question) { answers in
+        WorkerInquiry(loop: loop, workers: workers).ask(question) { answers in
             completion(answers.compactMap { $0 }, answers.indices.filter { answers[$0] == nil }.map { workers[$0].name })
         }
+    }
+}
+
+/// What `GET /tasks` answers.
+package struct TaskList: Codable, Sendable {
+    /// In the order of their numbers.
+    package var tasks: [TaskSummary]
+    /// Workers that did not answer in time: their tasks are missing.
+    package var silentWorkers: [String]
+
+    package init(tasks: [TaskSummary], silentWorkers: [String]) {
+        self.tasks = tasks
+        self.silentWorkers = silentWorkers
     }
 }

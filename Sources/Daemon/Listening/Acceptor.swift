@@ -1,11 +1,11 @@
 import Clients
 import EventLoop
 import Glibc
+import LocalPeers
 import Logging
 import Session
 
-/// The listeners, and whom they hand their clients to. It has a thread of its own: neither a worker that is
-/// busy nor a reload keeps a client waiting.
+/// The listeners, and whom they hand clients to. On its own thread: no busy worker or reload delays a client.
 final class Acceptor {
     private let loop: EventLoop
     private let logger: Logger
@@ -52,7 +52,6 @@ final class Acceptor {
         }
     }
 
-    /// To be resumed once it is started.
     private func add(_ sockets: [ListeningSocket]) {
         for socket in sockets {
             let isKnown = desk.knowsConnections(to: socket.raw)
@@ -85,8 +84,7 @@ final class Acceptor {
         for listener in listeners { listener.resume() }
     }
 
-    /// A reload has changed where clients are awaited.
-    /// - Parameter senders: where PROXY headers come first, and from whom they are taken.
+    /// Follows a reload. Connections at the places of `senders` begin with PROXY headers, taken from those ranges.
     func replace(_ removed: [ListeningSocket], with added: [ListeningSocket], senders: [Endpoint: [AddressRange]]) {
         self.senders = senders
         for listener in listeners where removed.contains(where: { $0.wanted == listener.wanted }) { listener.stop() }
@@ -100,7 +98,6 @@ final class Acceptor {
         roomAgain()
     }
 
-    /// A client has gone.
     func roomAgain() {
         guard isFull else { return }
         limit.lasted()
@@ -154,5 +151,34 @@ final class Acceptor {
             "\(error): this process may have \(Descriptor.limit) of them; raise LimitNOFILE (ulimit -n), "
             + "or lower limits.clients"
         return ["cause": "\(cause)"]
+    }
+}
+
+/// Asks who comes, at the moment when a connection is accepted. Belongs to the acceptor's thread.
+struct ArrivalDesk {
+    /// Nil: the kernel can't be asked.
+    private let sockets: SocketTable?
+
+    init() { sockets = try? SocketTable() }
+
+    /// Whether those who come to that listener can be known.
+    func knowsConnections(to listener: CInt) -> Bool { sockets?.knowsConnections(to: listener) ?? false }
+
+    /// - Parameter isKnown: ``knowsConnections(to:)`` of the listener that has accepted the socket.
+    func arrival(of socket: CInt, from source: Endpoint, isKnown: Bool) -> Arrival {
+        guard let sockets else {
+            return Arrival(from: source, peer: ClientPeer(nil, why: "the kernel can't be asked about its sockets (sock_diag)"))
+        }
+        let found: LocalSocket?
+        let why: String
+        switch source {
+        case .unix:
+            found = sockets.peer(ofUnix: socket)
+            why = "the kernel doesn't say who connected"
+        case .network(let address):
+            found = isKnown ? sockets.peer(of: socket, from: address) : nil
+            why = "its connection doesn't come over loopback, or it has closed it"
+        }
+        return Arrival(from: source, peer: ClientPeer(found, why: why))
     }
 }

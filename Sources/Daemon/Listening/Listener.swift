@@ -1,5 +1,6 @@
 import EventLoop
 import Glibc
+import Logging
 
 /// Accepts clients on one address, or at one Unix socket.
 ///
@@ -13,7 +14,6 @@ final class Listener: SocketHandler {
     /// Connections accepted in one turn, before others get theirs.
     private static let perTurn = 64
 
-    /// As it is configured.
     let wanted: Endpoint
     private let loop: EventLoop
     private var source: SocketSource?
@@ -33,7 +33,8 @@ final class Listener: SocketHandler {
     ///   - accepted: takes each connection, and whether it has waited for room or for a descriptor.
     ///   - failed: told why accepting pauses for a moment.
     init(
-        loop: EventLoop, socket: ListeningSocket, hasRoom: @escaping () -> Bool, mustWait: @escaping () -> Void,
+        loop: EventLoop, socket: ListeningSocket, hasRoom: @escaping () -> Bool = { true },
+        mustWait: @escaping () -> Void = {},
         accepted: @escaping (consuming Descriptor, Endpoint, Bool) -> Void,
         failed: @escaping (SystemError) -> Void
     ) {
@@ -45,6 +46,19 @@ final class Listener: SocketHandler {
         raw = socket.raw
         wanted = socket.wanted
         source = SocketSource(loop: loop, descriptor: raw, handler: self)
+    }
+
+    /// Accepts commands at a socket of the state directory.
+    static func own(
+        at path: String, mode: UInt32 = 0o600, loop: EventLoop, logger: Logger,
+        accepted: @escaping (consuming Descriptor) -> Void
+    ) throws(SystemError) -> Listener {
+        let socket = try ListeningSocket.own(at: path, mode: mode)
+        let listener = Listener(loop: loop, socket: socket, accepted: { socket, _, _ in accepted(socket) }) { error in
+            logger.warning("control.failed", metadata: ["cause": "\(error)", "effect": "a command has to wait"])
+        }
+        listener.resume()
+        return listener
     }
 
     deinit { stop() }

@@ -6,13 +6,11 @@ import Glibc
 struct ListeningSocket: Sendable {
     let raw: CInt
     let port: ListenPort
-    /// As it is configured.
     let wanted: Endpoint
     /// The port as the system chose it, if it was to choose.
     let place: Endpoint
     /// A supervisor's by its name (`listen: systemd`), which keeps it by itself.
     let isNamed: Bool
-    /// A ``DoorSocket``.
     var isDoor = false
 
     /// Connections that wait to be accepted: as many as the kernel allows, which cuts this to net.core.somaxconn (4096 if
@@ -89,19 +87,18 @@ struct ListeningSocket: Sendable {
         return sockets
     }
 
-    /// Opens the daemon's own socket, and replaces one left by an earlier process.
-    static func door(at path: String, _ access: SocketAccess) throws(SystemError) -> ListeningSocket {
-        let raw = try UnixSocket.listen(at: path, backlog: queue, mode: access.mode).release()
-        return ListeningSocket(raw: raw, port: .proxy, wanted: .unix(path), place: .unix(path), isNamed: false, isDoor: true)
+    /// Opens a socket of the state directory, and replaces one left by an earlier process.
+    static func own(at path: String, mode: UInt32 = 0o600, isDoor: Bool = false) throws(SystemError) -> ListeningSocket {
+        let raw = try UnixSocket.listen(at: path, backlog: queue, mode: mode).release()
+        let place = Endpoint.unix(path)
+        return ListeningSocket(raw: raw, port: .proxy, wanted: place, place: place, isNamed: false, isDoor: isDoor)
     }
 
-    /// Lets others connect to a Unix socket from now on.
     func apply(_ access: SocketAccess) {
         guard let path = place.path else { return }
         try? UnixSocket.allow(mode: access.mode, group: access.group, at: path)
     }
 
-    /// It is not wanted after all.
     func discard() {
         close(raw)
         if let path = place.path { unlink(path) }
@@ -112,5 +109,98 @@ struct ListeningSocket: Sendable {
     ) -> ListeningSocket {
         _ = fcntl(socket.raw, F_SETFL, fcntl(socket.raw, F_GETFL) | O_NONBLOCK)
         return ListeningSocket(raw: socket.raw, port: port, wanted: .network(address), place: .network(address), isNamed: isNamed)
+    }
+}
+
+/// The ports that this program opens, by the names that `listen` and systemd's units have for them.
+enum ListenPort: String {
+    case proxy, admin
+}
+
+/// A socket that a supervisor hands over, with the name that it has there: of a socket unit (FileDescriptorName= of
+/// systemd.socket(5)) the port's, of one that the process before has stored the ``ListeningSocket/name``.
+package struct InheritedSocket: Sendable {
+    let raw: CInt
+    let name: String
+    /// Where it listens; nil if it is no TCP socket that does.
+    let address: SocketAddress?
+
+    /// - Parameter raw: taken over.
+    package init(raw: CInt, name: String, isListener: Bool) {
+        self.raw = raw
+        self.name = name
+        address = isListener ? Socket.localAddress(raw) : nil
+    }
+
+    /// Whose it is; nil: its name says nothing of that.
+    private var owner: ListenPort? { ListenPort(rawValue: String(name.prefix { $0 != " " })) }
+
+    /// Whether `listen: systemd` of the port means it.
+    func isNamed(for port: ListenPort) -> Bool { address != nil && name == port.rawValue }
+
+    /// Whether it can be had for an address that the port's `listen` names.
+    func fits(_ wanted: SocketAddress, of port: ListenPort) -> Bool {
+        address == wanted && (owner == nil || owner == port)
+    }
+}
+
+/// Why an address can't be listened on, and what to do.
+struct ListenError: Error, CustomStringConvertible {
+    let address: SocketAddress
+    let cause: SystemError
+    let port: ListenPort
+    /// The configuration file whose `listen` has the address.
+    let file: String
+
+    var description: String {
+        let key = "\(port).listen in \(file)"
+        return switch cause.code {
+        case EADDRINUSE:
+            "\(address) is already in use by another program: stop that one "
+                + "(ss -ltnp 'sport = :\(address.port)' shows it), or choose another \(key)"
+        case EADDRNOTAVAIL:
+            "\(address.ip) is not an address of this machine (\(cause.reason)): ip address shows which are; "
+                + "choose one of them for \(key)"
+        case EAFNOSUPPORT where address.ip.isIPv6:
+            "\(address) can't be listened on (\(cause.reason)): this machine has no IPv6; take the address out of \(key)"
+        case EACCES:
+            "\(address) can't be listened on (\(cause.reason)): ports below 1024 need root or CAP_NET_BIND_SERVICE; "
+                + "choose another \(key)"
+        default: "\(address) can't be listened on (\(cause)): see \(key)"
+        }
+    }
+}
+
+/// Why a Unix socket can't be made, and what to do.
+struct SocketFileError: Error, CustomStringConvertible {
+    let path: String
+    let cause: SystemError
+    let port: ListenPort
+    let file: String
+
+    /// Without where it is written.
+    var reason: String {
+        switch cause.code {
+        case EEXIST: "\(path) is there and is no socket: remove it, or choose another path"
+        case EADDRINUSE: "\(path) is already in use by another program: choose another path"
+        case EPERM where cause.call == "chown", EINVAL where cause.call == "chown":
+            "\(path) can't be given to socket_group: the proxy's user is not in that group"
+        case ENOENT: "\(path): its directory is not there: create it (RuntimeDirectory=pinproxy in the unit makes /run/pinproxy)"
+        default: "\(path): \(cause)"
+        }
+    }
+
+    var description: String { "\(port).listen in \(file): \(reason)" }
+}
+
+/// `listen: systemd`, and systemd hands over no socket for it.
+package struct MissingSocket: Error, CustomStringConvertible {
+    let port: ListenPort
+    let file: String
+
+    package var description: String {
+        let unit = port == .proxy ? "pinproxy.socket" : "pinproxy-\(port).socket"
+        return "\(file): \(port).listen is systemd, and systemd hands over no TCP socket named \"\(port)\": start \(unit) "
+            + "(systemctl enable --now \(unit)), which has FileDescriptorName=\(port), before the proxy; or write an address"
     }
 }

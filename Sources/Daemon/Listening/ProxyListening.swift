@@ -3,9 +3,9 @@ import EventLoop
 import Glibc
 import Logging
 import Security
+import Session
 
-/// Where the proxy awaits its clients: opened as a configuration asks for it, and brought into line with each next one. Belongs to
-/// the daemon's main thread.
+/// Where the proxy awaits its clients, following each configuration in turn. On the daemon's main thread.
 final class ProxyListening {
     private let inherited: [InheritedSocket]
     private let notices: DaemonNotices
@@ -21,7 +21,6 @@ final class ProxyListening {
 
     var addresses: [SocketAddress] { sockets.compactMap(\.address) }
 
-    /// For people.
     var description: String { sockets.map(\.place.description).joined(separator: ", ") }
 
     /// The addresses but those where a load balancer speaks for its clients.
@@ -44,8 +43,7 @@ final class ProxyListening {
         sockets = taken + (try ListeningSocket.open(.proxy, at: listen.paths, snapshot.proxy.socket, namedIn: file))
     }
 
-    /// The supervisor keeps what is open, and what nobody has asked for is closed: a client that came to one of these would wait for
-    /// ever.
+    /// Closes what nobody asked for, as a client there would wait for ever. The supervisor keeps the rest.
     /// - Parameter isHeld: whether another port of the daemon has taken a socket over.
     func settle(_ snapshot: Snapshot, isHeld: (InheritedSocket) -> Bool) {
         for socket in inherited where !sockets.contains(where: { $0.raw == socket.raw }) && !isHeld(socket) {
@@ -138,5 +136,40 @@ final class ProxyListening {
         for socket in removed where socket.isKept { notices.notListening(socket.name) }
         for socket in added where socket.isKept { notices.listening(socket.raw, socket.name) }
         return removed
+    }
+}
+
+extension ListenSettings {
+    /// Where clients are awaited, besides at the sockets of a supervisor.
+    var places: [Endpoint] {
+        addresses.compactMap { SocketAddress($0).map(Endpoint.network) } + paths.map(Endpoint.unix)
+    }
+
+    /// Where a PROXY header comes first, and from whom it is taken.
+    var senders: [Endpoint: [AddressRange]] {
+        var senders: [Endpoint: [AddressRange]] = [:]
+        for (address, ranges) in proxyProtocol {
+            if let address = SocketAddress(address) { senders[.network(address)] = ranges }
+        }
+        return senders
+    }
+}
+
+/// Where the proxy listens by `listen: systemd`, for users who can't ask it. It outlives the process like the sockets.
+package struct ListenFile {
+    package static let name = "listen"
+    private let directory: TrustedDirectory
+    package var path: String { "\(directory.path)/\(Self.name)" }
+
+    package init(in stateDirectory: String) { directory = TrustedDirectory(stateDirectory) }
+
+    func write(_ addresses: [SocketAddress]) throws(FileProblem) {
+        try directory.write(Array(addresses.map { "\($0)\n" }.joined().utf8), to: Self.name, mode: 0o644)
+    }
+
+    /// The addresses, one for each line; empty if there is no such file.
+    package func read() -> [Substring] {
+        guard let file = try? directory.read(Self.name) else { return [] }
+        return String(decoding: file.bytes, as: UTF8.self).split(separator: "\n")
     }
 }

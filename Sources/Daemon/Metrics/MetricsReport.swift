@@ -10,7 +10,6 @@ import Transport
 
 /// What `GET /metrics` answers, of the daemon and of what its workers told (docs/metrics.md).
 struct MetricsReport {
-    /// What the daemon itself knows.
     struct Daemon {
         var version = ""
         var replacedLibraries = 0
@@ -93,12 +92,9 @@ struct MetricsReport {
         text.family("pinproxy_transferred_bytes", .counter, "Bytes passed on, heads included; up is from clients to origins.")
         text.sample([("direction", "up")], counters.bytesUp)
         text.sample([("direction", "down")], counters.bytesDown)
-        text.family("pinproxy_tasks", .gauge, "Exchanges in flight.")
-        text.sample([], measurement.sum(\.tasks))
-        text.family("pinproxy_clients", .gauge, "Connections of clients.")
-        text.sample([], daemon.clients)
-        text.family("pinproxy_clients_limit", .gauge, "How many there may be (limits.clients).")
-        text.sample([], daemon.clientLimit)
+        text.family("pinproxy_tasks", .gauge, "Exchanges in flight.", measurement.sum(\.tasks))
+        text.family("pinproxy_clients", .gauge, "Connections of clients.", daemon.clients)
+        text.family("pinproxy_clients_limit", .gauge, "How many there may be (limits.clients).", daemon.clientLimit)
     }
 
     private func pins(_ counters: WorkerCounters, _ text: inout MetricsText) {
@@ -127,16 +123,16 @@ struct MetricsReport {
     }
 
     private func latencies(_ counters: WorkerCounters, _ text: inout MetricsText) {
-        text.family("pinproxy_exchange_duration_seconds", .histogram, "From a request to the end of its response; tunnels included.")
-        text.sample([], counters.duration)
-        text.family("pinproxy_first_byte_seconds", .histogram, "From a request to the first byte of the origin's response.")
-        text.sample([], counters.firstByte)
-        text.family("pinproxy_upstream_lookup_seconds", .histogram, "Name lookup of new connections to origins.")
-        text.sample([], counters.nameLookup)
-        text.family("pinproxy_upstream_connect_seconds", .histogram, "TCP, and the parent proxy, of new connections to origins.")
-        text.sample([], counters.connect)
-        text.family("pinproxy_upstream_handshake_seconds", .histogram, "TLS of new connections to origins.")
-        text.sample([], counters.handshake)
+        text.family(
+            "pinproxy_exchange_duration_seconds", "From a request to the end of its response; tunnels included.",
+            counters.duration)
+        text.family(
+            "pinproxy_first_byte_seconds", "From a request to the first byte of the origin's response.", counters.firstByte)
+        text.family(
+            "pinproxy_upstream_lookup_seconds", "Name lookup of new connections to origins.", counters.nameLookup)
+        text.family(
+            "pinproxy_upstream_connect_seconds", "TCP, and the parent proxy, of new connections to origins.", counters.connect)
+        text.family("pinproxy_upstream_handshake_seconds", "TLS of new connections to origins.", counters.handshake)
     }
 
     private func connections(_ counters: WorkerCounters, _ text: inout MetricsText) {
@@ -156,25 +152,20 @@ struct MetricsReport {
         text.family("pinproxy_upstream_requests", .counter, "Requests by whether their connection had served before.")
         text.sample([("connection", "fresh")], counters.fresh)
         text.sample([("connection", "reused")], counters.reused)
-        text.family("pinproxy_upstream_retries", .counter, "Requests sent once more.")
-        text.sample([], counters.retried)
+        text.family("pinproxy_upstream_retries", .counter, "Requests sent once more.", counters.retried)
         text.family("pinproxy_name_lookups", .counter, "Names looked up, by where the answer came from.")
         text.sample([("result", "cached")], measurement.sum(\.lookups.cached))
         text.sample([("result", "found")], measurement.sum(\.lookups.found))
         text.sample([("result", "failed")], measurement.sum(\.lookups.failed))
-        text.family("pinproxy_leaves_issued", .counter, "Certificates issued for clients.")
-        text.sample([], daemon.leavesIssued)
+        text.family("pinproxy_leaves_issued", .counter, "Certificates issued for clients.", daemon.leavesIssued)
         text.family("pinproxy_leaves_evicted", .counter, "Certificates that made room for others.")
         text.sample([], daemon.leavesEvicted)
-        text.family("pinproxy_leaves", .gauge, "Hosts whose certificates are kept.")
-        text.sample([], daemon.leavesHeld)
+        text.family("pinproxy_leaves", .gauge, "Hosts whose certificates are kept.", daemon.leavesHeld)
     }
 
     private static func bodies(_ budget: BodyBudget, _ text: inout MetricsText) {
-        text.family("pinproxy_kept_bodies_bytes", .gauge, "Bytes of bodies that are kept.")
-        text.sample([], budget.inUse)
-        text.family("pinproxy_kept_bodies_limit_bytes", .gauge, "How many there may be (limits.bodies).")
-        text.sample([], budget.limit)
+        text.family("pinproxy_kept_bodies_bytes", .gauge, "Bytes of bodies that are kept.", budget.inUse)
+        text.family("pinproxy_kept_bodies_limit_bytes", .gauge, "How many there may be (limits.bodies).", budget.limit)
         text.family(
             "pinproxy_kept_bodies_refused", .counter,
             "Bodies that were not kept for lack of room. request and response: the client got 503, unless a rule only reports; "
@@ -186,8 +177,7 @@ struct MetricsReport {
     private static func memory(_ use: MemoryUse, _ level: MemoryPressure.Level, _ text: inout MetricsText) {
         text.family("pinproxy_memory_used_bytes", .gauge, "Memory that the control group takes, without what the kernel takes back first.")
         text.sample([], use.used)
-        text.family("pinproxy_memory_limit_bytes", .gauge, "How much it may take.")
-        text.sample([], use.limit)
+        text.family("pinproxy_memory_limit_bytes", .gauge, "How much it may take.", use.limit)
         text.family("pinproxy_memory_pressure", .gauge, "1: new clients wait, and idle connections are closed; 2: requests get 503 besides.")
         text.sample([], level.rawValue)
     }
@@ -203,10 +193,8 @@ struct MetricsReport {
         text.family("pinproxy_decoder_starts", .counter, "Processes that decode, by whether they got ready.")
         text.sample([("result", "failed")], counts.failedStarts)
         text.sample([("result", "ready")], counts.starts - counts.failedStarts)
-        text.family("pinproxy_decoders", .gauge, "Processes that decode.")
-        text.sample([], counts.processes.count)
-        text.family("pinproxy_decoder_queue", .gauge, "Bodies that wait to be decoded.")
-        text.sample([], counts.waiting)
+        text.family("pinproxy_decoders", .gauge, "Processes that decode.", counts.processes.count)
+        text.family("pinproxy_decoder_queue", .gauge, "Bodies that wait to be decoded.", counts.waiting)
     }
 
     private func workers(_ text: inout MetricsText) {
@@ -237,8 +225,7 @@ struct MetricsReport {
         text.sample([], daemon.generation)
         text.family("pinproxy_config_read_timestamp_seconds", .gauge, "When the configuration in force was read.")
         text.sample([], daemon.readAt)
-        text.family("pinproxy_config_entries", .gauge, "Entries of the pin file.")
-        text.sample([], daemon.entryCount)
+        text.family("pinproxy_config_entries", .gauge, "Entries of the pin file.", daemon.entryCount)
         text.family("pinproxy_config_warnings", .gauge, "Warnings of the configuration in force (pinproxy check).")
         text.sample([], daemon.warnings)
         text.family("pinproxy_config_insecure_switches", .gauge, "Settings in force that take protection away.")
@@ -250,15 +237,18 @@ struct MetricsReport {
         text.sample([], figures.processorSeconds)
         text.family("process_resident_memory_bytes", .gauge, "Memory that the process has resident.")
         text.sample([], figures.residentBytes)
-        text.family("process_virtual_memory_bytes", .gauge, "Memory that the process has mapped.")
-        text.sample([], figures.virtualBytes)
+        text.family("process_virtual_memory_bytes", .gauge, "Memory that the process has mapped.", figures.virtualBytes)
         text.family("process_start_time_seconds", .gauge, "When the process started.")
         text.sample([], figures.started)
-        text.family("process_open_fds", .gauge, "File descriptors that are open.")
-        text.sample([], figures.openDescriptors)
-        text.family("process_max_fds", .gauge, "File descriptors that there may be.")
-        text.sample([], figures.descriptorLimit)
-        text.family("process_threads", .gauge, "Threads of the process.")
-        text.sample([], figures.threads)
+        text.family("process_open_fds", .gauge, "File descriptors that are open.", figures.openDescriptors)
+        text.family("process_max_fds", .gauge, "File descriptors that there may be.", figures.descriptorLimit)
+        text.family("process_threads", .gauge, "Threads of the process.", figures.threads)
+    }
+}
+
+/// The libraries that the proxy process has loaded. Separate processes load those that decode bodies.
+package enum LibraryVersions {
+    package static var all: [(name: String, version: String)] {
+        [("OpenSSL", OpenSSLLibrary.version)] + EventLoopLibraries.versions
     }
 }

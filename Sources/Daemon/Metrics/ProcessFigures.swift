@@ -8,7 +8,6 @@ struct ProcessFigures {
     var residentBytes = 0
     var virtualBytes = 0
     var threads = 0
-    /// Unix time.
     var started = 0.0
     var openDescriptors = 0
     var descriptorLimit = 0

@@ -1,8 +1,9 @@
 package import Clients
-import EventLoop
+package import EventLoop
 import FoundationEssentials
 import Glibc
 import HTTPWire
+import Transport
 
 /// Begins a run over a running proxy's run socket, and hears what is refused in it. For `pinproxy exec`.
 ///
@@ -14,11 +15,7 @@ package final class RunClient {
     private var call: ControlCall
 
     /// Waits for the proxy's answer.
-    /// - Parameters:
-    ///   - place: of the proxy's socket.
-    ///   - process: that is meant.
-    ///   - credentials: `NAME:PASSWORD` of `proxy.users`, if there are any.
-    ///   - seconds: how long the proxy has for it.
+    /// - Parameter credentials: `NAME:PASSWORD` of `proxy.users`, if there are any.
     package init(
         _ place: StateSocket, process: Int32, token: RunToken, credentials: String?, seconds: Int
     ) throws(ControlFailure) {
@@ -30,7 +27,6 @@ package final class RunClient {
         self.call = call
     }
 
-    /// What the first line of the proxy's answer says.
     private static func answer(_ call: inout ControlCall) throws(ControlFailure) -> RunBegun {
         let head = try call.head(to: .post)
         guard head.status == 200 else { throw ControlFailure(status: head.status, body: try call.rest()) }
@@ -69,4 +65,108 @@ package final class RunClient {
 
     /// The run is over: what was not told yet follows, then the end.
     package func end() { shutdown(descriptor, CInt(SHUT_WR)) }
+}
+
+/// Asks a running proxy over its run socket for the addresses of names, for a run that is under way. For `pinproxy exec`.
+///
+/// Each question is a connection, so that a proxy that comes back is asked as the one before was. Belongs to one loop.
+package final class RunNames {
+    private static let patienceNanoseconds: UInt64 = 35_000_000_000
+
+    private let loop: EventLoop
+    private let slabs = SlabPool()
+    private let place: StateSocket
+    private let token: RunToken
+    private var questions: [ObjectIdentifier: Question] = [:]
+
+    package init(loop: EventLoop, _ place: StateSocket, token: RunToken) {
+        self.loop = loop
+        self.place = place
+        self.token = token
+    }
+
+    /// - Parameters:
+    ///   - name: a final dot excludes the search list.
+    ///   - completion: called once, on the loop, never before this returns.
+    package func ask(_ name: String, completion: @escaping (Result<ResolvedName, ControlFailure>) -> Void) {
+        let request = "GET \(RunConnection.namePrefix)\(name) HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token.text)\r\n\r\n"
+        let socket: Descriptor
+        do throws(ControlFailure) {
+            socket = try place.connectAtOnce()
+        } catch {
+            return loop.afterThisTurn { completion(.failure(error)) }
+        }
+        let question = Question(loop: loop, slabs: slabs, socket: socket, within: Self.patienceNanoseconds)
+        let key = ObjectIdentifier(question)
+        questions[key] = question
+        question.ask(request) { [weak self, loop] result in
+            loop.afterThisTurn {
+                self?.questions[key] = nil
+                completion(result)
+            }
+        }
+    }
+
+    private final class Question: ByteStreamOwner {
+        typealias Answer = Result<ResolvedName, ControlFailure>
+        private static let longest = 64 << 10
+
+        private let stream: ByteStream
+        private var answer: ByteBuffer
+        private var completion: ((Answer) -> Void)?
+        private let deadline: Deadline
+
+        init(loop: EventLoop, slabs: SlabPool, socket: consuming Descriptor, within nanoseconds: UInt64) {
+            stream = ByteStream(loop: loop, descriptor: socket)
+            answer = ByteBuffer(slabs: slabs)
+            deadline = Deadline(loop: loop)
+            deadline.bind(to: self) { $0.end(.failure(.silent)) }
+            deadline.set(afterNanoseconds: nanoseconds)
+        }
+
+        func ask(_ request: String, completion: @escaping (Answer) -> Void) {
+            self.completion = completion
+            stream.owner = self
+            answer.append(Array(request.utf8))
+            // A socket that is new has room for it.
+            guard case .done = stream.write(answer.count, from: &answer) else { return end(.failure(.ended)) }
+            stream.wantsRead = true
+        }
+
+        func streamIsReadable(_ stream: ByteStream) {
+            guard answer.makeRoom(limit: Self.longest) else { return end(.failure(.broken("it is too long"))) }
+            switch stream.read(into: &answer) {
+            case .received, .blocked: break
+            case .ended: end(parsed())
+            case .failed: end(.failure(.ended))
+            }
+        }
+
+        private func parsed() -> Answer {
+            let bytes = Array(answer.unread)
+            if bytes.isEmpty { return .failure(.ended) }
+            var parser = HeadParser(limit: Self.longest)
+            var head = ResponseHead()
+            guard case .complete = parser.parseResponse(bytes.span, to: .get, into: &head) else {
+                return .failure(.broken("it has no head"))
+            }
+            let body = Array(bytes[Int(head.length)...])
+            guard head.status == 200 else { return .failure(ControlFailure(status: head.status, body: body)) }
+            guard let name = try? JSONDecoder().decode(ResolvedName.self, from: Data(body)) else {
+                return .failure(.broken("it has no addresses"))
+            }
+            return .success(name)
+        }
+
+        private func end(_ answer: Answer) {
+            guard let completion else { return }
+            self.completion = nil
+            deadline.clear()
+            stream.stop()
+            completion(answer)
+        }
+
+        func streamIsWritable(_ stream: ByteStream) {}
+        func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
+    }
 }

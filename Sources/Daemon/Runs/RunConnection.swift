@@ -1,18 +1,17 @@
 import Clients
 import EventLoop
+import FoundationEssentials
 import HTTPWire
 import Session
 import Transport
 
-/// One client of the run socket. It asks once: `POST /runs`, and gets lines for as long as its run lasts; or
-/// `GET /addresses?name=NAME`, for a run that is under way.
+/// One client of the run socket, with one request: `POST /runs`, then lines of its run; or `GET /addresses?name=NAME`.
 final class RunConnection {
     enum Asked {
         case run(Order)
         case addresses(name: String, token: RunToken)
     }
 
-    /// A run that is to begin.
     struct Order {
         /// Of the Authorization field.
         let token: RunToken
@@ -30,10 +29,7 @@ final class RunConnection {
     private var feed: RunFeed?
     private var accepted: (run: Run, token: RunToken, begun: RunBegun)?
 
-    /// - Parameters:
-    ///   - ask: called once with what is asked for; answers by ``accept(_:token:begun:)``, ``answer(_:)`` or ``refuse(_:_:)``, at once
-    ///     or later.
-    ///   - ended: called once, when the connection is over.
+    /// - Parameter ask: called once; answers by ``accept(_:token:begun:)``, ``answer(_:)`` or ``refuse(_:_:)``.
     init(
         stream: ByteStream, session: LoopSession, settings: HTTP1ServerSettings, peer: UnixSocket.Peer,
         ask: @escaping Ask, ended: @escaping (RunConnection) -> Void
@@ -52,10 +48,8 @@ final class RunConnection {
 
     func start() { server.serve() }
 
-    /// Tells what has been refused.
     func tell() { feed?.tell() }
 
-    /// The proxy ends.
     func stop() {
         feed?.finish()
         server.close()
@@ -127,4 +121,133 @@ extension RunConnection: AnsweringOwner {
     func closed(_ server: HTTP1Server) { ended(self) }
 
     func secured(_ result: Result<Void, StreamError>) { server.abort() }
+}
+
+/// The connection of a run. The proxy tells of refusals and asks about connections, one ``RunUpdate`` a line; the other
+/// side answers, one ``RunAnswer`` a line. The other side ends the run, and gets a last line.
+final class RunFeed: ByteStreamOwner {
+    private let stream: ByteStream
+    private let run: Run
+    private var ended: (() -> Void)?
+    private var lines: ByteBuffer
+    private var received: ByteBuffer
+    private var told = 0
+    private var isFinishing = false
+    private var awaitingSteps: Timer?
+    private var patience = 25
+    /// What the clients of a run that is over have sent before they ended is still with the workers, for a moment.
+    private static let stepNanoseconds: UInt64 = 20_000_000
+
+    private let loop: EventLoop
+
+    /// - Parameter ended: called once, when the other side has ended it or is gone.
+    init(loop: EventLoop, stream: ByteStream, slabs: SlabPool, run: Run, begun: RunBegun, ended: @escaping () -> Void) {
+        self.loop = loop
+        self.stream = stream
+        self.run = run
+        self.ended = ended
+        lines = ByteBuffer(slabs: slabs)
+        received = ByteBuffer(slabs: slabs)
+        append(RunUpdate(begun: begun))
+    }
+
+    func start() {
+        stream.owner = self
+        stream.wantsRead = true
+        tell()
+    }
+
+    /// Tells what is new. What the peer doesn't read waits in the run, not here.
+    func tell() {
+        guard !isFinishing else { return write() }
+        if lines.isEmpty {
+            let fresh = run.refusals(from: told)
+            told += fresh.count
+            for refusal in fresh { append(RunUpdate(refusal: refusal)) }
+            for question in run.questions.takeUnsent() { append(RunUpdate(question: question)) }
+        }
+        write()
+    }
+
+    /// The last line, and the end. Nobody waits for a peer that doesn't read.
+    func finish() {
+        guard !isFinishing else { return }
+        isFinishing = true
+        run.settleChallenges()
+        for refusal in run.refusals(from: told) { append(RunUpdate(refusal: refusal)) }
+        append(RunUpdate(summary: run.summary))
+        write()
+        stream.endWriting()
+    }
+
+    private func append(_ update: RunUpdate) {
+        lines.append(ControlResponse(update).body)
+        lines.append([UInt8(ascii: "\n")])
+    }
+
+    private func write() {
+        guard lines.count > 0 else { return }
+        switch stream.write(lines.count, from: &lines) {
+        case .done:
+            lines.releaseIfEmpty()
+            if !isFinishing, run.hasNews(after: told) { tell() }
+        case .blocked: break
+        case .failed: end()
+        }
+    }
+
+    func streamIsReadable(_ stream: ByteStream) {
+        // No answer needs more room than there is from the beginning.
+        guard received.makeRoom(limit: 0) else { return leave() }
+        switch stream.read(into: &received) {
+        case .received: takeAnswers()
+        case .blocked: received.releaseIfEmpty()
+        case .ended, .failed: leave()
+        }
+    }
+
+    /// Whoever says anything but what it was asked isn't listened to any more.
+    private func takeAnswers() {
+        while let line = received.unread.firstIndex(of: UInt8(ascii: "\n")) {
+            let answer = line > Self.longestAnswer ? nil : RunAnswer(received.unread[..<line])
+            guard let answer, run.questions.received(answer) else { return leave() }
+            received.consume(line + 1)
+        }
+        if received.count > Self.longestAnswer { leave() }
+        received.releaseIfEmpty()
+    }
+
+    private static let longestAnswer = 128
+
+    private func leave() {
+        stream.wantsRead = false
+        run.questions.end()
+        awaitSteps()
+    }
+
+    private func awaitSteps() {
+        guard run.hasSteps, patience > 0 else {
+            awaitingSteps = nil
+            finish()
+            return end()
+        }
+        patience -= 1
+        awaitingSteps = Timer(loop: loop, owner: self, afterNanoseconds: Self.stepNanoseconds) { $0.awaitSteps() }
+    }
+
+    private func end() {
+        let ended = ended
+        self.ended = nil
+        ended?()
+    }
+
+    func streamIsWritable(_ stream: ByteStream) { tell() }
+    func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
+}
+
+extension RunAnswer {
+    init?(_ line: some Collection<UInt8>) {
+        guard let answer = try? JSONDecoder.forControl().decode(RunAnswer.self, from: Data(line)) else { return nil }
+        self = answer
+    }
 }

@@ -2,13 +2,15 @@ import Clients
 import Configuration
 import EventLoop
 import Glibc
+import HTTPWire
+import LocalPeers
 import Logging
 import Session
+import TLS
 import Transport
 
-/// `runs.sock` in the state directory: where `pinproxy exec` begins its run, and asks for the addresses of names in it. Every user
-/// may: whoever can send requests through the proxy may also ask why they were refused, and where they would go. A run gives nobody
-/// more than that (``Run/Grant``). Served by the main loop.
+/// `runs.sock` in the state directory: where `pinproxy exec` begins its run and looks names up. Every user may: a run
+/// grants nothing beyond what its user's requests are granted (``Run/Grant``). On the main loop.
 package final class RunSocket {
     /// For a request's arrival.
     private static let patience: Duration = .seconds(10)
@@ -19,13 +21,9 @@ package final class RunSocket {
     /// For the name servers' answer.
     private static let lookUpNanoseconds: UInt64 = 30_000_000_000
 
-    /// What is asked of the daemon.
     struct Daemon {
-        /// The configuration in force.
         var snapshot: () -> Snapshot?
-        /// Its users.
         var users: () -> UserVerifier?
-        /// Where clients are accepted.
         var addresses: () -> [String]
         /// Nobody but the proxy's own user, and root, may begin a run.
         var isOwnersAlone: Bool
@@ -37,7 +35,7 @@ package final class RunSocket {
     private let register: RunRegister
     private let daemon: Daemon
     private let logger: Logger
-    private var listener: UnixListener?
+    private var listener: Listener?
     /// Connections with a run, and those still without one.
     private var runs: [ObjectIdentifier: RunConnection] = [:]
     private var waiting = FairRoster<Claimant, RunConnection>(places: waitingLimit)
@@ -62,12 +60,10 @@ package final class RunSocket {
         settings.idleNanoseconds = Self.patience.nanoseconds
         settings.requestNanoseconds = Self.patience.nanoseconds
         settings.requestHead = 16 << 10
-        let access = SocketAccess(mode: daemon.isOwnersAlone ? 0o600 : 0o666)
-        listener = try UnixListener(path: path, access: access, loop: loop) { [weak self] socket in
+        let mode: UInt32 = daemon.isOwnersAlone ? 0o600 : 0o666
+        listener = try .own(at: path, mode: mode, loop: loop, logger: logger) { [weak self] socket in
             let peer = UnixSocket.peer(of: socket.raw)
             self?.accepted(socket, peer)
-        } failed: { error in
-            logger.warning("control.failed", metadata: ["cause": "\(error)", "effect": "a command has to wait"])
         }
     }
 
@@ -200,5 +196,42 @@ package final class RunSocket {
                 ])
         }
         register.end(token)
+    }
+}
+
+/// Whether a run may resolve a name. A query may carry a message out, so the policy judges the name first.
+enum RunNameRuling: Equatable {
+    case lookUp
+    /// The proxy answers for the host itself.
+    case own
+    /// The proxy refuses the host to this run, whatever its addresses are.
+    case refused
+    /// No request can be made for a host of this name.
+    case unfit
+
+    /// The ports that `--transparent` redirects to the proxy, and the protocol at each.
+    private static let purposes: [(port: UInt16, purpose: Purpose)] = [(443, .secure), (80, .plain)]
+
+    /// - Parameters:
+    ///   - name: as a name server was asked for it.
+    ///   - user: who has begun the run. Which process asks isn't known.
+    ///   - isLetIn: whether the run's requests are let in (`proxy.users`).
+    init(_ name: String, ofUser user: UInt32, isLetIn: Bool, in snapshot: Snapshot) {
+        guard case .success(let authority) = Authority.parse(name, defaultPort: 443), authority.port == 443, !authority.isIPAddress else {
+            self = .unfit
+            return
+        }
+        let host = authority.canonical.host
+        if TestHost(host) != nil {
+            self = .own
+            return
+        }
+        let peer = ClientPeer(LocalSocket(user: user, inode: nil))
+        let isRefused = !isLetIn || Self.purposes.allSatisfy { port, purpose in
+            let decision = HostDecision(host, port: port, in: snapshot)
+            let layer = decision.layer(for: purpose, to: ServerName(host: host), upstream: snapshot.upstream, asker: .client(peer))
+            return if case .failure = layer { true } else { false }
+        }
+        self = isRefused ? .refused : .lookUp
     }
 }

@@ -1,14 +1,10 @@
 package import Configuration
 import FoundationEssentials
-import Logging
-import Records
 package import TLS
 
 /// A start with the kept configuration, because the present one was refused.
 package struct ConfigurationFallback: Sendable {
-    /// What is wrong with the present one.
     let refusal: ConfigurationProblems
-    /// When the other came into force.
     let keptAt: UnixTime
 
     package init(refusal: ConfigurationProblems, keptAt: UnixTime) {

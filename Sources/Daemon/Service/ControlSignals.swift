@@ -1,14 +1,12 @@
 import EventLoop
 import Glibc
 
-/// The signals that steer the daemon, taken by a thread of their own, so that no handler interrupts
-/// anything.
+/// The signals that steer the daemon, taken by their own thread: no handler interrupts anything.
 struct ControlSignals {
     private static let taken = [SIGHUP, SIGTERM, SIGINT]
     private let set: sigset_t
 
-    /// Keeps the signals from every thread that is started from now on; and SIGPIPE, of which a
-    /// failed write tells by itself, from ending the process.
+    /// Keeps them from every thread that is started from now on. SIGPIPE is ignored: a failed write tells by itself.
     static func block() -> ControlSignals {
         var set = sigset_t()
         sigemptyset(&set)

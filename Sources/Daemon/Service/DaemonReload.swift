@@ -1,6 +1,7 @@
 import Clients
 import Configuration
 import EventLoop
+import Glibc
 import Logging
 import Records
 import Security
@@ -13,7 +14,6 @@ extension ProxyDaemon {
     /// How long after a reload what the old configuration took is given back: most of its users have gone by then.
     private static let afterReloadNanoseconds: UInt64 = 10_000_000_000
 
-    /// - Returns: what has become of it.
     func reload() -> ReloadReport {
         guard !isStopping, let present = leaves else {
             return report(refused: "the proxy is stopping, and reads no configuration")
@@ -130,4 +130,114 @@ extension ProxyDaemon {
 
     /// What clients must not be led to.
     func listenersChanged() { listeners.replace(with: listening.addresses + (admin?.addresses ?? [])) }
+}
+
+extension ProxyDaemon {
+    /// Says at the start that it is in force, as loudly as a log can.
+    func tellFallback() {
+        guard let fallback else { return }
+        for problem in fallback.refusal.problems { logger.error("config.error", metadata: ["cause": "\(problem)"]) }
+        logger.error(
+            "config.fallback",
+            metadata: [
+                "cause": "the configuration is refused",
+                "effect": """
+                    the one that was last in force, of \(fallback.date), is used until the files are corrected and reloaded
+                    """,
+            ])
+    }
+
+    /// Keeps what is in force for the next start. A fallback is kept already.
+    func keepConfiguration() {
+        guard let kept, fallback == nil else { return }
+        do throws(KeptConfigurationProblem) {
+            try kept.keep(snapshot, of: Self.version, at: readAt)
+        } catch {
+            logger.warning(
+                "state.unwritable",
+                metadata: [
+                    "file": "\(kept.path)", "cause": "\(error)",
+                    "effect": "a start with a configuration that is refused will fail",
+                ])
+        }
+    }
+
+    func endFallback() {
+        guard fallback != nil else { return }
+        fallback = nil
+        logger.notice("config.fallback", metadata: ["effect": "over"])
+    }
+}
+
+/// The local authorities in force. They are read at the start, and again at each reload, which takes up a rotation.
+extension ProxyDaemon {
+    /// Takes the authorities of the start, or makes the first one.
+    func loadAuthorities(at time: UnixTime) throws(AuthorityError) -> AuthoritySet {
+        let files = snapshot.authorityFiles
+        authorityFiles = files
+        let (authority, provenance) = try files.loadOrCreate(at: time)
+        say(provenance, files)
+        return warned(files.withRotation(authority, at: time))
+    }
+
+    /// The leaves by the authorities as their files are now: the same cache, if nothing has changed.
+    func reloaded(_ leaves: LeafCache) throws(AuthorityError) -> LeafCache {
+        guard let files = authorityFiles else { return leaves }
+        let now = WallClock.milliseconds() / 1000
+        let present = leaves.authorities
+        do throws(AuthorityError) {
+            // What is unchanged needs no key: it may be readable at the start alone.
+            if try files.loadCertificates().first == present.current.certificate {
+                let fresh = files.withRotation(present.current, at: now)
+                return fresh.certificates == present.certificates ? leaves : leaves.replacing(warned(fresh))
+            }
+            return leaves.replacing(warned(files.withRotation(try files.load(at: now), at: now)))
+        } catch .unreadable(let path, .system(ENOENT)) where path == files.certificate {
+            logger.warning(
+                "authority.failed",
+                metadata: ["cause": "\(path) is gone", "effect": "the authority read before signs until the proxy stops"])
+            return leaves
+        }
+    }
+
+    /// Says what has changed, once it is in force.
+    func takeOver(_ fresh: LeafCache) {
+        defer { leaves = fresh }
+        guard let before = leaves?.authorities, leaves !== fresh else { return }
+        let (now, after) = (WallClock.milliseconds() / 1000, fresh.authorities)
+        logger.notice(
+            "authority.changed",
+            metadata: [
+                "signs": "\(after.signer(at: now).certificate.subject)",
+                "before": "\(before.signer(at: now).certificate.subject)",
+                "next": "\(after.next?.certificate.subject ?? "")",
+                "previous": "\(after.previous.map(\.subject).joined(separator: ", "))",
+            ])
+    }
+
+    private func warned(_ authorities: AuthoritySet) -> AuthoritySet {
+        for problem in authorities.problems {
+            logger.warning(
+                "authority.failed",
+                metadata: ["cause": "\(problem)", "effect": "the rotation can't go on; the present authority signs"])
+        }
+        return authorities
+    }
+
+    private func say(_ provenance: AuthorityFiles.Provenance, _ files: AuthorityFiles) {
+        switch provenance {
+        case .found: break
+        case .created: logger.notice("authority.created", metadata: ["certificate": "\(files.certificate)"])
+        case .completed:
+            logger.warning(
+                "authority.created",
+                metadata: [
+                    "certificate": "\(files.certificate)",
+                    "cause": """
+                        \(files.key) was there without its certificate, as a first start that was cut short leaves it; \
+                        a new certificate was issued for that key, and clients have to trust it
+                        """,
+                ])
+        }
+    }
 }

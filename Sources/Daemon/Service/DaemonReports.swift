@@ -5,6 +5,7 @@ import EventLoop
 import FoundationEssentials
 import Glibc
 import LocalPeers
+import Logging
 import Records
 import Security
 import Session
@@ -63,7 +64,6 @@ extension ProxyDaemon {
         return report
     }
 
-    /// - Parameter completion: called once on the loop.
     func metrics(_ context: ProxyContext, _ format: MetricsText.Format, _ completion: @escaping ([UInt8]) -> Void) {
         guard let collector else { return completion([]) }
         collector.collect { [weak self] measurement in
@@ -98,7 +98,6 @@ extension ProxyDaemon {
         }
     }
 
-    /// Fills in what the daemon knows of a tick.
     func fill(_ tick: inout LiveFeed.Tick, _ counters: WorkerCounters) {
         tick.lastHour = hits.lastHour(counters, slots?.names ?? [])
         tick.clients = clientCount
@@ -121,4 +120,29 @@ extension ProxyDaemon {
 
     /// The file that it reads, as an absolute path.
     var configuration: String { URL(fileURLWithPath: snapshot.files.first ?? "").path }
+}
+
+extension DecoderEvents {
+    /// As events of the log. It doesn't wait for who reads them.
+    init(for logger: Logger) {
+        self.init()
+        failed = { incident in
+            var fields: Logger.Metadata = [
+                "cause": "\(incident.failure.cause)", "pid": "\(incident.process)",
+                "effect": "the body is refused, and another process takes the next",
+            ]
+            if let host = incident.host {
+                fields["host"] = "\(host)"
+            } else {
+                fields["effect"] = "nothing: it had no body"
+            }
+            if !incident.output.isEmpty { fields["output"] = "\(incident.output)" }
+            logger.warning("decoder.failed", metadata: fields)
+        }
+        unavailable = { cause in
+            let effect = "bodies that rules have to read are answered with 503 until one can be started"
+            logger.error("decoder.unavailable", metadata: ["cause": "\(cause)", "effect": "\(effect)"])
+        }
+        availableAgain = { logger.notice("decoder.unavailable", metadata: ["effect": "over"]) }
+    }
 }

@@ -25,10 +25,7 @@ final class NetworkWatch {
     private lazy var monitor = NetworkMonitor(
         loop: loop, targets: [], listener: listener, lookUp: NetworkMonitor.lookUp(by: resolver))
 
-    /// - Parameters:
-    ///   - names: what the workers know of names; forgotten when the network changes.
-    ///   - tell: given what has changed. If it is another network, connections and names from before are of no use.
-    ///   - serversChanged: called when the system has other name servers.
+    /// - Parameter tell: after a change to another network, connections and names from before are of no use.
     init(
         loop: EventLoop, names: ResolverCache, targets: [Configuration.ReachabilityTarget], logger: Logger,
         tell: @escaping (NetworkOutlook, _ isAnotherNetwork: Bool) -> Void, serversChanged: @escaping () -> Void

@@ -8,8 +8,7 @@ import Security
 import Session
 import TLS
 
-/// What the daemon does about pins and rules by itself, on its main loop: reports are sent, counts are written,
-/// what no longer counts is forgotten, and what ends soon is said.
+/// What the daemon does about pins and rules on its main loop: sends reports, writes counts, warns of what ends soon.
 final class PinUpkeep {
     private static let minute: UInt64 = 60_000_000_000
     private static let day: UInt64 = 24 * 60 * minute
@@ -68,15 +67,12 @@ final class PinUpkeep {
         warnOfOwn(at: unixTime())
     }
 
-    /// Does what `pinproxy learn` asks for.
     func obey(_ order: LearnOrder) -> Result<LearnReport, StateFileProblem> { watch.chains.obey(order, at: unixTime()) }
 
     var learnsUntil: UnixTime? { watch.chains.learnsUntil(at: unixTime()) }
-    /// How the collectors of reports are reached.
     var connector: UpstreamConnector { delivery.connector }
     var pinHistory: PinHistory { watch.ledger.history.value }
 
-    /// Goes on under a fresh configuration.
     func replace(with fresh: ActiveConfiguration) {
         snapshot = fresh.snapshot
         authorities = fresh.leaves.authorities
@@ -88,7 +84,6 @@ final class PinUpkeep {
     /// Asks the system's present name servers about the collectors of reports.
     func reloadResolver() { delivery.reloadResolver() }
 
-    /// Writes what has changed.
     func save() {
         watch.ledger.save()
         watch.chains.save()

@@ -14,8 +14,7 @@ import Transport
 
 /// The running proxy: authority, workers, listeners, and what signals ask of it.
 ///
-/// SIGHUP reads the configuration again. SIGTERM and SIGINT let what is under way finish, and a second one of these
-/// ends at once. All else is asked for over the control socket.
+/// SIGHUP reloads. SIGTERM and SIGINT drain, and a second one ends at once. The control socket does all else.
 package final class ProxyDaemon {
     let load: () throws(ConfigurationProblems) -> Snapshot
     let logger: Logger
@@ -59,7 +58,6 @@ package final class ProxyDaemon {
     var reloads = (accepted: 0, refused: 0)
     let startedAt = WallClock.milliseconds() / 1000
     package static let version = "0.1.0"
-    /// Where clients are accepted.
     var addresses: [String] { listening.sockets.map(\.place.description) }
     /// The same without those where a load balancer speaks for its clients.
     var directAddresses: [SocketAddress] { listening.directAddresses(snapshot.proxy) }
@@ -78,11 +76,9 @@ package final class ProxyDaemon {
     var afterReload: Timer?
 
     /// - Parameters:
-    ///   - snapshot: the configuration to begin with.
     ///   - inherited: listening sockets that a supervisor hands over. Those that no `proxy.listen` asks for are closed.
     ///   - kept: stores each configuration that takes effect; nil: none is stored.
     ///   - fallback: why it is not what the files say; nil: it is.
-    ///   - load: reads it again.
     package init(
         snapshot: Snapshot, logger: Logger, output: LogOutput, notices: DaemonNotices, inherited: [InheritedSocket] = [],
         kept: KeptConfiguration? = nil, fallback: ConfigurationFallback? = nil,
@@ -245,7 +241,6 @@ package final class ProxyDaemon {
         freeMemory.giveBackAfterStart()
     }
 
-    /// Where the admin port is, if there is one.
     var adminField: Logger.Metadata {
         guard let places = admin?.places, !places.isEmpty else { return [:] }
         return ["admin": "\(places.joined(separator: ", "))"]

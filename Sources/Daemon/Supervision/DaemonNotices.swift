@@ -23,6 +23,5 @@ package struct DaemonNotices {
 
     package init() {}
 
-    /// Tells a supervisor nothing.
     init(handedOver: @escaping () -> Void) { self.handedOver = handedOver }
 }

@@ -1,7 +1,6 @@
 import EventLoop
 
-/// Asks every thread whether its loop still turns, and says so only when all have answered: one that is stuck is seen
-/// from outside by the silence (WatchdogSec= of systemd.service(5)).
+/// Tells WatchdogSec= (systemd.service(5)) that every thread's loop turns; a stuck one is noticed by the silence.
 final class Heartbeat {
     /// Runs the closure on the thread that is asked.
     typealias Ask = (_ answer: @escaping @Sendable () -> Void) -> Void

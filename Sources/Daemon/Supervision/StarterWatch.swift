@@ -8,7 +8,6 @@ package enum StarterWord {
     case ready([String])
     /// It goes on for other runs.
     case kept
-    /// Another proxy has the state directory.
     case taken(String)
 
     package var bytes: [UInt8] {
@@ -36,9 +35,7 @@ final class StarterWatch: SocketHandler {
     private let gone: () -> Void
     private var source: SocketSource?
 
-    /// - Parameters:
-    ///   - descriptor: stays open, so that its end is the process's.
-    ///   - gone: called once.
+    /// - Parameter descriptor: stays open, so that its end is the process's.
     init(loop: EventLoop, descriptor: CInt, listen: [String], gone: @escaping () -> Void) {
         self.descriptor = descriptor
         self.gone = gone

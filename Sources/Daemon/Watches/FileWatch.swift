@@ -33,8 +33,7 @@ final class FileWatch: SocketHandler {
         source?.wantsRead = true
     }
 
-    /// Watches the directories of the files, since a file that is replaced is another file, and those of the targets of links.
-    /// Watching a directory again changes nothing.
+    /// Watches the directories of files (a replaced file is another) and of links' targets. Repeating it is harmless.
     private func watchDirectories() {
         for path in stamps.keys.flatMap(Self.links) {
             inotify_add_watch(descriptor, Self.directory(of: path), UInt32(IN_CLOSE_WRITE) | UInt32(IN_MOVED_TO))

@@ -1,6 +1,7 @@
 import Clients
 import EventLoop
 import Logging
+import Security
 
 /// Sheds load before the control group's memory is used up and the kernel kills the process.
 ///
@@ -36,7 +37,6 @@ final class MemoryWatch {
         shortage = Shortage("memory.limit", .loadShed, loop: loop, logger: logger)
     }
 
-    /// A client was accepted.
     func clientAccepted() {
         clients += 1
         if clients >= Self.clientsBetween { measure() }
@@ -60,5 +60,78 @@ final class MemoryWatch {
         shortage.strike(.warning, ["used": .stringConvertible(use.used), "limit": .stringConvertible(use.limit)])
         let (watch, handle) = (LoopBound(self, on: loop), loop.handle)
         shed { count in handle.post { watch.value(on: $0).shortage.met(count) } }
+    }
+}
+
+/// What memory the process's control group may take, and takes (cgroups(7)): `MemoryMax=` of a unit, a container's limit.
+struct MemoryGroup: Sendable {
+    /// The names of its files, in either version of control groups.
+    private struct Names {
+        let limits: [String]
+        let used: String
+        let inactive: Substring
+
+        static let first = Names(
+            limits: ["memory.limit_in_bytes"], used: "memory.usage_in_bytes", inactive: "total_inactive_file")
+        static let second = Names(limits: ["memory.max", "memory.high"], used: "memory.current", inactive: "inactive_file")
+    }
+
+    /// More than any machine has: what the first version says where there is no limit.
+    private static let most = 1 << 60
+
+    private let folders: [String]
+    private let names: Names
+
+    /// Nil where the kernel says nothing of it.
+    /// - Parameter root: where control groups are mounted.
+    init?(of list: String = "/proc/self/cgroup", root: String = "/sys/fs/cgroup") {
+        guard let text = Self.text(list) else { return nil }
+        let lines = text.split(separator: "\n").map {
+            $0.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+        }
+        let first = lines.first { $0.count == 3 && $0[1].split(separator: ",").contains("memory") }
+        let second = lines.first { $0.count == 3 && $0[0] == "0" && $0[1].isEmpty }
+        guard let path = (first ?? second)?[2] else { return nil }
+        names = first == nil ? .second : .first
+        var folder = first == nil ? root : root + "/memory"
+        var folders = [folder]
+        // Seen from within a container, the path may lead nowhere here: then the root is the container's own.
+        for part in path.split(separator: "/") where part != ".." {
+            folder += "/\(part)"
+            folders.append(folder)
+        }
+        let (all, used) = (folders, names.used)
+        self.folders = all.filter { Self.text("\($0)/\(used)") != nil }
+        guard !self.folders.isEmpty else { return nil }
+    }
+
+    /// Of the group that is nearest to its limit; nil: nothing is limited.
+    var use: MemoryUse? {
+        folders.compactMap(use).max { $0.share < $1.share }
+    }
+
+    private func use(in folder: String) -> MemoryUse? {
+        let limits = names.limits.compactMap { Self.number("\(folder)/\($0)") }
+        guard let limit = limits.min(), limit < Self.most, let used = Self.number("\(folder)/\(names.used)") else {
+            return nil
+        }
+        return MemoryUse(used: max(0, used - inactive(in: folder)), limit: limit)
+    }
+
+    private func inactive(in folder: String) -> Int {
+        for line in Self.text("\(folder)/memory.stat")?.split(separator: "\n") ?? [] {
+            let words = line.split(separator: " ")
+            if words.count == 2, words[0] == names.inactive { return Int(words[1]).map { max(0, $0) } ?? 0 }
+        }
+        return 0
+    }
+
+    /// Nil for `max` too.
+    private static func number(_ path: String) -> Int? {
+        text(path)?.split(separator: "\n").first.flatMap { Int($0) }.flatMap { $0 >= 0 ? $0 : nil }
+    }
+
+    private static func text(_ path: String) -> String? {
+        (try? SmallFile.read(path, limit: 1 << 20)).map { String(decoding: $0.bytes, as: UTF8.self) }
     }
 }

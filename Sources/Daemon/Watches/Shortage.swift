@@ -1,8 +1,8 @@
 import EventLoop
 import Logging
+import Transport
 
-/// A shortage that may occur thousands of times a second. Logged at its beginning, and again after a time without it,
-/// with its duration and count.
+/// A shortage that may recur thousands of times a second: logged at its beginning and end, with duration and count.
 final class Shortage {
     private let loop: EventLoop
     private let logger: Logger
@@ -47,8 +47,7 @@ final class Shortage {
         self.goesOn = goesOn
     }
 
-    /// There is too little.
-    /// - Parameter fields: of the line, if this is where it begins.
+    /// There is too little; `fields` are logged where that begins.
     func strike(_ level: Logger.Level, _ fields: @autoclosure () -> Logger.Metadata) {
         last = loop.now
         deadline.set(afterNanoseconds: quietNanoseconds)
@@ -82,5 +81,26 @@ final class Shortage {
             ])
         self.began = nil
         count = 0
+    }
+}
+
+/// Tells when the budget for bodies is spent, and when it has had room for a while. On the main loop.
+final class BudgetWatch {
+    private let budget: BodyBudget
+    private let shortage: Shortage
+
+    init(_ budget: BodyBudget, loop: EventLoop, logger: Logger) {
+        self.budget = budget
+        shortage = Shortage("bodies.limit", .bodiesNotKept, loop: loop, logger: logger)
+        // The budget keeps the watch, as long as the process lives.
+        let (watch, handle) = (LoopBound(self, on: loop), loop.handle)
+        budget.notify { handle.post { watch.value(on: $0).struck() } }
+    }
+
+    private func struck() {
+        let refusals = budget.takeRefusals()
+        shortage.strike(
+            .warning, ["limit": .stringConvertible(budget.limit), "in_use": .stringConvertible(budget.inUse)])
+        shortage.met(refusals)
     }
 }

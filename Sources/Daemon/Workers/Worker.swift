@@ -1,8 +1,8 @@
 import Clients
 import Configuration
 import EventLoop
-import Logging
 import HTTPWire
+import Logging
 import Session
 import Transport
 
@@ -126,15 +126,13 @@ final class Worker {
 
     // MARK: Descriptors
 
-    /// Clients without a request that are given up at one time, and how long they must have rested: one that was used a
-    /// moment ago may be sending its next request.
+    /// Idle clients closed at one time, and how long they were idle: a recent one may be sending its next request.
     private static let givenUp = 32
     private static let restedNanoseconds: UInt64 = 1_000_000_000
     /// How long after nothing was found to give up nothing is looked for.
     private static let searchNanoseconds: UInt64 = 100_000_000
 
-    /// No descriptor is left: gives up upstream connections that rest, and where there are none, clients that do; those
-    /// first that have rested longest.
+    /// No descriptor is left: closes idle upstream connections, or else idle clients, the longest idle first.
     /// - Returns: how many were closed.
     func makeRoom() -> Int {
         descriptors.strike(.warning, ["limit": .stringConvertible(Descriptor.limit)])
@@ -210,10 +208,8 @@ final class Worker {
 
     // MARK: The end
 
-    /// Lets what is under way finish, and gives up what rests.
-    /// - Parameters:
-    ///   - quietTunnels: how long nothing may move in a tunnel.
-    ///   - stopped: called once the last client has gone.
+    /// Lets what is in flight finish, closes what is idle, and calls `stopped` once the last client has gone.
+    /// - Parameter quietTunnels: how long nothing may move in a tunnel.
     func drain(quietTunnels: Duration, stopped: @escaping () -> Void) {
         context.drain(quietTunnels: quietTunnels)
         self.stopped = stopped
@@ -223,7 +219,6 @@ final class Worker {
         finishDraining()
     }
 
-    /// Ends all that is still under way.
     func stopClients() {
         for client in Array(clients.values) { client.stop() }
         for front in Array(fronts.values) { front.stop() }
@@ -236,5 +231,38 @@ final class Worker {
         self.stopped = nil
         context.flushLog()
         stopped()
+    }
+}
+
+enum TaskOrder: String, Sendable {
+    case suspend, resume, cancel
+}
+
+/// The tasks of a worker's clients. They are found by looking through the clients: a request costs nothing for it.
+extension Worker {
+    var tasks: [TaskSummary] {
+        everyClient.compactMap { client in
+            guard let task = client.task else { return nil }
+            // Without a log nobody has asked: whoever looks once more finds the answer.
+            client.askPeer()
+            return task
+        }
+    }
+
+    func task(_ number: UInt64) -> TaskSummary? { client(withTask: number)?.task }
+
+    /// - Returns: the task after that; nil if none with that number is in flight.
+    func obey(_ order: TaskOrder, task number: UInt64, because cause: String) -> TaskSummary? {
+        guard let client = client(withTask: number) else { return nil }
+        switch order {
+        case .suspend: client.suspendTask(cause)
+        case .resume: client.resumeTask(cause)
+        case .cancel: client.cancelTask(cause)
+        }
+        return client.task ?? client.completedTask
+    }
+
+    private func client(withTask number: UInt64) -> ClientConnection? {
+        everyClient.first { $0.record.number == number && $0.task != nil }
     }
 }

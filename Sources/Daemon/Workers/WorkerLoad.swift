@@ -45,7 +45,6 @@ final class Vacancy: Sendable {
     /// - Parameter told: called on the thread of a worker.
     func notify(_ told: @escaping @Sendable () -> Void) { self.told.withLock { $0 = told } }
 
-    /// On a worker's thread.
     func clientEnded() {
         guard isAwaited.load(ordering: .sequentiallyConsistent),
             isAwaited.exchange(false, ordering: .sequentiallyConsistent)
@@ -54,8 +53,7 @@ final class Vacancy: Sendable {
     }
 }
 
-/// Whom a client is handed to: of the workers that have taken all that they were handed, the one with the
-/// fewest clients; of equals, each in turn.
+/// Whom a client is handed to: the worker with the fewest clients of those that have taken all; of equals, in turn.
 struct WorkerChoice {
     private var next = 0
 

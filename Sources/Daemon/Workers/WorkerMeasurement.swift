@@ -3,7 +3,6 @@ import EventLoop
 import Records
 import Session
 
-/// What a worker tells of itself when it is asked.
 struct WorkerMeasurement: Sendable {
     var counters: WorkerCounters
     /// How long the question waited for the worker's loop, in nanoseconds.
@@ -17,7 +16,6 @@ struct WorkerMeasurement: Sendable {
 }
 
 extension Worker {
-    /// - Parameter asked: when.
     func measurement(asked: MonotonicTime) -> WorkerMeasurement {
         var measurement = WorkerMeasurement(counters: context.counters, lag: MonotonicTime.now() - asked)
         for client in everyClient where client.hasTask {
@@ -62,7 +60,6 @@ final class MetricsCollector {
         last = Array(repeating: nil, count: inquiry.workers.count)
     }
 
-    /// - Parameter completion: called once on the loop.
     func collect(_ completion: @escaping (ProxyMeasurement) -> Void) {
         let asked = MonotonicTime.now()
         inquiry.ask { $0.measurement(asked: asked) } completion: { [self] answers in

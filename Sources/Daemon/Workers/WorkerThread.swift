@@ -1,10 +1,10 @@
 import Clients
 import EventLoop
+import Session
 
 /// A worker and the thread that it lives on, as seen from other threads.
 final class WorkerThread: Sendable {
     let load: WorkerLoad
-    /// For people.
     let name: String
     private let thread: LoopThread<Worker>
 
@@ -14,8 +14,6 @@ final class WorkerThread: Sendable {
         self.thread = thread
     }
 
-    /// Starts the thread and returns when its loop runs.
-    /// - Parameter number: from 0.
     static func start(
         number: Int, context: ProxyContext, configuration: ActiveConfiguration, vacancy: Vacancy
     ) throws -> WorkerThread {
@@ -27,10 +25,8 @@ final class WorkerThread: Sendable {
         return WorkerThread(name: name, load: load, thread: thread)
     }
 
-    /// Runs `work` on the worker's thread.
     func perform(_ work: @escaping @Sendable (Worker) -> Void) { thread.perform(work) }
 
-    /// Gives the worker a client's socket.
     func handOver(_ socket: consuming Descriptor, _ arrival: Arrival) {
         load.handedOver()
         let raw = socket.release()
@@ -43,6 +39,62 @@ final class WorkerThread: Sendable {
         load.ended()
     }
 
-    /// Lets the thread end.
     func stop() { thread.stop() }
+}
+
+/// Asks workers from the main loop, each on its own thread and between two turns. A late answer isn't waited for.
+struct WorkerInquiry {
+    /// How long the workers have to answer.
+    static let patience: Duration = .seconds(2)
+
+    let loop: EventLoop
+    let workers: [WorkerThread]
+
+    /// - Parameters:
+    ///   - question: asked on each worker's thread.
+    ///   - completion: called once on the loop with the answers by worker; nil where there was none in time.
+    func ask<Answer: Sendable>(
+        _ question: @escaping @Sendable (Worker) -> Answer, completion: @escaping ([Answer?]) -> Void
+    ) {
+        let round = Round(loop: loop, count: workers.count, completion: completion)
+        let place = LoopBound(round, on: loop)
+        let handle = loop.handle
+        for (number, worker) in workers.enumerated() {
+            worker.perform { worker in
+                let answer = question(worker)
+                handle.post { loop in place.value(on: loop).add(answer, from: number) }
+            }
+        }
+    }
+
+    private final class Round<Answer> {
+        private var answers: [Answer?]
+        private var missing: Int
+        private var completion: (([Answer?]) -> Void)?
+        private var timer: Timer?
+        /// Keeps the round alive until it ends, also when no worker is left to answer.
+        private var selfWhileRunning: Round?
+
+        init(loop: EventLoop, count: Int, completion: @escaping ([Answer?]) -> Void) {
+            answers = Array(repeating: nil, count: count)
+            missing = count
+            self.completion = completion
+            selfWhileRunning = self
+            timer = Timer(loop: loop, owner: self, afterNanoseconds: WorkerInquiry.patience.nanoseconds) { $0.end() }
+        }
+
+        func add(_ answer: Answer, from number: Int) {
+            answers[number] = answer
+            missing -= 1
+            if missing == 0 { end() }
+        }
+
+        private func end() {
+            timer = nil
+            selfWhileRunning = nil
+            guard let completion else { return }
+            self.completion = nil
+            completion(answers)
+        }
+    }
 }

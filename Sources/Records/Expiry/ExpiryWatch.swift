@@ -14,7 +14,6 @@ package struct ExpiryWatch {
         package let place: Place
         /// The pin as it was written; the client certificate's subject; the list's file.
         package let name: String?
-        /// The list's issuer.
         package var issuer: String?
         package let date: UnixTime
         /// Whole days to the date, rounded down: negative once it is past.
@@ -27,8 +26,7 @@ package struct ExpiryWatch {
     /// How long before the end it is said.
     package static let notice: Int64 = 30 * 86_400
 
-    /// Revocation lists live for days or weeks, and are replaced before their end: the last quarter of their life
-    /// tells that nobody did, and a week is time enough.
+    /// Revocation lists are replaced before their end: the last quarter of their life, at most a week, is a warning.
     package static func notice(of list: RevocationListTerm) -> Int64 {
         let (life, overflow) = list.nextUpdate.subtractingReportingOverflow(list.thisUpdate)
         return overflow ? 7 * 86_400 : min(max(life / 4, 0), 7 * 86_400)

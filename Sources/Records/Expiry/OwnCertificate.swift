@@ -1,12 +1,12 @@
 package import Configuration
 package import Security
+import Session
 package import TLS
 
 /// A certificate that the proxy itself shows, or signs with: clients refuse the proxy once it has expired.
 package struct OwnCertificate: Sendable {
     package let subject: ExpirySubject
     package let certificate: Certificate
-    /// Where it is configured.
     package let place: Place
 
     /// - Parameter authorities: nil: those are left out.
@@ -39,5 +39,83 @@ package struct OwnCertificate: Sendable {
         guard let shown = snapshot.proxy.tls?.leaf, time > shown.notAfter else { return nil }
         return "the proxy port's certificate (proxy.tls) expired \(CalendarDate(shown.notAfter)): replace it, then "
             + "pinproxy reload"
+    }
+}
+
+package enum ExpirySubject: String, Sendable, Equatable {
+    /// `expires` of the entry.
+    case entry
+    /// The certificate that a pin is, or whose key it is.
+    case pin
+    /// What the proxy proves itself with in mutual TLS.
+    case clientCertificate = "client certificate"
+    /// A list of `crl_files`.
+    case revocationList = "revocation list"
+    /// The local authority's.
+    case authority
+    /// That of the authority which a rotation has made.
+    case nextAuthority = "next authority"
+    /// `admin.tls`.
+    case adminCertificate = "admin certificate"
+    /// `proxy.tls`.
+    case proxyCertificate = "proxy certificate"
+
+    /// Of what the proxy shows to its own clients: an ``OwnCertificate``.
+    package var isOwn: Bool {
+        switch self {
+        case .entry, .pin, .clientCertificate, .revocationList: false
+        case .authority, .nextAuthority, .adminCertificate, .proxyCertificate: true
+        }
+    }
+}
+
+/// What `check` and `lint` say about the local authority of a configuration.
+package enum AuthorityRemarks {
+    /// None where there is no authority yet, or where its certificate is not for the asking user to read.
+    package static func problems(in snapshot: Snapshot, at time: UnixTime) -> [Problem] {
+        let path = snapshot.authority.certificatePath
+        guard let file = try? SmallFile.read(path) else { return [] }
+        let place = Place(file: path)
+        do {
+            let certificates = try Certificate.all(inPEM: file.bytes)
+            guard let own = certificates.first else { return [] }
+            let known = Array(certificates.dropFirst()) + snapshot.upstream.anchors.certificates
+            return AuthorityReview(own, issuers: known, at: time).remarks(hosts: hosts(of: snapshot)).map {
+                Problem(.warning, at: place, $0)
+            }
+        } catch {
+            return [Problem(.warning, at: place, "the local authority can't be read: \(error)")]
+        }
+    }
+
+    private static func hosts(of snapshot: Snapshot) -> [ServerName] {
+        snapshot.hosts.entries.compactMap { entry in
+            guard entry.value.action == .intercept, entry.pattern.scope == .exact else { return nil }
+            return ServerName(host: entry.pattern.name)
+        }
+    }
+}
+
+/// Finds revocation lists that can't serve for their issuer, by the certificates of `upstream.trust` and of pins. Other
+/// issuers aren't known here; `lint` looks at the chains of hosts.
+package enum RevocationListReview {
+    package struct Finding: Sendable {
+        /// The entry's pattern; nil: the defaults.
+        package let entry: String?
+        package let place: Place
+        package let defect: RevocationListDefect
+        package var message: String { (entry.map { "\($0): " } ?? "") + "\(defect)" }
+    }
+
+    package static func findings(in snapshot: Snapshot) -> [Finding] {
+        let pinned = snapshot.hosts.values.flatMap { $0.policy.pins.pins.compactMap(\.certificate) }
+        let issuers = snapshot.upstream.anchors.certificates + pinned
+        var known: Set<RevocationListDefect> = []
+        return snapshot.revocationLists.flatMap { lists, entry in
+            let place = entry?.place ?? Place(file: snapshot.files.last ?? "")
+            return lists.defects(among: issuers).filter { known.insert($0).inserted }.map {
+                Finding(entry: entry?.pattern, place: place, defect: $0)
+            }
+        }
     }
 }

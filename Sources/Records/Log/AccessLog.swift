@@ -5,13 +5,10 @@ import Logging
 import Security
 package import Session
 
-/// The `exchange` events of one worker: a line for each, gathered and handed over together.
-/// No header values, no query strings, no bodies.
+/// One worker's `exchange` events, a line each, handed over together. No header values, queries or bodies.
 package final class AccessLog {
-    /// Bytes that are handed over at once.
     private static let enough = 16 << 10
-    /// How long a line waits for others. Each hand-over may wake the thread that writes, so that under load
-    /// a request costs neither a system call nor an allocation of the log's.
+    /// How long a line waits for others: under load a request costs no system call and no allocation for the log.
     private static let gatheringNanoseconds: UInt64 = 10_000_000
 
     private let output: LogOutput
@@ -48,9 +45,88 @@ package final class AccessLog {
         }
     }
 
-    /// Hands over what was gathered.
     package func flush() {
         deadline.clear()
         output.write(gatherer)
+    }
+}
+
+extension EventLineWriter {
+    /// The `exchange` line of a task that is over.
+    mutating func put(_ record: borrowing TaskRecord, now: MonotonicTime) {
+        begin(event: "exchange", level: .info)
+        field("task", record.number)
+        switch record.client {
+        case .network(let address): field("client", address)
+        case .unix: if let client = record.client { field("client", client.description) }
+        case nil: break
+        }
+        if let traits = record.traits { put(traits) }
+        record.withMethodName { field("method", bytes: $0) }
+        if let authority = record.authority {
+            field("host", authority.host)
+            field("port", authority.port)
+        }
+        if !record.path.isEmpty { field("path", bytes: record.path.span) }
+        field("status", record.status)
+        field("bytes_up", record.bytesUp)
+        field("bytes_down", record.bytesDown)
+        field("duration", nanoseconds: now - record.began)
+        if let transaction = record.transaction {
+            field("reused", transaction.isReused)
+            if !transaction.isReused {
+                let metrics = transaction.upstream.metrics
+                field("lookup", nanoseconds: metrics.nameLookup)
+                field("connect", nanoseconds: metrics.connect)
+                field("tls", nanoseconds: metrics.tls)
+                field("address", transaction.upstream.address)
+                if let local = transaction.upstream.localAddress { field("local", local) }
+            }
+            if let sent = transaction.requestSent { field("request", nanoseconds: sent - record.began) }
+            if let first = record.firstByte { field("first_byte", nanoseconds: first - record.began) }
+        }
+        if !record.retried.isEmpty { field("retried", json: Self.retried(record)) }
+        if record.retriedCount > record.retried.count { field("retried_count", record.retriedCount) }
+        if let shared = record.sharedTask { field("shared", shared) }
+        if let last = record.hops.last {
+            field("hops", json: Self.hops(record))
+            field("location", last.url.description)
+        }
+        if let entry = record.entry { field("entry", entry) }
+        if let verification = record.verification { field("verification", verification) }
+        if let pin = record.matchedPin { field("pin", pin) }
+        if let type = record.errorType { field("error", type) }
+        if let failure = record.failure { field("cause", failure) }
+        end()
+    }
+
+    private mutating func put(_ traits: ClientTraits) {
+        field("client_uid", UInt64(traits.user))
+        if let process = traits.process { field("client_pid", Int(process)) }
+        if traits.holders > 1 { field("client_pids", traits.holders) }
+        if let executable = traits.executable { field("client_exe", executable) }
+        if let unit = traits.unit { field("client_unit", unit) }
+    }
+
+    /// The tries before the last, a list of objects; spans of time in milliseconds from the task's beginning.
+    private static func retried(_ record: borrowing TaskRecord) -> [UInt8] {
+        let start = record.began
+        let tries = record.retried.map { transaction in
+            var fields = ["\"address\":\"\(transaction.upstream.address)\"", "\"reused\":\(transaction.isReused)"]
+            let times = [
+                ("began", transaction.began), ("request", transaction.requestSent), ("first_byte", transaction.firstByte),
+                ("ended", transaction.ended),
+            ]
+            for case (let name, let time?) in times { fields.append("\"\(name)\":\(Double((time - start) / 1000) / 1000)") }
+            return "{" + fields.joined(separator: ",") + "}"
+        }
+        return Array("[\(tries.joined(separator: ","))]".utf8)
+    }
+
+    /// Where redirects led, a list of objects.
+    private static func hops(_ record: borrowing TaskRecord) -> [UInt8] {
+        // A URL that is followed holds nothing that JSON escapes.
+        let hops = record.hops.map { "{\"status\":\($0.status),\"to\":\"\($0.url)\"}" }
+        return Array("[\(hops.joined(separator: ","))]".utf8)
     }
 }

@@ -1,5 +1,4 @@
-/// Puts text that came from outside into a line so that it stays within its quotes and its line,
-/// and can't steer a terminal. The escapes are those of JSON, in both formats of the log.
+/// Keeps outside text within its quotes and line, and from steering a terminal. Escapes as in JSON, in both formats.
 package enum EscapedText {
     /// Bytes that one byte of a text takes at most.
     static let longestEscape = 6
@@ -65,8 +64,7 @@ package enum EscapedText {
         end += 2
     }
 
-    /// True if the text can stand in a text line without quotes: printable ASCII without a space,
-    /// a quote, a backslash or `=`, and not empty.
+    /// Whether the text needs no quotes in a text line: printable ASCII without space, quote, backslash, `=`.
     package static func isBare(_ text: Span<UInt8>) -> Bool {
         for index in text.indices {
             switch text[index] {

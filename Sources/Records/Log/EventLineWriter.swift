@@ -10,26 +10,15 @@ package enum LogFormat: Sendable, Equatable {
     case text
     /// `{"time":"…","level":"info","event":"proxy.ready","listen":"127.0.0.1:7467"}`, for programs.
     case json
-    /// A record for the system's journal: the text without its time, and each field once more as a field of the
-    /// journal. See ``JournalRecord``.
+    /// For the system's journal: the text without its time, and each field as a field (``JournalRecord``).
     case journal
 }
 
-/// Builds log lines in a buffer that is used again and again: once it has grown, a line with
-/// literal names and values from bytes and numbers allocates nothing. Names of fields are the program's own, and written
-/// as they are.
-///
-/// ```swift
-/// writer.begin(event: "exchange", level: .info)
-/// writer.field("method", bytes: method)
-/// writer.field("status", 200)
-/// writer.end()
-/// output.write(&writer)
-/// ```
+/// Builds log lines in a reused buffer: once it has grown, values from bytes and numbers allocate nothing. Names of
+/// fields are the program's own, and written as they are.
 package struct EventLineWriter: Sendable {
     package let format: LogFormat
     private var buffer: LineBuffer
-    /// How many lines these are.
     private var lines = 0
     /// What follows the line that is being written.
     private var paragraphs: [UInt8] = []
@@ -55,10 +44,7 @@ package struct EventLineWriter: Sendable {
         buffer.cut(to: 0)
     }
 
-    /// Begins a line.
-    /// - Parameters:
-    ///   - event: the stable name of what happened.
-    ///   - time: milliseconds since 1970 in UTC.
+    /// - Parameter time: milliseconds since 1970 in UTC.
     package mutating func begin(
         event: String, level: Logger.Level, at time: Int64 = WallClock.milliseconds()
     ) {

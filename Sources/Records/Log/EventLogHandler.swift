@@ -1,7 +1,6 @@
 package import Logging
 
-/// swift-log's way into the log. The message is the event's stable name (`proxy.ready`), the
-/// metadata are its fields, written in the order of their names.
+/// swift-log's way into the log: the message is the event's stable name, the metadata its fields in order of names.
 package struct EventLogHandler: LogHandler {
     private var ownLevel: Logger.Level?
     /// The output's, which a reload may change, unless it was set here.

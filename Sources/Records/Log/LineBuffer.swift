@@ -1,5 +1,4 @@
-/// Bytes of log lines. A value is put into it after one look at how much room there is; once it has grown, nothing is
-/// allocated.
+/// Bytes of log lines. Each value takes one look at the room that is left; a buffer that has grown allocates nothing.
 struct LineBuffer: Sendable {
     /// What it holds is in front; what is behind is of no meaning.
     private var room: [UInt8]

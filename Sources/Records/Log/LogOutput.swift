@@ -11,8 +11,7 @@ internal import Synchronization
 /// who reads them. What waits is bounded (``LogQueue``); lines beyond are dropped, counted, and missed in a
 /// `log.dropped` line as soon as the reader goes on. The lines of one thread keep their order.
 package final class LogOutput: Sendable {
-    /// Gives the fields of one record to the system's journal; false if that failed. Called by the output's own thread,
-    /// which may wait in it.
+    /// Gives one record's fields to the journal; false if that failed. Called by the output's own thread, may wait.
     package typealias Journal = @Sendable ([iovec]) -> Bool
 
     /// Some 10,000 lines: a reader may pause for a moment under the heaviest load.
@@ -47,10 +46,7 @@ package final class LogOutput: Sendable {
         try startWriter()
     }
 
-    /// Standard error, or the system's journal.
-    /// - Parameters:
-    ///   - journal: as it is given records; nil if there is none.
-    ///   - isJournalUsual: whether the journal is what standard error leads to.
+    /// Standard error, or the system's journal; `isJournalUsual`: standard error leads to the journal.
     package static func standardError(
         _ settings: LogSettings, journal: Journal?, isJournalUsual: Bool
     ) throws(SystemError) -> LogOutput {
@@ -70,7 +66,7 @@ package final class LogOutput: Sendable {
             case .auto: isJournalUsual ? .journal : isatty(descriptor) == 1 ? .text : .json
             }
         self.settings.store(
-            Settings(format: format == .journal && journal == nil ? .json : format, level: settings.level.level),
+            Settings(format: format == .journal && journal == nil ? .json : format, level: Logger.Level(settings.level)),
             ordering: .relaxed)
     }
 
@@ -88,8 +84,7 @@ package final class LogOutput: Sendable {
         return gatherer
     }
 
-    /// Has a fault that ends the process wait until the lines that wait are written: see ``Crash``. For one output of
-    /// a process.
+    /// Has a fault that ends the process wait until all lines are written (``Crash``). For one output of a process.
     package func outliveCrashes() { Crash.wake(work) }
 
     /// Hands whole lines over. Never waits for whoever reads the log.
@@ -97,14 +92,11 @@ package final class LogOutput: Sendable {
         if queue.withLock({ $0.add(lines, count: count) }) { work.signal() }
     }
 
-    /// Hands over what a writer has gathered.
     package func write(_ lines: inout EventLineWriter) { lines.drain { write($0, count: $1) } }
 
-    /// Hands over what one thread has gathered.
     package func write(_ lines: LineGatherer) { lines.drain { write($0, count: $1) } }
 
-    /// Takes no more lines, and returns when those that wait are written; or, if nobody reads them, after
-    /// `seconds`.
+    /// Takes no more lines, and returns once all are written, or after `seconds` if nobody reads them.
     package func finish(within seconds: Int = 2) {
         if queue.withLock({ $0.close() }) { work.signal() }
         // Whoever asks once more need not wait again.
@@ -212,7 +204,6 @@ package final class LogOutput: Sendable {
         return 0
     }
 
-    /// What a reload can change.
     private struct Settings: AtomicRepresentable {
         let format: LogFormat
         let level: Logger.Level
@@ -233,16 +224,7 @@ package final class LogOutput: Sendable {
     }
 }
 
-extension LogSettings.Level {
-    fileprivate var level: Logger.Level {
-        switch self {
-        case .trace: .trace
-        case .debug: .debug
-        case .info: .info
-        case .notice: .notice
-        case .warning: .warning
-        case .error: .error
-        case .critical: .critical
-        }
-    }
+extension Logger.Level {
+    /// Both have the same words.
+    fileprivate init(_ level: LogSettings.Level) { self = Self(rawValue: level.rawValue) ?? .info }
 }

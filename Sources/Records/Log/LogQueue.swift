@@ -3,7 +3,6 @@
 /// Two buffers change places: while the writer empties one, the threads that log fill the other. Once both
 /// have grown, nothing is allocated, and no thread holds the lock for longer than it takes to copy its lines.
 struct LogQueue {
-    /// Bytes that may wait at most.
     let capacity: Int
     private var waiting: [UInt8] = []
     /// Lines that found no room since the writer came last.
@@ -15,8 +14,7 @@ struct LogQueue {
         self.capacity = capacity
     }
 
-    /// Takes whole lines, all of them or none. Once some were dropped the rest is too, until the writer
-    /// comes: the gap in the log is one, and its place is known.
+    /// Takes whole lines, all or none. After a drop it drops all until the writer comes: the log has one known gap.
     /// - Returns: whether the writer has to be woken.
     mutating func add(_ lines: ArraySlice<UInt8>, count: Int) -> Bool {
         guard !isClosed else { return false }
@@ -46,8 +44,7 @@ struct LogQueue {
         return waiting
     }
 
-    /// Gives the writer all that waits, in exchange for its empty buffer. If that is nothing, the writer is
-    /// expected to sleep until it is woken.
+    /// Gives the writer all lines for its empty buffer. If there are none, the writer is to sleep until it is woken.
     /// - Returns: how many lines are missing after those.
     mutating func take(into empty: inout [UInt8]) -> Int {
         swap(&waiting, &empty)

@@ -10,8 +10,7 @@ package enum WallClock {
     }
 }
 
-/// Writes times as RFC 3339 in UTC with milliseconds, e.g. `2026-11-21T04:12:00.123Z`. What is the
-/// same for all lines of a second is worked out once.
+/// Writes times as RFC 3339 in UTC with milliseconds, `2026-11-21T04:12:00.123Z`. Each second is formatted once.
 package struct TimestampWriter: Sendable {
     private var second = Int64.min
     private var text: [UInt8] = []

@@ -2,11 +2,9 @@ package import Configuration
 import Security
 import Synchronization
 
-/// The places at which exchanges are counted by the entry that decided about them: a bounded number, the same for all
-/// workers and over reloads, as an entry keeps its place by its pattern.
+/// Where exchanges are counted by entry: bounded, the same for all workers, and kept over reloads by pattern.
 ///
-/// An entry gets one when a worker first needs it, and keeps it at hand (``Configuration/HostEntry/slot``): a request
-/// pays one load.
+/// An entry gets one at its first use, and keeps it (``Configuration/HostEntry/slot``): a request pays one load.
 package final class EntrySlots: Sendable {
     /// Where no entry decided, and where those are counted that found no place.
     package static let none = 0
@@ -24,8 +22,7 @@ package final class EntrySlots: Sendable {
         var pinned: Set<Int> = [others]
     }
 
-    /// - Parameter capacity: entries that are counted by themselves. Each is a time series for each protocol and outcome
-    ///   that it meets.
+    /// - Parameter capacity: entries counted by themselves; each is a time series for each protocol and outcome.
     package init(capacity: Int = 1000) { self.capacity = capacity }
 
     package func place(of entry: HostEntry?) -> Int {
@@ -57,8 +54,6 @@ package final class EntrySlots: Sendable {
         return place
     }
 
-    /// The entries' patterns by their places.
     package var names: [String] { table.withLock { $0.names } }
-    /// The places at which pins are counted.
     package var pinned: Set<Int> { table.withLock { $0.pinned } }
 }

@@ -18,8 +18,7 @@ package struct HitHistory {
             last = total
         }
 
-        /// Of the minute that has begun and the 59 before it.
-        /// - Parameter total: that is counted by now.
+        /// Of the minute that has begun and the 59 before it; `total` is counted by now.
         func lastHour(_ total: UInt64) -> UInt64 {
             counts.suffix(HitHistory.minutes - 1).reduce(total &- last) { $0 &+ $1 }
         }
@@ -65,9 +64,6 @@ package struct HitHistory {
     package var exchangesByMinute: [UInt64] { exchanges.counts }
     package var refusalsByMinute: [UInt64] { refusals.counts }
 
-    /// - Parameters:
-    ///   - counters: what is counted by now.
-    ///   - names: the entries', by their places.
     package func lastHour(_ counters: WorkerCounters, _ names: [String]) -> LastHour {
         var hour = LastHour()
         hour.requests = exchanges.lastHour(counters.requests)

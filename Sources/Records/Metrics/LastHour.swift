@@ -10,7 +10,6 @@ package struct LastHour: Codable, Sendable, Equatable {
         package let reported: UInt64
     }
 
-    /// Entries that are named.
     static let entryLimit = 100
 
     package var requests: UInt64 = 0

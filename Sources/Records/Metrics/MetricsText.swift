@@ -5,7 +5,6 @@ package struct MetricsText {
     package enum Format: Sendable {
         case prometheus, openMetrics
 
-        /// Of the answer.
         package var type: String {
             switch self {
             case .prometheus: "text/plain; version=0.0.4; charset=utf-8"
@@ -45,6 +44,17 @@ package struct MetricsText {
         }
     }
 
+    /// A family of one sample, without labels.
+    package mutating func family(_ name: String, _ kind: Kind, _ help: String, _ value: some BinaryInteger) {
+        family(name, kind, help)
+        sample([], value)
+    }
+
+    package mutating func family(_ name: String, _ help: String, _ histogram: LatencyHistogram) {
+        family(name, .histogram, help)
+        sample([], histogram)
+    }
+
     package mutating func sample(_ labels: [(String, String)] = [], _ value: Double) {
         line(kind == .counter ? "_total" : "", labels, Self.number(value))
     }
@@ -64,7 +74,6 @@ package struct MetricsText {
         line("_count", labels, "\(histogram.count)")
     }
 
-    /// All of it.
     package consuming func finished() -> [UInt8] {
         if format == .openMetrics { write("# EOF\n") }
         return text

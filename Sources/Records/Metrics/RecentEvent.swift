@@ -29,7 +29,6 @@ package struct RecentEvent: Codable, Sendable, Equatable {
     package let status: Int
     /// RFC 9209's name of what went wrong.
     package let error: String?
-    /// One line.
     package let cause: String
     /// What the client was told, as far as that is more; for people.
     package let story: String?
@@ -57,7 +56,6 @@ package struct RecentEvent: Codable, Sendable, Equatable {
     }
 }
 
-/// Events of one group.
 package struct RecentEventGroup: Sendable {
     package let latest: RecentEvent
     /// Milliseconds since 1970.
@@ -82,8 +80,7 @@ extension [RecentEvent] {
         return groups
     }
 
-    /// Shortens a list that begins with the latest. Up to half of it is kept for failures of pins: one of each host, before
-    /// any host has a second.
+    /// Shortens a list, the latest first. Up to half is for failures of pins: one of each host before any has a second.
     package func latest(_ limit: Int) -> [RecentEvent] {
         let failures = indices.filter { self[$0].isPinFailure }
         let room = Swift.min(failures.count, Swift.max(limit / 2, limit - (count - failures.count)))
@@ -98,11 +95,8 @@ extension [RecentEvent] {
     }
 }
 
-/// The last of one worker's events: a bounded number, which nobody pays for but who is refused. Belongs to the worker's
-/// thread.
-///
-/// Failures of pins have separate room. Neither three hundred denied clients nor another host that fails all the time push
-/// one out.
+/// The last of one worker's events, a bounded number. Belongs to the worker's thread. Failures of pins have room of
+/// their own: neither three hundred denied clients nor another host that fails all the time push one out.
 package struct RecentEvents: Sendable {
     /// Of each of the two kinds.
     static let capacity = 64

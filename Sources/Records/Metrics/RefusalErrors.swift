@@ -1,5 +1,4 @@
-/// The error types of RFC 9209 section 2.3 that the proxy gives. Each has a series from the start, so that an alert sees
-/// its first count.
+/// The proxy's error types of RFC 9209 section 2.3, a series each from the start: an alert sees its first count.
 package enum RefusalErrors {
     package static let all = [
         "connection_refused", "connection_terminated", "connection_timeout", "connection_write_timeout",

@@ -8,7 +8,6 @@ import Transport
 /// What one worker counts, since its start. A value that belongs to the worker's thread; the main loop gets a copy when
 /// somebody asks (``MetricsCollector``). So no request takes a lock or touches memory that another thread writes.
 package struct WorkerCounters: Sendable {
-    /// How an exchange ended.
     package enum Outcome: Int, CaseIterable, Sendable {
         case completed
         /// The client got the proxy's own answer, or the handshake of its tunnel was ended.
@@ -17,15 +16,12 @@ package struct WorkerCounters: Sendable {
         case broken
     }
 
-    /// What was counted for one entry.
     package struct Entry: Sendable {
-        /// By kind and outcome.
         fileprivate(set) var exchanges = InlineArray<12, UInt64>(repeating: 0)
         package var pinsMatched: UInt64 = 0
         package var pinsMissed: UInt64 = 0
         package var pinsReported: UInt64 = 0
 
-        /// Whether a chain was compared with its pins.
         package var hasPinChecks: Bool { pinsMatched > 0 || pinsMissed > 0 || pinsReported > 0 }
 
         package func exchanges(_ kind: TaskRecord.Kind, _ outcome: Outcome) -> UInt64 { exchanges[kind.number * 3 + outcome.rawValue] }
@@ -102,7 +98,6 @@ package struct WorkerCounters: Sendable {
         if connection.stream.withTLS({ $0.isResumed }) == true { upstreamResumptions += 1 } else { upstreamHandshakes += 1 }
     }
 
-    /// Counts what a policy found of an entry's pins.
     package mutating func count(_ verdict: Verdict, at slot: Int) {
         if verdict.refusal?.isPinFailure == true {
             count(.missed, at: slot)
@@ -128,10 +123,7 @@ package struct WorkerCounters: Sendable {
         }
     }
 
-    /// Counts the TLS handshake of a client, with the proxy's port or inside CONNECT.
-    /// - Parameters:
-    ///   - isResumed: nil: it failed.
-    ///   - slot: of the entry that decided about the CONNECT.
+    /// Counts a client's TLS handshake at the entry that decided about its CONNECT. `isResumed` is nil if it failed.
     package mutating func countClientHandshake(isResumed: Bool?, at slot: Int) {
         guard slot != EntrySlots.uncounted else { return }
         switch isResumed {
@@ -147,7 +139,6 @@ package struct WorkerCounters: Sendable {
         change(&entries[slot])
     }
 
-    /// Adds what another worker has counted.
     package mutating func add(_ other: WorkerCounters) {
         for (slot, entry) in other.entries.enumerated() { withEntry(slot) { $0.add(entry) } }
         for index in statuses.indices { statuses[index] &+= other.statuses[index] }

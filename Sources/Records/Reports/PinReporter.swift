@@ -1,12 +1,12 @@
 import Configuration
 package import EventLoop
+import FoundationEssentials
 package import Logging
 import Security
 import Synchronization
 import TLS
 
-/// Takes what workers have to report, and hands the little of it that is to be sent to the main loop.
-/// A worker waits for nothing here.
+/// Takes what workers report, and hands the little that is to be sent to the main loop. No worker waits here.
 package final class PinReporter: Sendable {
     private let limiter = Mutex(ReportLimiter())
     private let delivery: LoopBound<ReportDelivery>
@@ -55,5 +55,124 @@ package final class PinReporter: Sendable {
                 "cause": "more than \(ReportLimiter.perMinute) reports in a minute",
                 "dropped": .stringConvertible(dropped),
             ])
+    }
+}
+
+/// What `report_uri` gets about a chain without a pin: the report of RFC 7469 section 3, as HPKP collectors read it.
+///
+/// Where the RFC has no word: an entry without `expires` has no `effective-expiration-date`, as a value that isn't a
+/// date would break parsers. Pins of whole certificates and DNS records are `pin-cert-sha256` and `pin-tlsa`, by the
+/// grammar of section 2.1.1: a receiver may ignore what it doesn't know.
+struct PinReport: Encodable {
+    let dateTime: String
+    let hostname: String
+    let port: UInt16
+    let effectiveExpirationDate: String?
+    let includeSubdomains: Bool
+    let notedHostname: String
+    let servedCertificateChain: [String]
+    let validatedCertificateChain: [String]
+    let knownPins: [String]
+
+    private enum CodingKeys: String, CodingKey {
+        case dateTime = "date-time"
+        case hostname
+        case port
+        case effectiveExpirationDate = "effective-expiration-date"
+        case includeSubdomains = "include-subdomains"
+        case notedHostname = "noted-hostname"
+        case servedCertificateChain = "served-certificate-chain"
+        case validatedCertificateChain = "validated-certificate-chain"
+        case knownPins = "known-pins"
+    }
+
+    /// Nil if it wasn't the chain that the pins were held against.
+    init?(_ refusal: Refusal, host: String, port: UInt16, entry: HostEntry, at time: UnixTime) {
+        switch refusal.reason {
+        case .pinMismatch, .pinnedAnchors: break
+        default: return nil
+        }
+        dateTime = Self.date(time)
+        hostname = host
+        self.port = port
+        effectiveExpirationDate = entry.policy.expiry.map { Self.date($0.date) }
+        let pattern = try? HostPattern(entry.pattern)
+        includeSubdomains = pattern.map { $0.scope != .exact } ?? false
+        notedHostname = pattern?.name ?? entry.pattern
+        servedCertificateChain = refusal.presented.certificates.map(\.pem)
+        validatedCertificateChain = refusal.chain?.certificates.map(\.pem) ?? []
+        knownPins = entry.policy.pins.pins.map(Self.directive)
+    }
+
+    var json: [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Strings and numbers can't fail to be encoded.
+        return (try? encoder.encode(self)).map { [UInt8]($0) } ?? []
+    }
+
+    private static func date(_ time: UnixTime) -> String {
+        Date(timeIntervalSince1970: TimeInterval(time)).formatted(.iso8601)
+    }
+
+    private static func directive(_ pin: Pin) -> String {
+        switch pin.kind {
+        case .spki(let digest): "pin-sha256=\"\(digest.base64)\""
+        case .certificate(let digest, _): "pin-cert-sha256=\"\(digest.base64)\""
+        case .record(let record): "pin-tlsa=\"\(record)\""
+        }
+    }
+}
+
+/// Which reports are worth sending: each once an hour, and no more than a collector can be asked to take. A client that
+/// keeps asking for a host with wrong pins makes no more reports than one that asks once.
+struct ReportLimiter {
+    enum Ruling: Equatable {
+        case send
+        /// Said within the hour.
+        case `repeat`
+        /// Too many in this minute; `isNews` for the first of them.
+        case drop(isNews: Bool)
+    }
+
+    static let minuteNanoseconds: UInt64 = 60_000_000_000
+
+    static let repeatNanoseconds: UInt64 = 3600 * 1_000_000_000
+    static let perMinute = 30
+    /// Reports that are remembered, to be told from new ones.
+    static let remembered = 1024
+
+    private var sent: [SHA256Digest: MonotonicTime] = [:]
+    private var minuteBegan: MonotonicTime?
+    private var countOfMinute = 0
+    /// Reports of this minute that were new and not sent.
+    private var dropped = 0
+
+    mutating func decide(_ report: SHA256Digest, at now: MonotonicTime) -> Ruling {
+        if let last = sent[report], now - last < Self.repeatNanoseconds { return .repeat }
+        if minuteBegan.map({ now - $0 >= Self.minuteNanoseconds }) ?? true {
+            minuteBegan = now
+            countOfMinute = 0
+        }
+        countOfMinute += 1
+        guard countOfMinute <= Self.perMinute else {
+            dropped += 1
+            return .drop(isNews: countOfMinute == Self.perMinute + 1)
+        }
+        if sent.count >= Self.remembered { forget(at: now) }
+        sent[report] = now
+        return .send
+    }
+
+    /// How many were dropped that nobody has been told of, once; nil if none were.
+    mutating func takeDropped() -> Int? {
+        defer { dropped = 0 }
+        return dropped > 0 ? dropped : nil
+    }
+
+    private mutating func forget(at now: MonotonicTime) {
+        sent = sent.filter { now - $0.value < Self.repeatNanoseconds }
+        guard sent.count >= Self.remembered, let oldest = sent.min(by: { $0.value < $1.value }) else { return }
+        sent[oldest.key] = nil
     }
 }

@@ -17,12 +17,6 @@ package final class ReportDelivery {
         /// Whose pins it is about, for the log.
         let host: String
         fileprivate(set) var tries = 0
-
-        init(body: [UInt8], destination: ReportURI, host: String) {
-            self.body = body
-            self.destination = destination
-            self.host = host
-        }
     }
 
     private static let atOnce = 4
@@ -68,14 +62,12 @@ package final class ReportDelivery {
 
     package var connector: UpstreamConnector { session.connector }
 
-    /// From now on reached as a fresh configuration says.
     package func replace(with fresh: UpstreamSettings, _ timeouts: Timeouts) {
         upstream = fresh
         limit = Self.limit(timeouts)
         reloadResolver()
     }
 
-    /// Asks the system's present name servers.
     package func reloadResolver() {
         do {
             try resolver.reload()

@@ -22,7 +22,6 @@ package struct KeptConfiguration: Sendable {
         static let format = 1
 
         var format: Int
-        /// What wrote it.
         var version: String
         var keptAt: UnixTime
         var files: [File]
@@ -60,7 +59,6 @@ package struct KeptConfiguration: Sendable {
         }
     }
 
-    /// - Returns: whether none is kept.
     @discardableResult
     package func forget() -> Bool {
         directory.remove(Self.fileName)

@@ -28,14 +28,12 @@ package struct RuleHistory: Codable, Sendable, Equatable {
         }
     }
 
-    /// Findings of one day.
     package struct Day: Codable, Sendable, Equatable {
         /// Since 1970, in UTC.
         package let day: Int64
         package var count: Int
     }
 
-    /// What was found wrong of responses.
     package struct Findings: Codable, Sendable, Equatable {
         /// Of the last days, the oldest first.
         package private(set) var days: [Day] = []
@@ -72,9 +70,7 @@ package struct RuleHistory: Codable, Sendable, Equatable {
     }
 
     package struct Record: Codable, Sendable, Equatable {
-        /// When it was first in force.
         package var since: UnixTime
-        /// Exchanges.
         package var applied = 0
         /// When the last of them was counted, which is once a minute.
         package var last: UnixTime?
@@ -97,13 +93,10 @@ package struct RuleHistory: Codable, Sendable, Equatable {
 
     package init() {}
 
-    /// In the state directory.
     package static let fileName = "rules.json"
     /// How long what is no longer configured is remembered, as of pins.
     package static let retention = PinHistory.retention
-    /// Rules at most.
     package static let maximumRules = 20_000
-    /// Days.
     fileprivate static let window: Int64 = 7
     fileprivate static let longestCause = 300
 
@@ -111,8 +104,7 @@ package struct RuleHistory: Codable, Sendable, Equatable {
 
     // MARK: Counting
 
-    /// Compares with what is configured: notes what is new, marks what is gone, and forgets what has been gone for
-    /// ``retention``.
+    /// Compares with what is configured: notes new rules, marks removed ones, and forgets those after ``retention``.
     /// - Parameter configured: for report-only rules what they ask of responses, as a digest.
     /// - Returns: whether there was room for all.
     @discardableResult
@@ -140,7 +132,6 @@ package struct RuleHistory: Codable, Sendable, Equatable {
         return isRoom
     }
 
-    /// - Parameter exchanges: that it was applied to.
     package mutating func applied(_ name: Name, exchanges: Int, at time: UnixTime) {
         guard exchanges > 0, let index = records.index(forKey: name) else { return }
         records.values[index].applied += exchanges
@@ -168,7 +159,6 @@ package struct RuleHistory: Codable, Sendable, Equatable {
 
     private enum CodingKeys: String, CodingKey { case rules }
 
-    /// A name and its record, in one object.
     private struct Rule: Codable {
         let name: Name
         let record: Record

@@ -8,8 +8,7 @@ package import TLS
 
 /// Counts what rules are applied to and what they find, for all workers, and keeps the counts in `rules.json`.
 ///
-/// Workers count exchanges in the rules themselves (``RuleCounts``), which are emptied here once a minute; what they
-/// find wrong is told here at once.
+/// Workers count exchanges in the rules (``RuleCounts``), collected here once a minute; failures are told at once.
 package final class RuleLedger: Sendable {
     let history: KeptValue<RuleHistory>
     private let logger: Logger
@@ -57,7 +56,6 @@ package final class RuleLedger: Sendable {
         }
     }
 
-    /// Takes over what workers have counted.
     func collect(at time: UnixTime) {
         let counts = table.withLock { table in
             [table.present, table.past].flatMap(\.values).compactMap { counted in
@@ -74,7 +72,6 @@ package final class RuleLedger: Sendable {
         }
     }
 
-    /// Goes on under a fresh configuration.
     package func settle(_ snapshot: Snapshot, at time: UnixTime) {
         collect(at: time)
         var present: [ObjectIdentifier: Counted] = [:]

@@ -1,11 +1,8 @@
 internal import EventLoop
 internal import Glibc
 
-/// Another program, run to its end.
 enum ChildProcess {
-    /// - Parameters:
-    ///   - command: a path and its arguments.
-    ///   - input: for its standard input; none: it has this process's. At most what a pipe takes, 64 KiB.
+    /// - Parameter input: at most what a pipe takes, 64 KiB; none: it has this process's standard input.
     /// - Returns: whether it exited with 0, and what it wrote to standard output and standard error.
     static func run(_ command: [String], input: [UInt8] = []) throws(SystemError) -> (isSuccess: Bool, output: [UInt8]) {
         let ends = try makePipe()
@@ -31,7 +28,6 @@ enum ChildProcess {
         return ends
     }
 
-    /// - Returns: the end to be read.
     private static func pipe(holding bytes: [UInt8]) throws(SystemError) -> CInt {
         let ends = try makePipe()
         defer { close(ends[1]) }
@@ -55,5 +51,36 @@ enum ChildProcess {
                 return all
             }
         }
+    }
+}
+
+/// A program of another package, run to its end.
+struct OtherProgram {
+    /// A path, or a name that PATH has.
+    let name: String
+    /// To be installed if it isn't there.
+    let package: String
+
+    /// - Parameter input: what it reads; less than a pipe takes.
+    @discardableResult
+    func run(_ arguments: [String], input: [UInt8] = []) throws -> String {
+        guard let path else { throw CommandFailure("there is no \(name): install \(package)") }
+        let command = [path] + arguments
+        let output: String
+        let isSuccess: Bool
+        do {
+            let run = try ChildProcess.run(command, input: input)
+            (isSuccess, output) = (run.isSuccess, String(decoding: run.output, as: UTF8.self))
+        } catch {
+            throw CommandFailure("\(path) can't be run: \(error)")
+        }
+        guard isSuccess else { throw CommandFailure("\(command.joined(separator: " ")) failed:\n\(output)") }
+        return output
+    }
+
+    private var path: String? {
+        if name.contains("/") { return access(name, X_OK) == 0 ? name : nil }
+        let folders = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+        return folders.split(separator: ":").map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 }
     }
 }

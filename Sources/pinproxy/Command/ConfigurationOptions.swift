@@ -33,7 +33,6 @@ struct ConfigurationOptions: ParsableArguments {
         completion: .directory)
     var stateDirectory: String?
 
-    /// The path of pinproxy.yaml.
     func file() throws -> String {
         if let config { return config }
         if access(Self.systemFile, F_OK) == 0 { return Self.systemFile }
@@ -74,8 +73,7 @@ struct ConfigurationOptions: ParsableArguments {
         return path
     }
 
-    /// The users whom a proxy with that state directory runs as, or the installed service does. A candidate configuration beside
-    /// the service's has root's own state directory.
+    /// The users of a proxy with that state directory, or of the installed service: a candidate's may be root's own.
     static func services(_ directory: String) -> Set<UInt32> {
         guard geteuid() == 0 else { return [] }
         return Set([directory, systemState].compactMap { TrustedDirectory($0).owner })
@@ -124,5 +122,29 @@ struct ConfigurationOptions: ParsableArguments {
                 throw refused("the configuration that was last in force (\(kept.path)) is refused too:\n\(problems)")
             }
         }
+    }
+}
+
+/// The hosts that shells complete: those that the configuration names.
+enum HostCompletion {
+    /// Among more than these, a person types more letters.
+    private static let limit = 1000
+
+    static let kind = CompletionKind.custom { words, _, prefix in hosts(words, beginningWith: prefix) }
+
+    /// - Parameter words: the command line so far, which may name a configuration. With a wrong one nothing is completed.
+    private static func hosts(_ words: [String], beginningWith prefix: String) -> [String] {
+        // bash hands over --config=FILE as three words.
+        let words = words.filter { $0 != "=" }
+        let place = words.firstIndex { $0 == "--config" || $0.hasPrefix("--config=") }
+        let configuration = place.map { Array(words[$0...].prefix(words[$0] == "--config" ? 2 : 1)) } ?? []
+        guard let options = try? ConfigurationOptions.parse(configuration), let file = try? options.file(),
+            let directory = try? options.stateDirectory(for: file),
+            let snapshot = try? Snapshot.load(file, stateDirectory: directory, services: ConfigurationOptions.services(directory))
+        else { return [] }
+        let names = snapshot.hosts.entries.lazy.filter { $0.pattern.scope == .exact }.map { $0.pattern.description }
+            .filter { $0.hasPrefix(prefix) }.prefix(limit)
+        // For zsh a description follows a colon.
+        return names.map { CompletionShell.requesting == .zsh ? $0.replacing(":", with: "\\:") : $0 }
     }
 }

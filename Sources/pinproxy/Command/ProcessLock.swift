@@ -1,14 +1,12 @@
 internal import Glibc
 internal import Security
 
-/// The lock that keeps a second proxy out of a state directory. The system releases it when the process ends, so a
-/// stale file is never taken for a running proxy.
+/// The lock that keeps a second proxy out of a state directory. It ends with the process: a stale file means nothing.
 ///
 /// Two files are locked. `pinproxy.lock` is for this user and root alone: others can't block the proxy's start.
 /// Everybody may read `pinproxy.pid`, which holds the process id while it is locked.
 ///
-/// A full or unwritable disk doesn't keep the proxy from starting. The lock then has no process id, or there is no
-/// lock, and ``problem`` says why.
+/// A full or unwritable disk doesn't prevent a start: the process id or the lock is then missing (``problem``).
 final class ProcessLock {
     private static let name = "pinproxy.lock"
     /// For others who hold the lock of the process id for a moment, to see whether somebody has it.
@@ -19,10 +17,7 @@ final class ProcessLock {
     /// Why other commands can't find this process by its file; nil: they can.
     let problem: String?
 
-    /// - Parameters:
-    ///   - directory: the files are made if they aren't there.
-    ///   - patience: how long another process is waited for.
-    /// - Throws: if another process has the lock.
+    /// - Throws: if another process has the lock, also after `patience`.
     init(_ directory: TrustedDirectory, within patience: Duration = .zero) throws {
         let (lock, lockProblem) = Self.open(Self.name, in: directory, mode: 0o600)
         if lock >= 0, !Self.obtain(lock, within: patience) {
@@ -51,8 +46,7 @@ final class ProcessLock {
         }
     }
 
-    /// Locks the file and writes this process's number into it.
-    /// - Returns: why that failed; nil: it didn't.
+    /// Locks the file and writes this process's number into it. Returns why that failed; nil: it didn't.
     private static func mark(_ descriptor: CInt, isWritable: Bool) -> String? {
         guard descriptor >= 0 else { return nil }
         guard obtain(descriptor, within: patience) else { return "another process holds its lock" }

@@ -1,7 +1,7 @@
 internal import FoundationEssentials
 internal import Security
 
-// One idea with TrustFiles.swift: files for programs that take no certificate from the environment stand beside those for others.
+// One idea with StateFiles.swift: files for programs that take no certificate from the environment stand beside those for others.
 
 /// Configuration files that make programs trust the bundle which know no variable for that. Each takes in what the user has.
 struct ProgramFiles: Equatable {

@@ -17,10 +17,8 @@ struct ProxyURL: CustomStringConvertible {
     /// `NAME:PASSWORD`, percent-encoded.
     var credentials: String?
 
-    /// The first address that is listened on; for "all addresses" the loopback one.
-    /// - Parameters:
-    ///   - inherited: where it listens by the sockets of systemd.
-    ///   - running: where the running proxy listens, which counts more than what its file says by now; empty: it wasn't asked.
+    /// The first address that is listened on, a loopback one for "all addresses".
+    /// - Parameter running: where the running proxy listens, which counts more than its file; empty: it wasn't asked.
     init(_ settings: ProxySettings, inherited: ListenFile, running: [String] = []) throws {
         let (known, running) = (Self.known(settings, inherited), running.compactMap { ListenAddress($0) })
         guard let address = running.isEmpty ? known.first : known.first(where: running.contains) ?? running.first else {
@@ -78,7 +76,6 @@ struct ProxyURL: CustomStringConvertible {
     /// `127.0.0.1:7467`
     var address: String { "\(host.contains(":") ? "[\(host)]" : host):\(port)" }
 
-    /// Whether something listens there.
     var isReachable: Bool {
         guard let ip = IPAddress(host), let socket = try? Socket.beginConnect(to: SocketAddress(ip: ip, port: port)) else {
             return false

@@ -18,8 +18,7 @@ extension ConfigurationOptions {
 }
 
 extension Rehearsal {
-    /// As the proxy with this configuration would connect; nil: as one with the defaults would.
-    /// - Parameter at: the clock for certificates; nil: the machine's.
+    /// As the proxy with this configuration would connect, at that time; nil: with the defaults, and now.
     init(_ snapshot: Snapshot?, at instant: UnixTime? = nil) throws {
         let clock: @Sendable () -> UnixTime = { instant ?? Clock.now }
         guard let snapshot else {
@@ -58,4 +57,14 @@ extension Rehearsal.Host {
 /// The machine's clock.
 enum Clock {
     static var now: UnixTime { UnixTime(time(nil)) }
+}
+
+/// An instant on the command line, e.g. after `--at`.
+struct Instant: ExpressibleByArgument {
+    let time: UnixTime
+
+    init?(argument: String) {
+        guard let time = DateText.parse(argument) else { return nil }
+        self.time = time
+    }
 }

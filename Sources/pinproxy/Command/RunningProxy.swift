@@ -29,9 +29,7 @@ struct RunningProxy {
         return proxy
     }
 
-    /// - Parameters:
-    ///   - accepting: a status besides 200 with which the answer comes.
-    ///   - seconds: how long the proxy has for its answer.
+    /// - Parameter accepting: a status besides 200 with which the answer comes.
     func ask<Answer: Decodable>(
         _ method: HTTPWire.Method, _ target: String, accepting: Int = 200, within seconds: Int = 20,
         as type: Answer.Type = Answer.self

@@ -4,7 +4,6 @@ internal import ArgumentParser
 enum ShellSyntax: String, ExpressibleByArgument, CaseIterable {
     case sh, fish, csh, powershell
 
-    /// A line that sets a variable for the shell and what it starts.
     func set(_ name: String, _ value: String) -> String {
         switch self {
         case .sh: "export \(name)=\(quoted(value))\n"
@@ -14,7 +13,6 @@ enum ShellSyntax: String, ExpressibleByArgument, CaseIterable {
         }
     }
 
-    /// A line that takes one away.
     func unset(_ name: String) -> String {
         switch self {
         case .sh: "unset \(name)\n"

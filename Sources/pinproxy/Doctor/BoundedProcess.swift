@@ -19,15 +19,12 @@ struct BoundedProcess {
     struct Ending {
         /// Nil: it was ended, because its time was up.
         let status: CInt?
-        /// Standard output and standard error.
         let output: String
 
         var succeeded: Bool { status == 0 }
     }
 
-    /// - Parameters:
-    ///   - limit: how long it may run.
-    ///   - session: what the proxy tells and asks of it meanwhile is heard and answered.
+    /// - Parameter session: what the proxy tells and asks of it meanwhile is heard and answered.
     /// - Throws: ``Interrupted``, or that it can't be started.
     func run(for limit: Duration, as session: ProxySession? = nil) throws -> Ending {
         var ends: [CInt] = [-1, -1]
@@ -78,8 +75,7 @@ struct BoundedProcess {
         return try program.start()
     }
 
-    /// Reads what is there.
-    /// - Returns: false at the end.
+    /// Reads what is there; false at the end.
     private static func read(_ descriptor: CInt, into output: inout [UInt8]) -> Bool {
         var chunk = [UInt8](repeating: 0, count: 8192)
         while true {

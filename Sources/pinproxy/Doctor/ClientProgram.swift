@@ -3,7 +3,6 @@
 /// Scripts are for `sh -e`, in an empty directory that is thrown away. `$SITE` is `https://HOST` or
 /// `https://HOST:PORT`, `$HOST` and `$PORT` are its parts. The site has the pages of ``Clients/TestSite``.
 struct ClientProgram: Sendable {
-    /// As it is called.
     let name: String
     /// Where it comes from: a package of Debian, unless it says PyPI.
     let package: String
@@ -22,7 +21,6 @@ struct ClientProgram: Sendable {
     }
 
     /// What every call gets besides the variables of `pinproxy exec`: nothing is kept, asked or coloured.
-    /// - Parameter directory: where it runs.
     static func environment(in directory: String) -> [String: String] {
         [
             "TMPDIR": directory, "XDG_CACHE_HOME": directory + "/cache", "npm_config_cache": directory + "/cache",

@@ -1,6 +1,5 @@
 internal import Glibc
 
-/// What was found about one program.
 struct ClientReport: Codable, Equatable {
     /// What it shows of a refusal.
     enum Shown: String, Codable {
@@ -19,7 +18,6 @@ struct ClientReport: Codable, Equatable {
     /// The right pin's host was reached, and the wrong pin's wasn't.
     let works: Bool
     let shows: Shown
-    /// `pinproxy exec` told why.
     let execTells: Bool
     /// What to set, in Markdown; nil: nothing more than `pinproxy exec` does.
     let set: String?
@@ -33,11 +31,9 @@ struct ClientReport: Codable, Equatable {
 struct ClientCall {
     let succeeded: Bool
     let output: String
-    /// Requests to the proxy.
     let requests: Int
     /// Within TLS with the proxy.
     let inside: Int
-    /// The proxy told of a refusal.
     let isRefused: Bool
 
     var shown: ClientReport.Shown {
@@ -46,7 +42,6 @@ struct ClientCall {
         return output.contains(/(?:^|[^0-9:])502(?:[^0-9]|$)/) || output.contains("Bad Gateway") ? .status : .nothing
     }
 
-    /// The line that says most.
     var said: String {
         let lines = output.split(whereSeparator: \.isNewline).filter { $0.contains { !$0.isWhitespace } }
         let signs = [
@@ -59,9 +54,7 @@ struct ClientCall {
 }
 
 extension ClientReport {
-    /// - Parameters:
-    ///   - right, wrong: as it comes, under what `pinproxy exec` sets.
-    ///   - helped: whether it works with the program's remedy; nil: that wasn't tried.
+    /// - Parameter helped: whether it works with the program's remedy; nil: that wasn't tried.
     init(_ program: ClientProgram, version: String, right: ClientCall, wrong: ClientCall, helped: Bool?) {
         client = program.name
         self.version = version

@@ -76,7 +76,6 @@ struct Examination {
     }
 
     /// Runs it in a directory of its own.
-    /// - Parameter session: the run that it is.
     private func script(
         _ text: String, _ variables: [String: String], for limit: Duration, as session: ProxySession? = nil
     ) throws -> BoundedProcess.Ending {
@@ -93,5 +92,42 @@ struct Examination {
         } catch let error as SystemError {
             throw CommandFailure("/bin/sh can't be run: \(error)")
         }
+    }
+}
+
+/// A home directory for programs that are only being tried: links to the user's files, so that what is configured there
+/// holds. What a program makes anew, in a directory of its settings too, goes with this directory.
+struct HomeView {
+    /// Where programs have directories of their own.
+    private static let shared: Set<String> = [".config", ".local", ".local/share", ".local/state"]
+    /// What is kept there is nobody's configuration.
+    private static let leftOut: Set<String> = [".cache"]
+
+    let path: String
+
+    /// - Parameter home: nil: an empty one.
+    init(of home: String?, at path: String) throws {
+        self.path = path
+        guard mkdir(path, 0o700) == 0 else { throw CommandFailure("\(path): \(systemReason())") }
+        if let home { link("", of: home) }
+    }
+
+    /// Directories whose name begins with a dot, and those in ``shared``, are made anew; all else is a link.
+    private func link(_ folder: String, of home: String) {
+        for entry in (try? FileManager.default.contentsOfDirectory(atPath: "\(home)/\(folder)")) ?? [] {
+            let name = folder.isEmpty ? entry : "\(folder)/\(entry)"
+            if Self.leftOut.contains(name) { continue }
+            let isOfSettings = folder.isEmpty ? entry.hasPrefix(".") : Self.shared.contains(folder)
+            if isOfSettings, Self.isDirectory("\(home)/\(name)"), mkdir("\(path)/\(name)", 0o700) == 0 {
+                link(name, of: home)
+            } else {
+                symlink("\(home)/\(name)", "\(path)/\(name)")
+            }
+        }
+    }
+
+    private static func isDirectory(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 }

@@ -4,17 +4,13 @@ internal import Configuration
 struct ClientEnvironment {
     typealias Variable = (name: String, value: String)
 
-    /// Where they lead.
     let proxy: ProxyURL
-    /// In the order in which they are printed.
     let variables: [Variable]
 
     /// Programs on this machine are reached without the proxy.
     static let direct = ["localhost", "127.0.0.1", "::1"]
 
-    /// - Parameters:
-    ///   - proxy: the proxy's URL.
-    ///   - present: the variables that there are: what others have written into those that hold more than one thing is kept.
+    /// - Parameter present: the variables that there are: what others have written into lists is kept.
     init(proxy: ProxyURL, trust: TrustFiles, present: [String: String]) {
         self.proxy = proxy
         let url = proxy.description
@@ -67,7 +63,6 @@ struct ClientEnvironment {
         Standard.error("pinproxy: NO_PROXY is *: programs go round the proxy, and nothing is checked")
     }
 
-    /// Lines for a shell to evaluate.
     func exports(in shell: ShellSyntax) -> String { variables.map { shell.set($0.name, $0.value) }.joined() }
 
     // MARK: The way back

@@ -52,9 +52,7 @@ struct Env: ParsableCommand {
 }
 
 extension ConfigurationOptions {
-    /// - Parameters:
-    ///   - session: the run that the variables are for; nil: they are for any program.
-    ///   - isPlain: the proxy's URL holds no name and no password.
+    /// - Parameter session: the run that they are for. With `isPlain` the proxy's URL holds no name and no password.
     func clientEnvironment(
         _ snapshot: Snapshot, session: ProxySession? = nil, isPlain: Bool = false
     ) throws -> ClientEnvironment {

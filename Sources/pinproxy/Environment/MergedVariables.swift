@@ -14,9 +14,7 @@ struct JavaOptions {
 
     private let options: [String]
 
-    /// - Parameters:
-    ///   - store: nil: the JVM's own.
-    ///   - direct: hosts that are reached without the proxy.
+    /// - Parameter store: nil: the JVM's own.
     init(proxy: ProxyURL, store: String?, direct: [String]) {
         var options = [
             "-Dhttps.proxyHost=\(proxy.host)", "-Dhttps.proxyPort=\(proxy.port)", "-Dhttp.proxyHost=\(proxy.host)",

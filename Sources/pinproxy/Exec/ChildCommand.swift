@@ -3,13 +3,10 @@ internal import EventLoop
 internal import Glibc
 internal import Isolation
 
-/// A command that runs as a child of this process, as if it had taken its place: whoever signals, stops or waits for this
-/// process does so with the command.
+/// A command that runs as a child, as if in this process's place: signals, stops and waits reach the command.
 ///
-/// Both are of one process group, so that the terminal's keys reach both. They are for the command; this process ignores them.
-/// What another process sends to this one is passed on.
+/// Both are in one process group. This process ignores the terminal's keys, and passes on what other processes send it.
 final class ChildCommand {
-    /// How it ended.
     enum Ending: Equatable {
         case exited(Int32)
         case signalled(Int32)
@@ -75,7 +72,6 @@ final class ChildCommand {
         return (command, sockets)
     }
 
-    /// - Parameter spawn: with the signal mask for it.
     private static func begin(_ name: String, _ spawn: (sigset_t) throws(SystemError) -> pid_t) throws -> ChildCommand {
         var blocked = sigset_t()
         var before = sigset_t()
@@ -190,7 +186,6 @@ final class ChildCommand {
 }
 
 extension ChildCommand.Ending {
-    /// Ends this process in the same way.
     func imitate() -> Never {
         switch self {
         case .exited(let code): exit(code)

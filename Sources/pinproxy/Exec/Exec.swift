@@ -119,8 +119,7 @@ struct Exec: ParsableCommand {
         ending.imitate()
     }
 
-    /// Begins the run with the proxy that is running, or with one that is started for it. One that is running may be another run's,
-    /// and just be ending.
+    /// Begins the run with the running proxy, or with one started for it. The running one may just be ending.
     private func starting(
         _ files: StateFiles, _ begin: () -> ProxySession
     ) throws -> (ProxySession, StartedProxy?) {

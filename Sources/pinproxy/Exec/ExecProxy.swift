@@ -8,8 +8,7 @@ internal import Logging
 internal import Records
 internal import Security
 
-/// The proxy that `pinproxy exec --start` starts. It ends when it is no longer needed: once whoever has started it is gone, and
-/// with it the last run. Not for people.
+/// The proxy of `pinproxy exec --start`. It ends once its starter and the last run are gone. Not for people.
 struct ExecProxy: ParsableCommand {
     static let configuration = CommandConfiguration(commandName: "exec-proxy")
     /// Where it hears from who has started it.

@@ -5,8 +5,7 @@ internal import FoundationEssentials
 internal import Glibc
 internal import LocalPeers
 
-/// The run that `pinproxy exec` has begun with the running proxy, if there is one that takes it. A proxy that ends in between is
-/// awaited, and told of the same run.
+/// The run of `pinproxy exec` with the running proxy, if it takes one. If the proxy restarts, the run begins again.
 final class ProxySession {
     /// What the proxy has for its answer.
     private static let patience = 5
@@ -26,7 +25,6 @@ final class ProxySession {
 
     /// For the command's own requests; nil where nothing is to be told.
     var token: RunToken? { needs.contains(.refusals) ? runToken : nil }
-    /// Nil if no run was begun.
     let runToken: RunToken?
     private let needs: Needs
     private(set) var account = RunAccount()
@@ -37,9 +35,7 @@ final class ProxySession {
     private let isRunning: Bool
 
     /// Begins the run.
-    /// - Parameters:
-    ///   - given: `NAME:PASSWORD`, percent-encoded, as the proxy's URL had them before.
-    ///   - needs: none: the proxy is not asked.
+    /// - Parameter given: `NAME:PASSWORD`, percent-encoded, as the proxy's URL had them before.
     init(_ files: StateFiles, given credentials: String?, needs: Needs) {
         self.files = files
         self.needs = needs
@@ -82,7 +78,6 @@ final class ProxySession {
         return nil
     }
 
-    /// Whether the proxy has taken the run.
     var hasBegun: Bool { client != nil }
     var whyNotBegun: String { failure.map { Self.words(for: $0, files.runSocket.path) } ?? "it has ended" }
 
@@ -167,7 +162,6 @@ final class ProxySession {
         client.answer(questions.map { RunAnswer(number: $0.number, isHeld: own.contains($0.socket)) })
     }
 
-    /// Hears what the door has refused.
     func receive(from door: ExecDoor, _ told: (RunRefusal) -> Void) {
         let (refusals, unlisted) = door.refusals()
         for refusal in refusals { if let refusal = account.refusedHere(refusal) { told(refusal) } }

@@ -3,8 +3,7 @@ internal import FoundationEssentials
 internal import Glibc
 internal import Security
 
-/// What `pinproxy exec` says of a run on standard error. The texts come from the proxy, which has them from clients and
-/// origins: nothing in them reaches the terminal as anything but text.
+/// What `pinproxy exec` says of a run. Texts of clients and origins reach the terminal as nothing but text.
 struct RefusalWords {
     let command: String
     /// What names the configuration and the state directory, as this command got them.
@@ -64,7 +63,6 @@ struct RefusalWords {
         (["pinproxy", "explain"] + options).map(Self.quoted).joined(separator: " ")
     }
 
-    /// As a shell takes it.
     private static func quoted(_ word: String) -> String {
         let isPlain = word.utf8.allSatisfy { byte in
             (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)

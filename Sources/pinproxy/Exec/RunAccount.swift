@@ -1,6 +1,5 @@
 internal import Clients
 
-
 /// What is known of a run: what its proxies told, if it had several one after the other.
 struct RunAccount: Equatable {
     struct Refused: Equatable {
@@ -77,7 +76,6 @@ struct RunAccount: Equatable {
         return refusal
     }
 
-    /// The connection is over.
     mutating func lost() {
         if isHeard { isIncomplete = true }
         isHeard = false

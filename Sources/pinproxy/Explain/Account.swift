@@ -1,15 +1,15 @@
 internal import Clients
 internal import Configuration
+internal import FoundationEssentials
+internal import Glibc
 internal import Security
 internal import Session
 internal import TLS
 
 /// What a policy did for a host and why: what `pinproxy explain` prints.
 struct Account {
-    /// How it came out.
     enum Ending {
         case denied
-        /// The entry is for other clients.
         case notAdmitted(Rehearsal.Answer)
         /// By a connection.
         case tried(Rehearsal.Ending)
@@ -86,10 +86,7 @@ struct Account {
 }
 
 extension Rehearsal.Decision {
-    /// What the policy makes of a chain; nil where the action looks at none.
-    /// - Parameters:
-    ///   - evidence: what the server brought beside its chain; nil where no server was asked.
-    ///   - version: what was spoken with it, where a connection was made.
+    /// - Parameter evidence: what the server brought beside its chain; nil where no server was asked.
     func explain(
         _ presented: PresentedChain, evidence: PeerEvidence? = nil, version: TLSVersion? = nil, anchors: TrustAnchors,
         at now: UnixTime
@@ -97,5 +94,173 @@ extension Rehearsal.Decision {
         guard action == .intercept || action == .verifyTunnel else { return nil }
         return policy.explain(
             presented, evidence: evidence, version: version, host: host.serverName, anchors: anchors, at: now)
+    }
+}
+
+extension Account {
+    var json: String {
+        let verdict = explanation?.verdict
+        let rules = rules.report
+        return JSONText.of(
+            Report(
+                host: decision.host.name, port: decision.host.port, at: "\(CalendarDate(now))",
+                entry: decision.entry.map(Report.Entry.init), alsoMatching: others.map(Report.Entry.init), clients: decision.entry?.clients.map(Report.Clients.init),
+                action: decision.action.rawValue, request: rules.request, rules: rules.rules,
+                pathRules: rules.pathRules, address: connection?.address,
+                tlsVersion: connection?.version?.description, cipher: connection?.cipher,
+                clientCertificate: connection?.certificateRequest.map(Report.ClientCertificate.init),
+                verified: chain.isVerified, chain: chain.facts,
+                checks: (explanation?.checks ?? []).map {
+                    Report.Check(name: $0.name.rawValue, outcome: $0.outcome.rawValue, lines: $0.lines)
+                },
+                matchedPin: verdict?.matchedPin?.description, matchedDepth: verdict?.matchedDepth,
+                letThrough: isTried ? isLetThrough : nil, reported: verdict?.report != nil,
+                refusal: answer.map(RefusalReport.init), expected: rules.expected, response: rules.response))
+    }
+
+    private struct Report: Encodable {
+        struct Entry: Encodable {
+            let pattern: String
+            let file: String
+            let line: Int
+            let onRefusal: String?
+
+            init(_ entry: HostEntry) {
+                (pattern, file, line) = (entry.pattern, entry.file, entry.line)
+                onRefusal = entry.showsRefusals ? "page" : nil
+            }
+        }
+        struct Clients: Encodable {
+            let users: [String]?
+            let units: [String]?
+            let executables: [String]?
+
+            init(_ clients: EntryClients) { (users, units, executables) = (clients.users?.map(\.name), clients.units, clients.executables) }
+        }
+        struct ClientCertificate: Encodable {
+            let acceptableIssuers: [String]
+            let shown: String?
+            let notAfter: String?
+
+            init(_ request: ClientCertificateRequest) {
+                acceptableIssuers = request.acceptableIssuers
+                shown = request.shown?.subject
+                notAfter = request.shown.map { "\(CalendarDate($0.notAfter))" }
+            }
+        }
+        struct Check: Encodable {
+            let name: String
+            let outcome: String
+            let lines: [String]
+        }
+        let host: String
+        let port: UInt16
+        let at: String
+        let entry: Entry?
+        let alsoMatching: [Entry]
+        let clients: Clients?
+        let action: String
+        let request: RuleAccount.Report.Request?
+        let rules: [RuleAccount.Report.Key]?
+        let pathRules: [RuleAccount.Report.Rule]?
+        let address: String?
+        let tlsVersion: String?
+        let cipher: String?
+        let clientCertificate: ClientCertificate?
+        let verified: Bool
+        let chain: [CertificateFacts]
+        let checks: [Check]
+        let matchedPin: String?
+        let matchedDepth: Int?
+        let letThrough: Bool?
+        let reported: Bool
+        let refusal: RefusalReport?
+        let expected: ExpectedResponse.Report?
+        let response: ResponseJudgement.Report?
+    }
+}
+
+extension Account {
+    func text(_ palette: Palette) -> String {
+        let readable = InternationalName.toUnicode(decision.host.name)
+        let alphabet = readable == decision.host.name ? "" : " (\(readable.printable))"
+        var lines = [row("host", "\(decision.host)\(alphabet)"), row("entry", deciding)]
+        lines += others.map { row("", "\($0.location): \($0.pattern) matches too, less specific") }
+        lines.append(row("action", "\(decision.action.rawValue): \(meaning)"))
+        if decision.entry?.showsRefusals == true {
+            lines.append(row("refusal", "page: where the server is refused, the client is shown why inside its TLS (on_refusal)"))
+        }
+        if let clients = decision.entry?.clients {
+            lines.append(row("clients", "\(clients); others are refused (--client says what becomes of one)"))
+        }
+        if let request = rules.decidingLine { lines.append(row("request", request)) }
+        if let connection {
+            let tls = [connection.version?.description, connection.cipher].compactMap(\.self).joined(separator: " ")
+            lines.append(row("connected", connection.address + (tls.isEmpty ? "" : ", \(tls)")))
+        }
+        if let request = connection?.certificateRequest { lines.append(row("client", asked(request))) }
+        if !isTried { lines.append(row("chain", "not judged: no connection is made with --response")) }
+        if let file { lines.append(row("chain", "of \(file.printable); no connection was made")) }
+        if isClockSet { lines.append(row("date", "\(CalendarDate(now)), as asked for by --at")) }
+        lines += rules.lines(palette) + chainLines + checkLines(palette) + outcome(palette) + rules.judgementLines(palette)
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private func row(_ label: String, _ text: String) -> String {
+        label.padded(to: 10) + text
+    }
+
+    private var deciding: String {
+        guard let entry = decision.entry else { return "none matches: the defaults of the pin file decide" }
+        let rank = others.isEmpty ? "" : ", the most specific of \(others.count + 1)"
+        return "\(entry.location): match: \(entry.pattern)\(rank)"
+    }
+
+    private var meaning: String {
+        switch decision.action {
+        case .intercept: "the proxy ends TLS on both sides, and the policy judges the server"
+        case .tunnel: "bytes pass untouched, and no certificate is looked at"
+        case .verifyTunnel: "bytes pass untouched, once the policy has accepted the server's chain"
+        case .deny: "refused"
+        }
+    }
+
+    /// What the host wants of the proxy, and gets.
+    private func asked(_ request: ClientCertificateRequest) -> String {
+        let issuers = request.acceptableIssuers.prefix(3).map { $0.printable(longest: 120) }.joined(separator: " or ")
+        let more = request.acceptableIssuers.count > 3 ? " or others" : ""
+        let asked = "the host asks for a client certificate" + (issuers.isEmpty ? "" : " issued by \(issuers)\(more)")
+        guard let shown = request.shown else { return "\(asked); none is configured (client_certificate)" }
+        return "\(asked); it is shown \(shown.subject.printable), valid until \(CalendarDate(shown.notAfter))"
+    }
+
+    private var chainLines: [String] {
+        let (facts, isVerified) = chain
+        guard !facts.isEmpty else { return [] }
+        return ["", isVerified ? "The verified chain:" : "The chain as presented, NOT VERIFIED:"]
+            + facts.flatMap(\.lines).map { "  " + $0 }
+    }
+
+    private func checkLines(_ palette: Palette) -> [String] {
+        guard let checks = explanation?.checks, !checks.isEmpty else { return [] }
+        return ["", "Checks:"]
+            + checks.flatMap { check in
+                let lines = check.lines.map { $0.printable(longest: 1000) }
+                let name = check.name.rawValue.padded(to: 16)
+                let outcome = check.outcome.rawValue.padded(to: 9)
+                let first = "  \(palette.paint(outcome, check.outcome))\(name)\(lines.first ?? "")"
+                return [first] + lines.dropFirst().map { String(repeating: " ", count: 29) + $0 }
+            }
+    }
+
+    private func outcome(_ palette: Palette) -> [String] {
+        if let answer {
+            let refused = palette.paint("Refused", .failed)
+            return ["", "\(refused): a client is told \(answer.status) \(answer.title.printable)", ""] + answer.text.printableLines
+        }
+        guard isTried, rules.refusal == nil else { return [] }
+        guard let report = explanation?.verdict.report else { return ["", palette.paint("Let through", .passed)] }
+        return ["", palette.paint("Let through", .reported) + ", and reported:", ""]
+            + (report.details.hasSuffix("\n") ? String(report.details.dropLast()) : report.details).printableLines
     }
 }

@@ -2,7 +2,6 @@ internal import FoundationEssentials
 internal import Glibc
 internal import Security
 
-/// Colours, where they are wanted.
 struct Palette {
     let isColoured: Bool
 

@@ -37,9 +37,7 @@ struct ResponseJudgement {
     /// Of a response that is not judged, for that reason.
     init(_ response: StoredResponse, unjudged reason: String) { self.init(response, .unjudged(reason)) }
 
-    /// - Parameters:
-    ///   - inspectedBody: `limits.inspected_body`.
-    ///   - bodies: judges the body.
+    /// - Parameter inspectedBody: `limits.inspected_body`.
     init(
         _ response: StoredResponse, by rules: ExchangeRules?, method: String, for decision: Rehearsal.Decision, inspectedBody: Int,
         bodies: any BodyExecutor
@@ -184,4 +182,13 @@ private final class Awaited<Value: Sendable>: Sendable {
             if let value = value.withLock(\.self) { return value }
         }
     }
+}
+
+/// What a client is told.
+struct RefusalReport: Encodable {
+    let status: Int
+    let title: String
+    let details: String
+
+    init(_ answer: Rehearsal.Answer) { (status, title, details) = (answer.status, answer.title, answer.text) }
 }

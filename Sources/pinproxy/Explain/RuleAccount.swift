@@ -26,9 +26,6 @@ struct RuleAccount {
     /// The proxy refuses the request, whatever the host presents.
     let refusal: Rehearsal.Answer?
 
-    /// - Parameters:
-    ///   - response: an answer to the request.
-    ///   - bodies: judges its body.
     init(
         _ decision: Rehearsal.Decision, in snapshot: Snapshot, request: Request?, response: StoredResponse? = nil,
         bodies: any BodyExecutor
@@ -82,10 +79,8 @@ struct RuleAccount {
 
     private static let noRequest = "the request would be refused"
 
-    /// The request, or the stored response, would be refused.
     var isRefused: Bool { refusal != nil || judgement?.isRefused == true }
 
-    /// Requests are looked at.
     private var seesRequests: Bool { action == .intercept }
 
     /// The keys in force: of the request, else of those that no rule is for. None where the rules can't be told.
@@ -147,7 +142,6 @@ struct RuleAccount {
         return ["", "\(refused): a client is told \(refusal.status) \(refusal.title.printable)", ""] + refusal.text.printableLines
     }
 
-    /// What became of the stored response.
     func judgementLines(_ palette: Palette) -> [String] { judgement?.lines(palette) ?? [] }
 
     // MARK: For programs

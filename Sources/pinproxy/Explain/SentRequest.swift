@@ -7,7 +7,6 @@ internal import Session
 /// A request as the rules would have it sent. Values from secret files are masked.
 struct SentRequest {
     enum Content {
-        /// As the client sends it.
         case own
         /// What the parameters become, where the client sends no body.
         case parameters([UInt8], contentType: String)

@@ -4,9 +4,8 @@ internal import Serialization
 
 /// A response in a file, as `curl -i` writes it: heads, and after the last of them the body.
 ///
-/// Several heads stand there after `100 Continue`, CONNECT, a redirect (`-L`) and a challenge (`--digest`); the last one
-/// counts. curl has undone chunks, so Transfer-Encoding says nothing of the body. Version and reason phrase are
-/// not looked at (`HTTP/2 200`).
+/// Several heads follow `100 Continue`, CONNECT, a redirect (`-L`) and a challenge (`--digest`); the last one counts.
+/// curl has undone chunks, so Transfer-Encoding says nothing. Version and reason don't matter (`HTTP/2 200`).
 struct StoredResponse {
     let file: String
     let status: Int
@@ -50,7 +49,6 @@ struct StoredResponse {
     }
 
     /// What response rules look at.
-    /// - Parameter method: of the request.
     func head(answering method: HTTPWire.Method) -> Serialization.ResponseHead {
         // A field that came twice counts as the list that both make (RFC 9110 section 5.3).
         func list(_ name: String) -> [UInt8]? {
@@ -76,7 +74,6 @@ struct StoredResponse {
     private var isComplete: Bool { declaredLength.map { $0 == body.count } ?? true }
 
     /// What makes the stored response another than the one that was sent; nil: nothing that shows.
-    /// - Parameter method: of the request.
     func remark(answering method: HTTPWire.Method) -> String? {
         let mayHaveBody = mayHaveBody(answering: method)
         if mayHaveBody, fields.contains(where: { $0.name == "trailer" }) {

@@ -2,8 +2,7 @@ internal import Configuration
 internal import Security
 internal import TLS
 
-/// What the recorded chains say that the pin file lacks. It decides nothing: a person does, who is
-/// shown it as a diff.
+/// What the recorded chains say that the pin file lacks: shown to a person as a diff, who decides.
 ///
 /// - A host without an entry gets one: its leaf's key and, as the backup, its issuer's, with
 ///   `enforcement: report` to begin with.
@@ -12,7 +11,6 @@ internal import TLS
 /// - An entry with pins gets those of a chain that met none of them, and a backup if it has only one pin.
 /// - An entry without pins gets pins, to be reported on.
 struct LearnedPins {
-    /// Pins for an entry that is there.
     struct Addition {
         let entry: HostEntry
         let pins: [PinEntryText.Line]

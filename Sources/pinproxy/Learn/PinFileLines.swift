@@ -1,9 +1,8 @@
 internal import Configuration
 internal import Security
 
-/// The pin file as its lines, to which a person's comments, order and spelling belong: entries are
-/// added and completed between them. What is written in another way than by lines (in brackets) is not
-/// touched; there a comment says what would have to be added.
+/// The pin file as its lines: a person's comments, order and spelling stay, and entries are added between them. What
+/// isn't written by lines (but in brackets) is not touched; a comment says what to add there.
 struct PinFileLines {
     private(set) var text: EditedLines
     private let lines: [String]
@@ -75,8 +74,7 @@ struct PinFileLines {
     /// Keys of an entry that one with pins of its own doesn't take over.
     private static let ownKeys: Set<String> = ["match", "action", "pinning", "pins", "enforcement"]
 
-    /// The entry with the other keys of the wildcard that it takes the place of, line by line as they are written; where
-    /// they can't be told apart, a remark.
+    /// The entry with the other keys of its wildcard, line by line as written; if they can't be told apart, a remark.
     private func withKeysOfWildcard(_ entry: PinEntryText) -> PinEntryText {
         guard let wildcard = entry.wildcard else { return entry }
         var entry = entry
@@ -122,9 +120,7 @@ struct PinFileLines {
     private struct Block {
         let lines: Range<Int>
         let matchLine: Int
-        /// The column of its keys.
         let indent: Int
-        /// The lines of its keys.
         let keys: [String: Int]
     }
 

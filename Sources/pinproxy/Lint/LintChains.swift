@@ -4,12 +4,10 @@ internal import Security
 internal import Session
 internal import TLS
 
-/// Asks what the policy would say of each entry's host now: its pins, and whatever else the entry demands; and whether
-/// its revocation lists are for the chain that the host shows. A wildcard
-/// names no host; it is asked through those that the proxy has recorded (``ChainHistory``).
+/// Asks what the policy would say of each entry's host now, by pins and all other demands, and whether its revocation
+/// lists cover the chain. A wildcard is asked through the hosts that the proxy has recorded (``ChainHistory``).
 struct LintChains {
     let snapshot: Snapshot
-    /// Hosts that were visited.
     let history: ChainHistory
     let now: UnixTime
     /// How long all connections may take together.
@@ -21,7 +19,6 @@ struct LintChains {
         var wildcards: [HostEntry]
     }
 
-    /// Hosts asked of one wildcard at most.
     private static let perWildcard = 5
 
     func findings() throws -> Findings {

@@ -132,14 +132,12 @@ struct LintCommand: ParsableCommand {
             fix: "check one of its hosts (pinproxy explain HOST), or have them recorded (record: true)")
     }
 
-    /// By file, line and column.
     private static func sorted(_ findings: [LintFinding]) -> [LintFinding] {
-        findings.enumerated().sorted { left, right in
-            func key(_ finding: LintFinding) -> (String, Int, Int) {
-                (finding.place.file, finding.place.line ?? 0, finding.place.column ?? 0)
-            }
-            return (key(left.element), left.offset) < (key(right.element), right.offset)
-        }.map(\.element)
+        func key(_ index: Int, _ place: Place) -> (String, Int, Int, Int) {
+            (place.file, place.line ?? 0, place.column ?? 0, index)
+        }
+        return findings.enumerated()
+            .sorted { key($0.offset, $0.element.place) < key($1.offset, $1.element.place) }.map(\.element)
     }
 
     private static func text(_ findings: [LintFinding]) -> String {
@@ -148,8 +146,4 @@ struct LintCommand: ParsableCommand {
         }
         return (findings.map(\.text) + ["\(count(.warning)), \(count(.note))"]).joined(separator: "\n")
     }
-}
-
-private func < (left: ((String, Int, Int), Int), right: ((String, Int, Int), Int)) -> Bool {
-    left.0 == right.0 ? left.1 < right.1 : left.0 < right.0
 }

@@ -55,7 +55,6 @@ struct CertificateFacts: Encodable {
         }
     }
 
-    /// Lines for people.
     var lines: [String] {
         let left = end.isPast ? "expired \(end)" : "\(end.span) left"
         return [

@@ -1,8 +1,7 @@
 internal import Security
 internal import TLS
 
-/// A file that a pin can be made from: certificates, a public key, a private key, of which only the public
-/// half is looked at, or a request for a certificate.
+/// A file to make a pin from: certificates, a public key, the public half of a private one, or a signing request.
 enum KeyFile {
     /// At least one, in the file's order; verified by nobody.
     case certificates([Certificate])
@@ -66,6 +65,5 @@ enum KeyFile {
 }
 
 extension SmallFile {
-    /// Other users can read it.
     fileprivate var isOpen: Bool { mode & 0o077 != 0 }
 }

@@ -71,7 +71,6 @@ struct Status: ParsableCommand {
         }
     }
 
-    /// What the state directory says.
     private static func left(by proxy: RunningProxy?, _ files: StateFiles) throws -> StatusReport {
         do throws(StateFileProblem) {
             let history = try StateFile<PinHistory>(PinHistory.fileName, in: files.directory).read()

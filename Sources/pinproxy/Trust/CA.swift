@@ -161,8 +161,7 @@ struct OtherStores: ParsableArguments {
 }
 
 extension ConfigurationOptions {
-    /// The certificate of the authority and, during a rotation, of the other trusted ones; at least one. Reads no key, so
-    /// every user may call it.
+    /// The authority's certificate, at least, and the others trusted in a rotation. Reads no key: any user may call it.
     fileprivate func authorities() throws -> (trusted: [Certificate], paths: AuthorityFiles) {
         let files = try load(readsPins: false).authorityFiles
         do {
@@ -187,7 +186,6 @@ extension CommandFailure {
     }
 }
 
-/// The authority for people.
 struct AuthorityDescription {
     let certificate: Certificate
     let paths: AuthorityFiles

@@ -3,14 +3,12 @@ internal import Glibc
 internal import Security
 internal import TLS
 
-/// The machine's trust store, as Debian's ca-certificates keeps it: files in a directory, from which
-/// `update-ca-certificates` makes the bundle that programs read.
+/// The machine's trust store of Debian's ca-certificates, from which `update-ca-certificates` makes the bundle.
 struct SystemTrustStore {
     var directory = "/usr/local/share/ca-certificates"
     var command = ["/usr/sbin/update-ca-certificates"]
 
-    /// The file of one authority. Its name tells authorities apart, so that a new one doesn't
-    /// silently take the place of another that is still in use.
+    /// The file of one authority, by a name of its own: a new one doesn't replace another that is still in use.
     func path(for certificate: Certificate) -> String {
         "\(directory)/pinproxy-\(certificate.sha256.hex.prefix(12)).crt"
     }
@@ -66,5 +64,106 @@ struct SystemTrustStore {
         guard isSuccess else {
             throw CommandFailure("\(all.joined(separator: " ")) failed:\n\(String(decoding: said, as: UTF8.self))")
         }
+    }
+}
+
+/// The store of trusted certificates that a JVM brings (cacerts).
+struct JVMStore {
+    /// `JAVA_HOME`, or where the java of PATH is.
+    let home: String
+
+    init(_ environment: [String: String]) throws {
+        if let home = environment["JAVA_HOME"], !home.isEmpty {
+            self.home = home
+            return
+        }
+        for folder in (environment["PATH"] ?? "").split(separator: ":") {
+            guard access("\(folder)/java", X_OK) == 0, let path = realpath("\(folder)/java", nil) else { continue }
+            defer { free(path) }
+            home = String(cString: path).split(separator: "/").dropLast(2).map { "/\($0)" }.joined()
+            return
+        }
+        throw CommandFailure("there is no java in PATH; name a JVM with JAVA_HOME")
+    }
+
+    static func name(of certificate: Certificate) -> String { "pinproxy-\(certificate.sha256.hex.prefix(12))" }
+
+    /// - Returns: false if it was there already.
+    func install(_ certificate: Certificate) throws -> Bool {
+        let name = Self.name(of: certificate)
+        if try installed().contains(name) { return false }
+        try run("-importcert", "-noprompt", "-alias", name, input: certificate.der)
+        return true
+    }
+
+    /// - Parameter name: nil: every authority of this program.
+    /// - Returns: what was removed.
+    func remove(_ name: String?) throws -> [String] {
+        let unwanted = try installed().filter { name == nil || $0 == name }
+        for name in unwanted { try run("-delete", "-alias", name) }
+        return unwanted
+    }
+
+    private func installed() throws -> [String] {
+        try run("-list").split(separator: "\n")
+            .compactMap { $0.firstMatch(of: /^pinproxy-[0-9a-f]{12}/).map { String($0.output) } }
+    }
+
+    @discardableResult
+    private func run(_ arguments: String..., input: [UInt8] = []) throws -> String {
+        try OtherProgram(name: "\(home)/bin/keytool", package: "a JVM with keytool")
+            .run(arguments + ["-cacerts", "-storepass", JavaTrustStore.password], input: input)
+    }
+}
+
+/// The trust stores of a user's browsers: NSS databases, one of Chromium and one for each profile of Firefox.
+struct NSSDatabases {
+    var home: String
+
+    static func name(of certificate: Certificate) -> String { "pinproxy \(certificate.sha256.hex.prefix(12))" }
+
+    /// Chromium's, which is made if it isn't there, and those of Firefox that are.
+    var directories: [String] {
+        let profiles = [".mozilla/firefox", "snap/firefox/common/.mozilla/firefox", ".var/app/org.mozilla.firefox/.mozilla/firefox"]
+        let found = profiles.flatMap { folder -> [String] in
+            let path = "\(home)/\(folder)"
+            return ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted().map { "\(path)/\($0)" }
+        }
+        return ["\(home)/.pki/nssdb"] + found.filter { access($0 + "/cert9.db", F_OK) == 0 }
+    }
+
+    /// - Returns: the databases that have it now.
+    func install(_ certificate: Certificate) throws -> [String] {
+        let chromium = "\(home)/.pki/nssdb"
+        if access(chromium + "/cert9.db", F_OK) != 0 {
+            do {
+                try FileManager.default.createDirectory(
+                    atPath: chromium, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            } catch {
+                throw CommandFailure("\(chromium): \(systemReason())")
+            }
+            try run("-N", "--empty-password", in: chromium)
+        }
+        for directory in directories {
+            try run("-A", "-t", "C,,", "-n", Self.name(of: certificate), in: directory, input: certificate.der)
+        }
+        return directories
+    }
+
+    /// - Parameter name: nil: every authority of this program.
+    /// - Returns: the databases that it was taken out of.
+    func remove(_ name: String?) throws -> [String] {
+        try directories.filter { access($0 + "/cert9.db", F_OK) == 0 }.filter { directory in
+            let installed = try run("-L", in: directory).split(separator: "\n")
+                .compactMap { $0.firstMatch(of: /^pinproxy [0-9a-f]{12}/).map { String($0.output) } }
+            let unwanted = installed.filter { name == nil || $0 == name }
+            for name in unwanted { try run("-D", "-n", name, in: directory) }
+            return !unwanted.isEmpty
+        }
+    }
+
+    @discardableResult
+    private func run(_ arguments: String..., in directory: String, input: [UInt8] = []) throws -> String {
+        try OtherProgram(name: "certutil", package: "libnss3-tools").run(arguments + ["-d", "sql:\(directory)"], input: input)
     }
 }
