@@ -9,7 +9,7 @@ struct MonitoringTests {
         let folder = "Sources/Daemon/Metrics/"
         let texts = try FileManager.default.contentsOfDirectory(atPath: "\(Documentation.repository)/\(folder)")
             .map { try Documentation.text(folder + $0) }
-        let families = texts.flatMap { $0.matches(of: /family\(\s*"(\w+)", \.(counter|gauge|histogram)/) }
+        let families = texts.flatMap { $0.matches(of: /family\(\s*"(\w+)", (?:\.(counter|gauge)|")/) }
         return Set(families.map { $0.output.2 == "counter" ? "\($0.output.1)_total" : String($0.output.1) })
     }
 
