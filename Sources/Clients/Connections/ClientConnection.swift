@@ -95,8 +95,15 @@ package final class ClientConnection {
     /// Does what follows from an event. Each action is the last step of what called this.
     func happened(_ event: ConnectionState.Event) {
         let action = state.received(event)
+        if pending != nil, !state.isSuspended, event != .resume { dropPending() }
         claimMemory()
         perform(action)
+    }
+
+    /// A suspended task ended: its result must not reach another CONNECT of this client.
+    private func dropPending() {
+        guard case .upstream(.success(let upstream))? = pending.take() else { return }
+        upstream.close()
     }
 
     /// A result arrived. That of a suspended task waits until it is resumed: a reload may come first.

@@ -12,6 +12,8 @@ extension ClientRequest {
     func receivedByProxy() {
         guard connection.isAllowed || showsOwnersToken else { return server.refuseRequest(objectionToClient) }
         identity = ClientIdentity()
+        // A CONNECT that came to nothing has no say in what follows.
+        if connection.tunnel != nil { connection.tunnel = nil }
         let (users, runs) = (worker.users, worker.shared.runs)
         if users == nil, runs.isEmpty { return performRequest() }
         let credentials = server.readRequest { Credentials(in: $0.head, $0.bytes) }

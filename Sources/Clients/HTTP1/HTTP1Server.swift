@@ -177,7 +177,6 @@ package final class HTTP1Server: ByteStreamOwner {
 
     package var isHeld: Bool { if case .held = phase { true } else { false } }
     var isAwaitingRequest: Bool { if case .awaitingRequest = phase { true } else { false } }
-    var isLent: Bool { if case .lent = phase { true } else { false } }
     package var isClosed: Bool { if case .closed = phase { true } else { false } }
 
     // MARK: Events
