@@ -146,6 +146,32 @@ struct TaskCancellationTests {
             try await expectCancelled(shared, task.id)
         }
     }
+
+    /// The connection that arrived for a suspended CONNECT is closed with it, and never reaches a later CONNECT.
+    @Test func aSuspendedConnectLeavesNoConnection() async throws {
+        try await withTestBed { bed in
+            let shared = try await OriginBed.prepare(bed)
+            let origin = try #require(shared.origin)
+            let connection = try RawConnection(to: shared.proxy)
+            func ask(_ authority: String) async throws {
+                try await connection.send("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
+            }
+            origin.process.send(signal: SIGSTOP)
+            try await ask(shared.authority)
+            let task = try await shared.tasks.only { $0.phase == "connecting" }
+            try await shared.tasks.order("suspend", task.id)
+            origin.process.send(signal: SIGCONT)
+            _ = try await origin.events.first("connection")
+            try await shared.tasks.order("cancel", task.id)
+            let answer = try await connection.response()
+            #expect(answer.status == 503, "\(answer)")
+            // The client's own connection stays open: what the CONNECT was given ends all the same.
+            try await eventually("the origin's connection to be closed") {
+                try shared.proxy.openSockets(to: origin.port) == 0
+            }
+            try await connection.end()
+        }
+    }
 }
 
 /// An origin that sends a given text to whoever connects, and then rests.

@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import Security
 import Synchronization
+import TLS
 import Testing
 
 @testable import Records

@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TLS
 import Testing
 
 @testable import Security

@@ -47,10 +47,10 @@ import Testing
 
     @Test func filesThatCantBeUsed() throws {
         let missing = "\(directory)/missing.pem"
-        #expect(throws: AnchorsError.unreadable(path: missing, errno: ENOENT)) {
+        #expect(throws: AnchorsError.unreadable(path: missing, .system(ENOENT))) {
             try TrustAnchors.load(system: false, files: [missing])
         }
-        #expect(throws: AnchorsError.unreadable(path: directory, errno: EISDIR)) {
+        #expect(throws: AnchorsError.unreadable(path: directory, .notAFile)) {
             try TrustAnchors.load(system: false, files: [directory])
         }
         for (name, text) in [("empty.pem", ""), ("broken.pem", root.pem + root.pem.dropLast(40))] {
@@ -61,7 +61,7 @@ import Testing
                 ($0 as? AnchorsError)?.description.hasPrefix(path + ": ") == true
             }
         }
-        #expect(AnchorsError.unreadable(path: "x.pem", errno: ENOENT).description == "x.pem: No such file or directory")
+        #expect(AnchorsError.unreadable(path: "x.pem", .system(ENOENT)).description == "x.pem: No such file or directory")
     }
 
     /// Nobody writes to it: whoever waits for it waits for ever.

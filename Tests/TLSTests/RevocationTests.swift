@@ -148,7 +148,7 @@ import Testing
         let line = Self.pem(good).split(separator: "\n").count + 1
         #expect(try message(second)?.hasPrefix("FILE: line \(line): list 2 in it: not a PEM or DER CRL (") == true)
         let missing = "\(directory.path)/missing"
-        #expect(throws: RevocationListError.unreadable(path: missing, errno: 2)) { try RevocationLists.load([missing]) }
+        #expect(throws: RevocationListError.unreadable(path: missing, .system(2))) { try RevocationLists.load([missing]) }
     }
 
     @Test func aListThatIsTooLong() throws {

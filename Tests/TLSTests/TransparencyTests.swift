@@ -134,7 +134,7 @@ import Testing
         let error = #expect(throws: TransparencyLogsError.self) { try TransparencyLogs.load(path) }
         #expect(error?.description.hasPrefix("\(path):2: ") == true, "\(String(describing: error))")
         let missing = "\(directory.path)/missing"
-        #expect(throws: TransparencyLogsError.unreadable(path: missing, errno: 2)) {
+        #expect(throws: TransparencyLogsError.unreadable(path: missing, .system(2))) {
             try TransparencyLogs.load(missing)
         }
     }

@@ -1,4 +1,5 @@
-package import Security
+internal import Security
+package import TLS
 
 /// The files of a configuration that decide what is let through, with what they contain (``FileSources``).
 package struct ConfigurationFiles: Sendable, Equatable {

@@ -1,5 +1,6 @@
 internal import Glibc
 internal import Security
+internal import TLS
 
 /// Where one load reads the files that decide what is let through: from their places, or from copies of them.
 ///

@@ -1,5 +1,6 @@
 internal import Glibc
 internal import Security
+internal import TLS
 
 /// Reading of files, with reasons for people.
 enum FileContents {
@@ -13,6 +14,8 @@ enum FileContents {
             return .failure(Reason("it is longer than \(Quantity.text(bytes: limit))"))
         } catch .notAFile where access("\(path)/", F_OK) == 0 {
             return .failure(Reason(String(cString: strerror(EISDIR))))
+        } catch .system(let code) {
+            return .failure(Reason(reason(code, path)))
         } catch {
             return .failure(Reason("\(error)"))
         }

@@ -4,6 +4,7 @@ import Glibc
 import Logging
 import Security
 import Session
+import TLS
 
 /// A socket of the state directory, as a command connects to it: no link leads elsewhere.
 package struct StateSocket: Sendable {

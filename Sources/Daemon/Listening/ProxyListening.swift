@@ -4,6 +4,7 @@ import Glibc
 import Logging
 import Security
 import Session
+import TLS
 
 /// Where the proxy awaits its clients, following each configuration in turn. On the daemon's main thread.
 final class ProxyListening {

@@ -2,6 +2,7 @@ import Clients
 import EventLoop
 import Logging
 import Security
+import TLS
 
 /// Sheds load before the control group's memory is used up and the kernel kills the process.
 ///

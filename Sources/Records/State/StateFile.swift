@@ -3,6 +3,7 @@ import Glibc
 import Logging
 import Security
 import Synchronization
+import TLS
 
 /// A JSON file in the state directory. Readers see it whole, the old one or the new one.
 package struct StateFile<Value: Codable & Sendable>: Sendable {

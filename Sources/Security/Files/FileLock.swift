@@ -1,4 +1,5 @@
 import Glibc
+import TLS
 
 /// A locked file, as long as this lives; its name is removed with it. Other users can't open it, and so can't hold the
 /// lock. A file system without locks (NFS) does without.

@@ -1,5 +1,6 @@
 import CShims
 import Glibc
+package import TLS
 
 package enum FilePlace: Sendable, Hashable {
     /// Where an administrator says: links are followed there.
@@ -19,8 +20,13 @@ package enum FilePlace: Sendable, Hashable {
 
     package func read() throws(FileProblem) -> SmallFile {
         switch self {
-        case .named(let path): try SmallFile.read(path)
-        case .kept(let name, let directory): try directory.read(name)
+        case .named(let path):
+            do throws(FileProblem) {
+                return try SmallFile.read(path)
+            } catch .system(let code) {
+                throw ServiceCredential.absence(path, code).map { .noCredential($0) } ?? .system(code)
+            }
+        case .kept(let name, let directory): return try directory.read(name)
         }
     }
 

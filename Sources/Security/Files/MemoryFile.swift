@@ -1,5 +1,6 @@
 import CShims
 import Glibc
+package import TLS
 
 /// A file that is in memory alone, for libraries that read by a path.
 package enum MemoryFile {

@@ -1,5 +1,6 @@
 import CShims
 import Glibc
+package import TLS
 
 // One idea with TrustedDirectory.swift: a file is made in a directory that was checked, and the directory makes its files so.
 

@@ -1,4 +1,5 @@
 import Glibc
+package import TLS
 
 /// A file that its owner alone may read: a private key, or a password.
 package enum PrivateFile {

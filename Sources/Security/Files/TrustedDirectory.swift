@@ -1,5 +1,6 @@
 import CShims
 import Glibc
+package import TLS
 
 /// The state directory, or another directory of the proxy's own, in which every file is opened here.
 ///

@@ -1,5 +1,6 @@
 import CShims
 import Glibc
+import TLS
 
 /// Opens a directory step by step from the root, so that no other user can redirect it: each name is opened within the
 /// directory before it (openat(2)) and examined before the next one is looked up.

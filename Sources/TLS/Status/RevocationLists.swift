@@ -27,8 +27,10 @@ package final class RevocationLists: Sendable {
         var left = sizeLimit
         for path in paths {
             let bytes: [UInt8]
-            do { bytes = try WholeFile.read(path, limit: left) } catch {
-                throw error.code == EFBIG ? .tooLong(path: path) : .unreadable(path: path, errno: error.code)
+            do throws(FileProblem) { bytes = try SmallFile.read(path, limit: left).bytes } catch .tooLarge {
+                throw .tooLong(path: path)
+            } catch {
+                throw .unreadable(path: path, error)
             }
             left -= bytes.count
             do throws(RevocationListFault) { lists += try RevocationList.all(in: bytes, path: path) } catch {
@@ -43,13 +45,13 @@ package final class RevocationLists: Sendable {
 }
 
 package enum RevocationListError: Error, Sendable, Hashable, CustomStringConvertible {
-    case unreadable(path: String, errno: CInt)
+    case unreadable(path: String, FileProblem)
     case tooLong(path: String)
     case broken(path: String, reason: String)
 
     package var description: String {
         switch self {
-        case .unreadable(let path, let code): "\(path): \(FileFailure(code: code))"
+        case .unreadable(let path, let problem): "\(path): \(problem)"
         case .tooLong(let path):
             "\(path): the lists are longer than \(RevocationLists.sizeLimit >> 20) MiB together, which would slow down "
                 + "every handshake"

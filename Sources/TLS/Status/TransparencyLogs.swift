@@ -27,7 +27,8 @@ package final class TransparencyLogs: @unchecked Sendable {
     static let sizeLimit = 1 << 20
 
     package static func load(_ path: String) throws(TransparencyLogsError) -> TransparencyLogs {
-        do { try WholeFile.check(path, limit: sizeLimit) } catch { throw .unreadable(path: path, errno: error.code) }
+        // Read here for its errors: OpenSSL opens the path itself.
+        do { _ = try SmallFile.read(path, limit: sizeLimit) } catch { throw .unreadable(path: path, error) }
         // OpenSSL says that a list is bad, but not what of it: each log is read here first.
         let logs = try TransparencyLogFile(path).logs()
         OpenSSLErrorQueue.clear()
@@ -50,7 +51,7 @@ package final class TransparencyLogs: @unchecked Sendable {
 }
 
 package enum TransparencyLogsError: Error, Sendable, Hashable, CustomStringConvertible {
-    case unreadable(path: String, errno: CInt)
+    case unreadable(path: String, FileProblem)
     /// The file's own form is broken; the line is 0 where it isn't known.
     case syntax(path: String, line: Int, reason: String)
     case broken(path: String, reason: String)
@@ -59,7 +60,7 @@ package enum TransparencyLogsError: Error, Sendable, Hashable, CustomStringConve
 
     package var description: String {
         switch self {
-        case .unreadable(let path, let code): "\(path): \(FileFailure(code: code))"
+        case .unreadable(let path, let problem): "\(path): \(problem)"
         case .syntax(let path, let line, let reason): "\(path)\(line > 0 ? ":\(line)" : ""): \(reason)"
         case .broken(let path, let reason): "\(path): \(reason)"
         case .log(let path, let name, let reason): "\(path): log \(name): \(reason)"

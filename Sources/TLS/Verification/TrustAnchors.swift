@@ -52,12 +52,15 @@ package final class TrustAnchors: @unchecked Sendable {
         throw .noSystemBundle(tried: bundles)
     }
 
+    /// Far above any bundle of anchors.
+    private static let sizeLimit = 64 << 20
+
     /// The machine's anchors if asked for, and those of PEM files. An unreadable, broken or empty file is an error.
     package static func load(system: Bool, files: [String]) throws(AnchorsError) -> TrustAnchors {
         var certificates = system ? try Self.system().certificates : []
         for path in files {
             let bytes: [UInt8]
-            do { bytes = try WholeFile.read(path) } catch { throw .unreadable(path: path, errno: error.code) }
+            do { bytes = try SmallFile.read(path, limit: sizeLimit).bytes } catch { throw .unreadable(path: path, error) }
             do { certificates += try Certificate.all(inPEM: bytes) } catch { throw .broken(path: path, error) }
         }
         return TrustAnchors(certificates)
@@ -91,14 +94,14 @@ package final class TrustAnchors: @unchecked Sendable {
 
 package enum AnchorsError: Error, Sendable, Hashable, CustomStringConvertible {
     case noSystemBundle(tried: [String])
-    case unreadable(path: String, errno: CInt)
+    case unreadable(path: String, FileProblem)
     case broken(path: String, CertificateError)
 
     package var description: String {
         switch self {
         case .noSystemBundle(let tried):
             "the machine has no bundle of trusted certificates (looked for \(tried.joined(separator: ", "))): install ca-certificates"
-        case .unreadable(let path, let code): "\(path): \(FileFailure(code: code))"
+        case .unreadable(let path, let problem): "\(path): \(problem)"
         case .broken(let path, let error): "\(path): \(error)"
         }
     }

@@ -7,6 +7,7 @@ internal import Glibc
 internal import Logging
 internal import Records
 internal import Security
+internal import TLS
 
 /// The proxy of `pinproxy exec --start`. It ends once its starter and the last run are gone. Not for people.
 struct ExecProxy: ParsableCommand {

@@ -1,6 +1,7 @@
 internal import HTTPWire
 internal import Security
 internal import Serialization
+internal import TLS
 
 /// A response in a file, as `curl -i` writes it: heads, and after the last of them the body.
 ///

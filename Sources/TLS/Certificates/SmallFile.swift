@@ -1,6 +1,6 @@
 import Glibc
 
-/// A file of keys or certificates, read whole, with what its owner let others do to it.
+/// A regular file, read whole through one descriptor, with its owner and mode.
 package struct SmallFile {
     /// More than any bundle of certificates in use; a log or a disk image given by mistake ends here.
     package static let limit = 4 << 20
@@ -11,19 +11,16 @@ package struct SmallFile {
     /// Permission bits, e.g. 0o600.
     package let mode: UInt32
 
-    /// Reads through one descriptor, so that owner and mode are those of the bytes.
+    /// A pipe without a writer isn't waited for.
     package static func read(_ path: String, limit: Int = limit) throws(FileProblem) -> SmallFile {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else {
-            let code = errno
-            throw ServiceCredential.absence(path, code).map { .noCredential($0) } ?? .system(code)
-        }
+        guard descriptor >= 0 else { throw .system(errno) }
         defer { close(descriptor) }
         return try read(descriptor, limit: limit)
     }
 
     /// - Parameter descriptor: stays the caller's.
-    static func read(_ descriptor: CInt, limit: Int) throws(FileProblem) -> SmallFile {
+    package static func read(_ descriptor: CInt, limit: Int) throws(FileProblem) -> SmallFile {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw .system(errno) }
         guard status.st_mode & S_IFMT == S_IFREG else { throw .notAFile }
@@ -46,14 +43,14 @@ package enum FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
     case system(Int32)
     /// systemd has not handed it over; in words.
     case noCredential(String)
-    /// It is not what it is taken for, or others could have made it so; in words.
+    /// Others own it, can write it, or replaced it by a link; in words.
     case untrusted(String)
     /// A directory, a device, a pipe.
     case notAFile
     /// Longer than so many bytes.
     case tooLarge(Int)
 
-    /// What is there is no such file; not that it can't be reached.
+    /// The file was reached, but can't be what is asked for.
     package var isOfContents: Bool {
         switch self {
         case .system, .noCredential, .untrusted: false
