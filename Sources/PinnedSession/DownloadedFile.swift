@@ -84,9 +84,9 @@ final class DownloadedFile: BodyReceiver {
     }
 }
 
-/// The blocking part, on a queue of its own.
+/// The blocking part, on its own queue.
 private final class FileWriter: @unchecked Sendable {
-    // All of it is touched on the queue alone.
+    // @unchecked: after init only the serial queue touches it.
     private let queue = DispatchQueue(label: "pinproxy.downloads", qos: .utility)
     private let path: String
     private let temporary: String
@@ -138,9 +138,7 @@ private final class FileWriter: @unchecked Sendable {
         }
         var written = 0
         while written < bytes.count {
-            let count = unsafe bytes.withUnsafeBytes {
-                unsafe Glibc.write(descriptor, $0.baseAddress! + written, bytes.count - written)
-            }
+            let count = Descriptor.write(bytes[written...], to: descriptor)
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { return problem(errno) }
             written += count

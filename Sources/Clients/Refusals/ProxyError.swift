@@ -5,8 +5,8 @@ package import Serialization
 package import Session
 package import TLS
 
-/// Everything that keeps an exchange from happening, by who is at fault. ``ProxyError/response(to:acceptsHTML:keepsConnection:)``
-/// is the one place that makes a response of it.
+/// Why an exchange failed, by who is at fault. ``ProxyError/response(to:acceptsHTML:keepsConnection:)`` alone makes a
+/// response of it.
 package enum ProxyError {
     // The client's.
     case badRequest(WireError)
@@ -26,25 +26,24 @@ package enum ProxyError {
     case loop(String)
     case misdirected(Misdirection, connected: Authority)
     case clientNotAllowed(String)
-    /// The proxy is `pinproxy exec --start`'s, and serves its owner's programs and runs alone.
+    /// The proxy of `pinproxy exec --start` serves its owner's programs and runs only.
     case clientOfAnotherUser
     case credentialsMissing
     case credentialsWrong
-    /// The credentials are a run's that isn't under way.
+    /// The token of a run that has ended.
     case runUnknown
-    /// The run was begun without a name and a password of proxy.users.
+    /// The run has no credentials of proxy.users.
     case runWithoutUser
-    /// Too many passwords are being compared already: `16 passwords of user 1000`.
+    /// Too many comparisons wait: `16 passwords of user 1000`.
     case credentialsNotCompared(String)
-    /// The proxy stops before there is a connection to the host.
+    /// The proxy stops before it has connected.
     case stopping(host: String)
-    /// The configuration changed twice before there was a connection to the host.
+    /// The configuration changed twice before the proxy had connected.
     case overtaken(host: String)
-    /// The local authority has expired, and nobody accepts what it signs.
+    /// The local authority has expired.
     case authorityExpired(UnixTime, host: String)
     // The policy's.
     case denied(host: String, entry: String?)
-    /// The entry is for other clients.
     indirect case clientNotAdmitted(ClientObjection)
     case plainToPinnedHost(String, entry: String)
     // The origin's, or the way's to it.
@@ -64,29 +63,29 @@ package enum ProxyError {
     // The rules'.
     /// - Parameter source: the rule, and where it is written.
     indirect case unacceptable(ResponseSerializationError, source: String?, host: String, PolicySource?)
-    /// Whether the response is right couldn't be found out.
+    /// The response couldn't be judged.
     case notJudged(BodyWorkFailure, host: String)
     /// The control group's memory is nearly spent.
     case noMemory
     case notAdmitted(String, host: String)
-    /// The rules can't write the request as they should.
+    /// The rules can't rewrite the request.
     indirect case unserializable(RequestSerializationError, host: String, entry: String?)
-    /// The client's body can't be written in the format that the rules want.
+    /// The client's body can't be converted to the rules' format.
     indirect case unconvertible(RequestSerializationError, host: String, entry: String?)
-    /// The client's body couldn't be converted, whatever it is.
+    /// The conversion failed, whatever the body is.
     case notConverted(BodyWorkFailure, host: String)
     case codedBody(host: String)
     case bodyTooLong(limit: Int, host: String)
-    /// Readings of the path lead to different rules.
+    /// The path's readings select different rules.
     case ambiguousPath(host: String, entry: String?)
-    /// Some servers would read the path as one that isn't below `session.base_url`.
+    /// Some servers would read the path as outside `session.base_url`.
     case pathAboveBase(host: String)
     /// The rules would send a password or token in the clear.
     case secretInTheClear(host: String, entry: String?)
-    /// - Parameter by: whoever ended the task, and by what means.
+    /// - Parameter by: who ended the task, and how.
     case cancelled(by: String, host: String)
 
-    /// Whether the client may go on with another request on the same connection.
+    /// Whether the connection stays open for another request.
     var keepsConnection: Bool {
         switch self {
         case .clientOfAnotherUser, .credentialsMissing, .credentialsWrong, .runUnknown, .runWithoutUser, .credentialsNotCompared, .denied, .clientNotAdmitted,
@@ -95,7 +94,7 @@ package enum ProxyError {
         }
     }
 
-    /// What an exchange with `destination` ended with.
+    /// The failure of an exchange with `destination`.
     package static func exchange(_ failure: ExchangeFailure, _ destination: Destination) -> ProxyError {
         let host = destination.authority.host
         return switch failure {
@@ -120,7 +119,7 @@ package enum ProxyError {
         }
     }
 
-    /// What the log tells of it.
+    /// For the log.
     package var refusal: TaskRecord.Refusal {
         let report = report
         return TaskRecord.Refusal(
@@ -306,7 +305,7 @@ package enum ProxyError {
         case .noResponse(let time, let host):
             .origin(504, "\(host) did not answer", "http_response_timeout", "no response within \(time) (timeouts.first_byte)", host)
         case .cancelled(let by, let host):
-            // No Retry-After, and no 502, after which clients ask again: this end was wanted.
+            // No Retry-After or 502, which make clients retry: this end was wanted.
             Self.clientError(403, "Request to \(host) cancelled", "http_request_denied", by)
         }
     }

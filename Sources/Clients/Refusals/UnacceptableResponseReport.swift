@@ -3,7 +3,7 @@ import Serialization
 import Session
 
 extension ResponseSerializationError {
-    /// What a client is told of a response that the rules refuse.
+    /// The refusal of a response by the rules.
     /// - Parameter source: the rule that decided, and where it is written.
     func report(of host: String, by source: String?, _ policy: PolicySource?) -> RefusalReport {
         let title = description(host: host)
@@ -54,7 +54,7 @@ extension RefusalReport {
 }
 
 extension RequestSerializationError {
-    /// What a client is told of a request that the rules can't write as they should.
+    /// The refusal of a request that the rules can't rewrite.
     /// - Parameter isClients: the client's body is at fault, not what the rules write or the files that they name.
     func report(of host: String, entry: String?, isClients: Bool) -> RefusalReport {
         let title = "Request for \(host) not sent"
@@ -67,7 +67,7 @@ extension RequestSerializationError {
 }
 
 extension RedirectDefect {
-    /// What a client is told whose redirect is neither followed nor passed on.
+    /// The refusal of a redirect.
     func report(of host: String, _ source: PolicySource?) -> RefusalReport {
         var report = RefusalReport.origin(status, "Redirect of \(host) not followed", proxyStatusError, description, host)
         if let source { report.body.append("The rules for \(source.pattern) are in \(source.location).") }

@@ -4,9 +4,9 @@ import Security
 import Session
 import TLS
 
-/// What is said of a connection to an origin that could not be made.
+/// The refusal after a failed connection to an origin.
 extension UpstreamFailure {
-    /// - Parameter source: where it is written what holds for the host; nil: in the defaults.
+    /// - Parameter source: the host's entry; nil: the defaults.
     func report(for authority: Authority, by source: PolicySource? = nil) -> RefusalReport {
         let host = authority.host
         switch self {
@@ -73,7 +73,7 @@ extension UpstreamFailure {
         }
     }
 
-    /// The origin was reached, and isn't the one that it should be, or doesn't speak TLS as it must.
+    /// The origin was reached, but its identity or TLS was refused.
     var isRefusalOfOrigin: Bool {
         switch self {
         case .refused, .tls, .clientCertificate: true
@@ -82,7 +82,7 @@ extension UpstreamFailure {
         }
     }
 
-    /// One line with the pins seen: most clients show Proxy-Status of a refused CONNECT, but not its body.
+    /// One line with the presented pins: most clients show Proxy-Status of a refused CONNECT, but not its body.
     private static func summary(of refusal: Refusal) -> String {
         guard refusal.isPinFailure, !refusal.presentedPins.isEmpty else { return refusal.title }
         return "\(refusal.title); presented: \(refusal.presentedPins.joined(separator: ", "))"
@@ -90,7 +90,6 @@ extension UpstreamFailure {
 }
 
 extension AddressGuard.Objection {
-    /// What is said of the address, and where it is decided.
     fileprivate var reason: String {
         switch self {
         case .blocked(.kind(let kind)): "is \(kind.rawValue), which upstream.block_addresses names"
@@ -102,7 +101,7 @@ extension AddressGuard.Objection {
     }
 }
 
-/// What is said of an origin that didn't accept the client certificate it asked for. The client has no part in it.
+/// The refusal of the proxy's client certificate by an origin.
 extension ClientCertificateRefusal {
     func report(for authority: Authority, by source: PolicySource?) -> RefusalReport {
         let title = request.shown == nil ? "\(authority.host) asks for a client certificate" : "\(authority.host) refused the client certificate"

@@ -224,9 +224,6 @@ extension Rehearsal {
             end(stream.certificateRefusal(at: unixTime()))
         }
 
-        func streamIsWritable(_ stream: ByteStream) {}
-        func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
-
         private func end(_ refusal: ClientCertificateRefusal?) {
             guard let completion else { return }
             self.completion = nil

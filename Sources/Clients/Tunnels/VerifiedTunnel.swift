@@ -126,7 +126,6 @@ final class VerifiedTunnel: ByteStreamOwner {
     }
 
     func streamIsWritable(_ stream: ByteStream) { passOn() }
-    func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
 
     private func passOn() {
         if isSuspended { return }

@@ -184,19 +184,15 @@ struct BcryptHash: Sendable, Equatable {
     func isOf(_ password: [UInt8]) -> Bool {
         // C's strings end at a NUL: what stands after it would not be compared.
         guard !password.contains(0) else { return false }
+        // Unsafe since it must be erased in place, uncopied: traces of the password are in it.
         let state = UnsafeMutablePointer<crypt_data>.allocate(capacity: 1)
         state.initialize(to: crypt_data())
         defer {
-            // Traces of the password are in it.
             explicit_bzero(state, MemoryLayout<crypt_data>.size)
             state.deallocate()
         }
-        return (password + [0]).withUnsafeBytes { phrase in
-            guard let result = crypt_r(phrase.assumingMemoryBound(to: CChar.self).baseAddress, text, state) else {
-                return false
-            }
-            return Self.areEqual(Array(String(cString: result).utf8), Array(text.utf8))
-        }
+        guard let result = crypt_r((password + [0]).map { CChar(bitPattern: $0) }, text, state) else { return false }
+        return Self.areEqual(Array(String(cString: result).utf8), Array(text.utf8))
     }
 
     /// Takes the same time wherever they differ.

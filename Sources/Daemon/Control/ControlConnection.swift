@@ -115,7 +115,6 @@ extension ControlConnection: AnsweringOwner {
         }
     }
 
-    func timedOut(_ server: HTTP1Server) { server.abort() }
     func clientHasGone(_ why: String) { server.abort() }
 
     func closed(_ server: HTTP1Server) {
@@ -161,7 +160,6 @@ extension ControlConnection: ByteStreamOwner {
     }
 
     func streamIsWritable(_ stream: ByteStream) { write() }
-    func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
 }
 
 /// The connections of the control socket, or those of the admin port: a bounded number, on the main loop.
@@ -173,7 +171,7 @@ final class ControlClients {
 
     private let loop: EventLoop
     private let session: LoopSession
-    private let settings = HTTP1ServerSettings()
+    private let settings = HTTP1ServerSettings(waiting: patience)
     private let answer: ControlConnection.Answer
     private let feed: () -> LiveFeed?
     private var clients: FairRoster<Claimant, ControlConnection>
@@ -186,10 +184,6 @@ final class ControlClients {
         self.loop = loop
         self.session = session
         self.answer = answer
-        settings.idle = Self.patience
-        settings.idleNanoseconds = Self.patience.nanoseconds
-        settings.requestNanoseconds = Self.patience.nanoseconds
-        settings.requestHead = 16 << 10
     }
 
     func serve(_ socket: consuming Descriptor, of claimant: Claimant, through door: ControlDoor, tls: TLSServerContext? = nil) {

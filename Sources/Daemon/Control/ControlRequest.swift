@@ -1,6 +1,7 @@
 import Clients
 import EventLoop
 import HTTPWire
+import LocalPeers
 
 /// A request to the control socket or the admin port, as far as its resources are told apart.
 struct ControlRequest {

@@ -165,8 +165,5 @@ package final class RunNames {
             stream.stop()
             completion(answer)
         }
-
-        func streamIsWritable(_ stream: ByteStream) {}
-        func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
     }
 }

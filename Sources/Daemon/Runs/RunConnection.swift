@@ -116,7 +116,6 @@ extension RunConnection: AnsweringOwner {
         feed.start()
     }
 
-    func timedOut(_ server: HTTP1Server) { server.abort() }
     func clientHasGone(_ why: String) { server.abort() }
     func closed(_ server: HTTP1Server) { ended(self) }
 
@@ -242,7 +241,6 @@ final class RunFeed: ByteStreamOwner {
     }
 
     func streamIsWritable(_ stream: ByteStream) { tell() }
-    func streamDidSecure(_ stream: ByteStream, _ result: Result<Void, StreamError>) {}
 }
 
 extension RunAnswer {

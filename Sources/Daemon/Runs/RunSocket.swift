@@ -31,7 +31,7 @@ package final class RunSocket {
 
     private let loop: EventLoop
     private let session: LoopSession
-    private let settings = HTTP1ServerSettings()
+    private let settings = HTTP1ServerSettings(waiting: patience)
     private let register: RunRegister
     private let daemon: Daemon
     private let logger: Logger
@@ -56,10 +56,6 @@ package final class RunSocket {
         self.register = register
         self.logger = logger
         self.daemon = daemon
-        settings.idle = Self.patience
-        settings.idleNanoseconds = Self.patience.nanoseconds
-        settings.requestNanoseconds = Self.patience.nanoseconds
-        settings.requestHead = 16 << 10
         let mode: UInt32 = daemon.isOwnersAlone ? 0o600 : 0o666
         listener = try .own(at: path, mode: mode, loop: loop, logger: logger) { [weak self] socket in
             let peer = UnixSocket.peer(of: socket.raw)

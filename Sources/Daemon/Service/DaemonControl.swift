@@ -129,7 +129,7 @@ extension ProxyDaemon {
     /// The process that started the proxy for its run has ended. Runs of others continue.
     func stopWhenUnused() {
         guard let runs, !runs.isUnused else { return endRuns() }
-        starter?.tellKept()
+        starter?.tell(StarterWord.kept.bytes)
         runs.unused = { [weak self] in self?.endRuns() }
     }
 
@@ -166,7 +166,7 @@ extension ProxyDaemon {
     private func letGo() {
         closeControl()
         notices.handedOver()
-        supervisor?.tellHandedOver()
+        supervisor?.tell(SupervisorWord.handedOver.bytes)
     }
 
     /// Accepts nobody any more.

@@ -46,8 +46,8 @@ package final class ProxyDaemon {
     private var budgetWatch: BudgetWatch?
     private var resources: ControlResources?
     var runs: RunSocket?
-    var starter: StarterWatch?
-    var supervisor: SupervisorWatch?
+    var starter: ProcessWatch?
+    var supervisor: ProcessWatch?
     /// Who may use the proxy, as the configuration in force has it.
     var users: UserVerifier?
     var collector: MetricsCollector?
@@ -230,12 +230,11 @@ package final class ProxyDaemon {
                 "listen": "\(listening.description)", "workers": "\(workers.count)", "pid": "\(getpid())",
             ].merging(adminField) { $1 })
         if let descriptor = notices.starter {
-            starter = StarterWatch(loop: loop, descriptor: descriptor, listen: addresses) { [weak self] in
-                self?.stopWhenUnused()
-            }
+            starter = ProcessWatch(loop: loop, descriptor: descriptor) { [weak self] in self?.stopWhenUnused() }
+            starter?.tell(StarterWord.ready(addresses).bytes)
         }
         if let descriptor = notices.supervisor {
-            supervisor = SupervisorWatch(loop: loop, descriptor: descriptor) { [weak self] in self?.handOver() }
+            supervisor = ProcessWatch(loop: loop, descriptor: descriptor) { [weak self] in self?.handOver() }
         }
         notices.ready()
         freeMemory.giveBackAfterStart()
