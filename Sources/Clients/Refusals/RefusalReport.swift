@@ -31,4 +31,20 @@ struct RefusalReport {
             status: status, reasonPhrase: title, proxyStatusError: error, details: details, title: title,
             body: [details], host: host)
     }
+
+    /// A fault of the request.
+    static func client(
+        _ status: Int, _ title: String, _ details: String, error: String = "http_request_error"
+    ) -> RefusalReport {
+        .origin(status, title, error, details, "")
+    }
+
+    /// A 503 after which the client may retry, in five seconds.
+    static func later(
+        _ title: String, _ details: String, _ host: String = "", error: String = "proxy_internal_response"
+    ) -> RefusalReport {
+        var report = origin(503, title, error, details, host)
+        report.extraFields = [("Retry-After", "5")]
+        return report
+    }
 }

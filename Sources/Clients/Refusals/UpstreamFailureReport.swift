@@ -58,16 +58,14 @@ extension UpstreamFailure {
                 details: Self.summary(of: refusal), title: refusal.title, body: [refusal.details], host: host,
                 presentedPins: refusal.presentedPins, configuredPins: refusal.configuredPins, isPinFailure: refusal.isPinFailure)
         case .noNetwork(let reason):
-            return ProxyError.later(
-                .origin(
-                    503, "No network to reach \(host)", "destination_unavailable",
-                    "the network can't be reached: \(reason)", host))
+            return .later(
+                "No network to reach \(host)", "the network can't be reached: \(reason)", host,
+                error: "destination_unavailable")
         case .cellularForbidden(let link):
-            return ProxyError.later(
-                .origin(
-                    503, "\(host) is not used over WWAN", "http_request_denied",
-                    "the network is cellular (\(link)), and session.allow_wwan is false "
-                        + "(\(source?.location ?? "defaults"))", host))
+            return .later(
+                "\(host) is not used over WWAN",
+                "the network is cellular (\(link)), and session.allow_wwan is false (\(source?.location ?? "defaults"))",
+                host, error: "http_request_denied")
         case .local(let cause):
             return RefusalReport.origin(502, "Internal error for \(host)", "proxy_internal_error", cause, host)
         }
