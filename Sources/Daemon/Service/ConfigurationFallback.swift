@@ -2,7 +2,7 @@ package import Configuration
 import FoundationEssentials
 package import TLS
 
-/// A start with the kept configuration, because the present one was refused.
+/// A start with the kept configuration, after the present one was refused.
 package struct ConfigurationFallback: Sendable {
     let refusal: ConfigurationProblems
     let keptAt: UnixTime

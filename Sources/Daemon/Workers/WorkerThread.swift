@@ -2,7 +2,7 @@ import Clients
 import EventLoop
 import Session
 
-/// A worker and the thread that it lives on, as seen from other threads.
+/// A worker and its thread, for other threads.
 final class WorkerThread: Sendable {
     let load: WorkerLoad
     let name: String
@@ -44,7 +44,7 @@ final class WorkerThread: Sendable {
 
 /// Asks workers from the main loop, each on its own thread and between two turns. A late answer isn't waited for.
 struct WorkerInquiry {
-    /// How long the workers have to answer.
+    /// For an answer.
     static let patience: Duration = .seconds(2)
 
     let loop: EventLoop
@@ -52,7 +52,7 @@ struct WorkerInquiry {
 
     /// - Parameters:
     ///   - question: asked on each worker's thread.
-    ///   - completion: called once on the loop with the answers by worker; nil where there was none in time.
+    /// - completion: called once on the loop with the answers by worker; nil: too late.
     func ask<Answer: Sendable>(
         _ question: @escaping @Sendable (Worker) -> Answer, completion: @escaping ([Answer?]) -> Void
     ) {
@@ -72,7 +72,7 @@ struct WorkerInquiry {
         private var missing: Int
         private var completion: (([Answer?]) -> Void)?
         private var timer: Timer?
-        /// Keeps the round alive until it ends, also when no worker is left to answer.
+        /// Keeps the round alive until it ends, also without answers.
         private var selfWhileRunning: Round?
 
         init(loop: EventLoop, count: Int, completion: @escaping ([Answer?]) -> Void) {
