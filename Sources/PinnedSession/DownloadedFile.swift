@@ -41,11 +41,8 @@ final class DownloadedFile: BodyReceiver {
 
     private func write(_ bytes: [UInt8]) {
         waiting += bytes.count
-        let file = LoopBound(WeakFile(self), on: loop)
-        let handle = loop.handle
-        writer.write(bytes) { error in
-            handle.post { file.value(on: $0).file?.wrote(bytes.count, error) }
-        }
+        let file = LoopWeak(self, on: loop)
+        writer.write(bytes) { error in file.post { $0.wrote(bytes.count, error) } }
     }
 
     private func wrote(_ count: Int, _ error: SessionError?) {
@@ -61,11 +58,8 @@ final class DownloadedFile: BodyReceiver {
 
     func finish(_ completion: @escaping (Result<StoredBody, SessionError>) -> Void) {
         self.completion = completion
-        let file = LoopBound(WeakFile(self), on: loop)
-        let handle = loop.handle
-        writer.finish { result in
-            handle.post { file.value(on: $0).file?.finished(result) }
-        }
+        let file = LoopWeak(self, on: loop)
+        writer.finish { result in file.post { $0.finished(result) } }
     }
 
     private func finished(_ result: Result<StoredBody, SessionError>) {
@@ -76,11 +70,6 @@ final class DownloadedFile: BodyReceiver {
     func abandon() {
         completion = nil
         writer.abandon()
-    }
-
-    private final class WeakFile {
-        weak var file: DownloadedFile?
-        init(_ file: DownloadedFile) { self.file = file }
     }
 }
 

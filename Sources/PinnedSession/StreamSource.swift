@@ -36,11 +36,8 @@ final class StreamSource: UploadSource {
                 cannotBeMade = true
                 return .failed(.uploadFailed("the body's stream can't be made\(round > 0 ? " again" : "")"))
             }
-            let source = LoopBound(WeakSource(self), on: loop)
-            let handle = loop.handle
-            pull = Pull(stream) { [round] piece in
-                handle.post { source.value(on: $0).source?.received(piece, in: round) }
-            }
+            let source = LoopWeak(self, on: loop)
+            pull = Pull(stream) { [round] piece in source.post { $0.received(piece, in: round) } }
         }
         isWaiting = true
         pull?.next()
@@ -89,11 +86,6 @@ final class StreamSource: UploadSource {
     func close() {
         moved = nil
         pull = nil
-    }
-
-    private final class WeakSource {
-        weak var source: StreamSource?
-        init(_ source: StreamSource) { self.source = source }
     }
 
     /// Reads a stream in a Swift task, a piece each time that one is asked for. The task ends with it.

@@ -83,10 +83,7 @@ final class PeerInquiry: Sendable {
             return answer(peer)
         }
         let bound = LoopBound(answer, on: loop)
-        let handle = loop.handle
-        let question = Question(socket: socket, isComplete: isComplete) { peer in
-            handle.post { bound.value(on: $0)(peer) }
-        }
+        let question = Question(socket: socket, isComplete: isComplete) { peer in bound.post { $0(peer) } }
         let (lack, isFirst): (FairShare<Claimant>.Lack?, Bool) = state.withLock { state in
             if let lack = state.share.enter(.user(socket.user)) { return (lack, false) }
             state.waiting.append(question)

@@ -26,12 +26,9 @@ final class RunInquiry {
     ///   nobody to ask.
     static func begin(about socket: UInt64, _ runs: [Run], on loop: EventLoop, _ completion: @escaping (Run?) -> Void) -> Bool {
         let inquiry = RunInquiry(runs)
-        let (bound, handle) = (LoopBound(inquiry, on: loop), loop.handle)
+        let bound = LoopBound(inquiry, on: loop)
         for (place, run) in runs.enumerated() {
-            let number = run.ask(about: socket) { isHeld in
-                handle.post { bound.value(on: $0).answered(place, isHeld) }
-            }
-            if let number { inquiry.numbers[place] = number }
+            inquiry.numbers[place] = run.ask(about: socket) { isHeld in bound.post { $0.answered(place, isHeld) } }
         }
         guard !inquiry.numbers.isEmpty else { return false }
         inquiry.completion = completion

@@ -85,8 +85,8 @@ package final class UserVerifier: Sendable {
     /// thread.
     package func verify(_ credentials: Credentials, for claimant: Claimant, on loop: EventLoop, _ answer: @escaping (Ruling) -> Void) {
         let digest = digest(of: credentials)
-        let (bound, handle) = (LoopBound(answer, on: loop), loop.handle)
-        let later: Answer = { isGood in handle.post { bound.value(on: $0)(isGood ? .right : .wrong) } }
+        let bound = LoopBound(answer, on: loop)
+        let later: Answer = { isGood in bound.post { $0(isGood ? .right : .wrong) } }
         enum Step { case answer(Ruling), compare, join, turnAway(String, isFirst: Bool) }
         let step: Step = state.withLock { state in
             if state.remembered.contains(digest) { return .answer(.right) }

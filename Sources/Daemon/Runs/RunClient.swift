@@ -44,8 +44,7 @@ package final class RunClient {
                 guard let line = try call.line() else { return updates.isEmpty ? nil : updates }
                 if let update = Self.update(line) { updates.append(update) }
             } catch {
-                if case .silent = error { return updates }
-                return updates.isEmpty ? nil : updates
+                return updates.isEmpty && error != .silent ? nil : updates
             }
         }
     }

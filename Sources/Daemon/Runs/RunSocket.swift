@@ -118,10 +118,10 @@ package final class RunSocket {
 
     private func begin(_ token: RunToken, _ grant: Run.Grant, _ isOwn: Bool, _ connection: RunConnection) {
         guard waiting.contains(connection) else { return }
-        let (place, handle) = (LoopBound(Weak(connection), on: loop), loop.handle)
+        let place = LoopWeak(connection, on: loop)
         do throws(RunRegister.Failure) {
             let run = try register.begin(token, owner: connection.peer.user, isOwn: isOwn, grant: grant) {
-                handle.post { loop in place.value(on: loop).connection?.tell() }
+                place.post { $0.tell() }
             }
             waiting.remove(connection)
             runs[ObjectIdentifier(connection)] = connection
@@ -170,11 +170,6 @@ package final class RunSocket {
             case .failure(let error): connection?.refuse(502, "\(error)")
             }
         }
-    }
-
-    private struct Weak {
-        weak var connection: RunConnection?
-        init(_ connection: RunConnection) { self.connection = connection }
     }
 
     private func ended(_ connection: RunConnection) {

@@ -178,13 +178,11 @@ extension ProxyDaemon {
         isStopping = true
         workersUnderWay = workers.count
         let daemon = LoopBound(self, on: loop)
-        let handle = loop.handle
         if let acceptor {
             // Accepted clients must reach their worker before it drains, or they would be reset.
             acceptor.perform { acceptor in
                 acceptor.stop()
-                handle.post { loop in
-                    let daemon = daemon.value(on: loop)
+                daemon.post { daemon in
                     daemon.drainWorkers(quietTunnels)
                     accepted(daemon)
                 }
@@ -203,11 +201,8 @@ extension ProxyDaemon {
 
     private func drainWorkers(_ quietTunnels: Duration) {
         let daemon = LoopBound(self, on: loop)
-        let handle = loop.handle
         for worker in workers {
-            worker.perform { worker in
-                worker.drain(quietTunnels: quietTunnels) { handle.post { loop in daemon.value(on: loop).workerEnded() } }
-            }
+            worker.perform { $0.drain(quietTunnels: quietTunnels) { daemon.post { $0.workerEnded() } } }
         }
     }
 

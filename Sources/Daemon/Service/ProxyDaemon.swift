@@ -100,11 +100,9 @@ package final class ProxyDaemon {
     package func run() throws {
         // Before the proxy is ready: signals wait for the loop.
         let signals = ControlSignals.block()
-        let (daemon, handle) = (LoopBound(self, on: loop), loop.handle)
+        let daemon = LoopBound(self, on: loop)
         try signals.watch { signal in
-            handle.post { loop in
-                if signal == SIGHUP { _ = daemon.value(on: loop).reload() } else { daemon.value(on: loop).stop() }
-            }
+            daemon.post { if signal == SIGHUP { _ = $0.reload() } else { $0.stop() } }
         }
         try start()
         loop.run()
@@ -191,13 +189,11 @@ package final class ProxyDaemon {
         }
         if let acceptor { threads.append { answer in acceptor.perform { _ in answer() } } }
         if let decoders { threads.append { decoders.ask($0) } }
-        let heartbeat = Heartbeat(loop: loop, intervalNanoseconds: notices.aliveNanoseconds, threads: threads) {
-            [weak self] in
+        heartbeat = Heartbeat(loop: loop, intervalNanoseconds: notices.aliveNanoseconds, threads: threads) { [weak self] in
             guard let self else { return }
             notices.alive(summary)
         }
-        self.heartbeat = heartbeat
-        heartbeat.start()
+        heartbeat?.start()
     }
 
     private var summary: String {

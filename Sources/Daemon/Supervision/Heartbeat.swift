@@ -28,10 +28,7 @@ final class Heartbeat {
         guard awaited == 0 else { return }
         awaited = threads.count
         let bound = LoopBound(self, on: loop)
-        let handle = loop.handle
-        for ask in threads {
-            ask { handle.post { loop in bound.value(on: loop).answered() } }
-        }
+        for ask in threads { ask { bound.post { $0.answered() } } }
     }
 
     private func answered() {

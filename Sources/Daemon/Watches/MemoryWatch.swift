@@ -57,8 +57,8 @@ final class MemoryWatch {
             return
         }
         shortage.strike(.warning, ["used": .stringConvertible(use.used), "limit": .stringConvertible(use.limit)])
-        let (watch, handle) = (LoopBound(self, on: loop), loop.handle)
-        shed { count in handle.post { watch.value(on: $0).shortage.met(count) } }
+        let watch = LoopBound(self, on: loop)
+        shed { count in watch.post { $0.shortage.met(count) } }
     }
 }
 

@@ -93,8 +93,8 @@ final class BudgetWatch {
         self.budget = budget
         shortage = Shortage("bodies.limit", .bodiesNotKept, loop: loop, logger: logger)
         // The budget keeps the watch as long as the process lives.
-        let (watch, handle) = (LoopBound(self, on: loop), loop.handle)
-        budget.notify { handle.post { watch.value(on: $0).struck() } }
+        let watch = LoopBound(self, on: loop)
+        budget.notify { watch.post { $0.struck() } }
     }
 
     private func struck() {

@@ -30,10 +30,7 @@ final class WorkerThread: Sendable {
     func handOver(_ socket: consuming Descriptor, _ arrival: Arrival) {
         load.handedOver()
         let raw = socket.release()
-        let isTaken = thread.perform { worker in
-            worker.adopt(Descriptor(owning: raw), arrival)
-        }
-        guard !isTaken else { return }
+        guard !thread.perform({ $0.adopt(Descriptor(owning: raw), arrival) }) else { return }
         _ = Descriptor(owning: raw)
         load.adopted()
         load.ended()
@@ -56,13 +53,11 @@ struct WorkerInquiry {
     func ask<Answer: Sendable>(
         _ question: @escaping @Sendable (Worker) -> Answer, completion: @escaping ([Answer?]) -> Void
     ) {
-        let round = Round(loop: loop, count: workers.count, completion: completion)
-        let place = LoopBound(round, on: loop)
-        let handle = loop.handle
+        let round = LoopBound(Round(loop: loop, count: workers.count, completion: completion), on: loop)
         for (number, worker) in workers.enumerated() {
             worker.perform { worker in
                 let answer = question(worker)
-                handle.post { loop in place.value(on: loop).add(answer, from: number) }
+                round.post { $0.add(answer, from: number) }
             }
         }
     }

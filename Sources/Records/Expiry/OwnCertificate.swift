@@ -11,22 +11,15 @@ package struct OwnCertificate: Sendable {
 
     /// - Parameter authorities: nil: those are left out.
     package static func all(of snapshot: Snapshot, authorities: AuthoritySet?) -> [OwnCertificate] {
-        let file = Place(file: snapshot.files.first ?? "")
-        var found: [OwnCertificate] = []
-        if let authorities {
-            let place = Place(file: snapshot.authority.certificatePath)
-            found.append(OwnCertificate(subject: .authority, certificate: authorities.current.certificate, place: place))
-            if let next = authorities.next {
-                found.append(OwnCertificate(subject: .nextAuthority, certificate: next.certificate, place: place))
-            }
+        let (authority, main) = (snapshot.authority.certificatePath, snapshot.files.first ?? "")
+        let own: [(ExpirySubject, Certificate?, String)] = [
+            (.authority, authorities?.current.certificate, authority),
+            (.nextAuthority, authorities?.next?.certificate, authority),
+            (.adminCertificate, snapshot.admin.tls?.leaf, main), (.proxyCertificate, snapshot.proxy.tls?.leaf, main),
+        ]
+        return own.compactMap { subject, certificate, file in
+            certificate.map { OwnCertificate(subject: subject, certificate: $0, place: Place(file: file)) }
         }
-        if let identity = snapshot.admin.tls {
-            found.append(OwnCertificate(subject: .adminCertificate, certificate: identity.leaf, place: file))
-        }
-        if let identity = snapshot.proxy.tls {
-            found.append(OwnCertificate(subject: .proxyCertificate, certificate: identity.leaf, place: file))
-        }
-        return found
     }
 
     /// Why the proxy can't serve its clients at an instant; nil if it can. The admin port's certificate doesn't count.

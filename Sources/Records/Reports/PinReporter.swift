@@ -10,12 +10,10 @@ import TLS
 package final class PinReporter: Sendable {
     private let limiter = Mutex(ReportLimiter())
     private let delivery: LoopBound<ReportDelivery>
-    private let handle: EventLoop.Handle
     private let logger: Logger
 
     package init(_ delivery: ReportDelivery, on loop: EventLoop, logger: Logger) {
         self.delivery = LoopBound(delivery, on: loop)
-        handle = loop.handle
         self.logger = logger
     }
 
@@ -35,14 +33,11 @@ package final class PinReporter: Sendable {
                     "cause": "more than \(ReportLimiter.perMinute) reports in a minute",
                     "effect": "no more are sent in this minute; their number follows",
                 ])
-            handle.post { [self] loop in
-                delivery.value(on: loop).tellDropped(after: ReportLimiter.minuteNanoseconds) { [self] in sayDropped() }
-            }
+            delivery.post { [self] in $0.tellDropped(after: ReportLimiter.minuteNanoseconds) { [self] in sayDropped() } }
         case .send:
             guard let report = PinReport(refusal, host: host, port: port, entry: entry, at: time) else { return }
             let letter = ReportDelivery.Letter(body: report.json, destination: destination, host: host)
-            let delivery = delivery
-            handle.post { loop in delivery.value(on: loop).deliver(letter) }
+            delivery.post { $0.deliver(letter) }
         }
     }
 
