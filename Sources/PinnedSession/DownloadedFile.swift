@@ -4,7 +4,7 @@ import Glibc
 import Session
 import Transport
 
-/// Writes a body beside its place, on a queue of bounded length, and moves it there when it is complete.
+/// Writes a body to a file beside its destination, on a bounded queue, and moves it there at the end.
 final class DownloadedFile: BodyReceiver {
     /// Bytes that may wait for the disk.
     private static let mostWaiting = 1 << 20
@@ -20,7 +20,7 @@ final class DownloadedFile: BodyReceiver {
     init(_ path: String, on loop: EventLoop) {
         self.loop = loop
         writer = FileWriter(path)
-        // That it can't be written is known before a long body has come.
+        // An unwritable file fails before a long body has arrived.
         write([])
     }
 
@@ -121,7 +121,7 @@ private final class FileWriter: @unchecked Sendable {
             if unsafe path.isEmpty || path.hasSuffix("/") || (stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR) {
                 return .file(path: path, "it is a directory; name the file")
             }
-            // The process' umask says who may read it, as for any other file.
+            // With the process's umask, as any other file.
             descriptor = unsafe open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o666)
             if descriptor < 0 { return problem(errno) }
         }
@@ -136,7 +136,7 @@ private final class FileWriter: @unchecked Sendable {
     }
 
     private func moveIntoPlace() -> SessionError? {
-        // Else a loss of power could leave an empty file under the name.
+        // Or a power loss could leave an empty file.
         guard fsync(descriptor) == 0 else { return problem(errno) }
         close(descriptor)
         descriptor = -1

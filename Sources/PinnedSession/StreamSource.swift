@@ -1,7 +1,7 @@
 import EventLoop
 import Session
 
-/// Pieces that a program makes, pulled one at a time.
+/// Generated pieces, pulled one at a time.
 final class StreamSource: UploadSource {
     let length: Int?
     var isEmpty: Bool { false }
@@ -44,7 +44,7 @@ final class StreamSource: UploadSource {
         return .waiting
     }
 
-    /// The length that was announced is kept to.
+    /// Enforces the announced length.
     private func checked(_ piece: BodyPiece) -> BodyPiece {
         guard let length else { return piece }
         switch piece {
@@ -60,7 +60,7 @@ final class StreamSource: UploadSource {
         isWaiting = false
         switch piece {
         case .bytes(let bytes):
-            // A chunk of no bytes would be the last.
+            // An empty chunk would be the last.
             if bytes.isEmpty {
                 isWaiting = true
                 pull?.next()
@@ -88,7 +88,7 @@ final class StreamSource: UploadSource {
         pull = nil
     }
 
-    /// Reads a stream in a Swift task, a piece each time that one is asked for. The task ends with it.
+    /// Reads a stream in a Swift task, a piece for each request.
     private final class Pull: Sendable {
         enum Piece: Sendable {
             case bytes([UInt8])

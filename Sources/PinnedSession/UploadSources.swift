@@ -3,7 +3,7 @@ import HTTPWire
 import Serialization
 import Session
 
-/// Makes the source of a body. `completion` is called once on the loop, perhaps before this returns.
+/// - Parameter completion: called once on the loop, perhaps before this returns.
 func makeSource(
     of body: RequestBody, on loop: EventLoop, _ completion: @escaping (Result<any UploadSource, SessionError>) -> Void
 ) {

@@ -5,7 +5,7 @@ import LocalPeers
 import Synchronization
 
 /// Finds the processes and users of local connections, on its own thread: no worker waits for `/proc` or a directory.
-/// 
+///
 /// A search through all processes takes milliseconds, and through those found before a tenth of one: more than a new
 /// connection costs. So one search answers all questions that have arrived. The log's wait ``thrift`` times the last
 /// search's duration, which takes at most a hundredth of one processor. A decision is searched for at once, unless the

@@ -6,7 +6,7 @@ import TLS
 import Transport
 
 /// The beginning of a verified tunnel: holds the handshake back until the policy has accepted the origin.
-/// 
+///
 /// ClientHello passes once its SNI is CONNECT's host. The server's answer is held and read: up to TLS 1.2 its
 /// certificates are judged. TLS 1.3 encrypts them and resumed sessions have none: there a probe's verdict counts, at
 /// the same address with the same SNI and ALPN. What follows ClientHello, such as early data, waits too.

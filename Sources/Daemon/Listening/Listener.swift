@@ -3,7 +3,7 @@ import Glibc
 import Logging
 
 /// Accepts clients on one address, or at one Unix socket.
-/// 
+///
 /// One listener and not SO_REUSEPORT: measured with two workers and new TLS connections, both cost the same (660 µs of
 /// processor time a connection, ± 50). But SO_REUSEPORT hashes addresses: few long-lived clients may share one worker.
 final class Listener: SocketHandler {
