@@ -5,7 +5,6 @@ internal import Glibc
 package enum Sight: Sendable, Equatable {
     /// All, with CAP_SYS_PTRACE, and CAP_DAC_READ_SEARCH or CAP_DAC_OVERRIDE.
     case everything
-    /// Those of this user.
     case own(UInt32)
 
     package static var current: Sight {

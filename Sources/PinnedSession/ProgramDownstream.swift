@@ -33,7 +33,6 @@ final class ProgramDownstream {
     private var cause = ""
     private var isOver = false
     private var isSuspended = false
-    /// Begins at the resumption.
     private var postponed: (() -> Void)?
 
     init(_ task: SessionTask, of core: SessionCore) {

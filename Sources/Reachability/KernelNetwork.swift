@@ -52,7 +52,6 @@ final class KernelNetwork {
         throw SystemError(code: EINTR, call: "a dump of rtnetlink")
     }
 
-    /// Nil: interrupted.
     private func readDump() throws(SystemError) -> [NetlinkMessage.Content]? {
         var found: [NetlinkMessage.Content] = []
         var isWhole = true

@@ -10,7 +10,6 @@ struct NetlinkMessage: Equatable {
         case done
         /// The request failed with this `errno`; 0: it is acknowledged.
         case failed(CInt)
-        /// Ignored.
         case other
     }
 
@@ -62,6 +61,5 @@ struct RouteRecord: Equatable {
     var type: UInt8
     var link: CInt?
     var gateway: IPAddress?
-    /// The source address.
     var source: IPAddress?
 }

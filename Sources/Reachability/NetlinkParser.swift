@@ -5,7 +5,6 @@ import EventLoop
 enum NetlinkDefect: Error, Equatable {
     /// A message, an attribute or a header ends after the data.
     case truncated
-    /// An attribute of a wrong size.
     case attributeSize(type: UInt16)
 }
 

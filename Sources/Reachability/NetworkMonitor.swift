@@ -5,7 +5,6 @@ internal import Glibc
 /// Follows the status of targets on a loop. On any notification it reads links, addresses and each target's route
 /// again: lost notifications (ENOBUFS) do no harm, and no status mixes different times.
 package final class NetworkMonitor: SocketHandler {
-    /// The result of a look-up.
     package enum LookUpResult: Sendable {
         case found([IPAddress])
         /// The name has no address; why, for people.

@@ -206,7 +206,6 @@ extension ClientConnection {
         }
     }
 
-    /// - Returns: whether it succeeded.
     private func handshakeEnded(_ result: Result<Void, StreamError>) -> Bool {
         guard let tunnel else { return false }
         switch result {

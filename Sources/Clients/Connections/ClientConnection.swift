@@ -32,13 +32,12 @@ package final class ClientConnection {
     let ownURL: String?
     package let server: HTTP1Server
     let request: ClientRequest
-    // Its mutating methods call nobody.
+    // unchecked: its mutating methods call nobody.
     @exclusivity(unchecked) private(set) var state = ConnectionState()
     /// The process at the other end, as far as known.
     var peer: ClientPeer
     var inquiries = ClientInquiries()
-    /// The current CONNECT.
-    /// unchecked: it is only stored whole.
+    // unchecked: the current CONNECT is only stored whole.
     @exclusivity(unchecked) var tunnel: ClientTunnel?
     var carrier = Carrier.none
     var cause: String?
@@ -107,7 +106,6 @@ package final class ClientConnection {
         if state.isSuspended { pending = news } else if let event = event(of: news) { happened(event) }
     }
 
-    /// The task was resumed.
     func takeUp() {
         if let news = pending.take() { arrived(news) }
     }

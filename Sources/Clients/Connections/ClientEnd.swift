@@ -74,7 +74,6 @@ extension ClientConnection {
         server.stop(cause)
     }
 
-    /// Whether a CONNECT is incomplete.
     private var isUnanswered: Bool {
         if request.isIdentifying || request.isAuthenticating { return record.ended == nil }
         switch state.phase {

@@ -31,11 +31,9 @@ package final class ClientRequest {
     private var suspension = Suspension.none
     /// Inside a CONNECT, the identity that opened it.
     var identity = ClientIdentity()
-    /// Of the exchange in flight.
     var route: Route?
     /// The rules' idle timeout after a switch of protocols.
     var timeout: Duration?
-    /// Of the body's conversion.
     var conversionTicket: BodyWorkTicket?
 
     init(_ server: HTTP1Server, worker: WorkerContext) {

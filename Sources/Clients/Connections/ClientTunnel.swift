@@ -7,7 +7,6 @@ final class ClientTunnel {
     /// As the client wrote it: SNI, Host and the client's certificate name it.
     let asked: Authority
     let identity: ClientIdentity
-    /// By the latest snapshot.
     var route: Route
     var attempt: ConnectAttempt?
     /// Why the first attempt failed, while plain HTTP is tried.

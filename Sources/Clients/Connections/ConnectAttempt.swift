@@ -43,8 +43,7 @@ final class ConnectAttempt {
         dial()
     }
 
-    /// The rules of a tunnel, or those of all requests, if they agree about cellular links. Otherwise each request is
-    /// checked.
+    /// The rules of a tunnel, or of all requests if they agree about cellular links; nil: each request is checked.
     private var rulesForAll: ExchangeRules? {
         guard let rules = route.rules else { return nil }
         return switch route.target.layer {

@@ -1,12 +1,9 @@
-/// The state of a client's connection. A value without sockets: ``ClientConnection`` reports events and performs
-/// actions.
+/// The state of a client's connection, without sockets: ``ClientConnection`` reports events and performs actions.
 struct ConnectionState: Hashable {
     enum Phase: Hashable {
         /// Requests are for the proxy itself.
         case open
-        /// A CONNECT waits for its upstream connection.
         case connecting(Attempt)
-        /// `200` is being written.
         case answering(Passage)
         /// The client was answered, and has yet to speak.
         case awaitingHandshake
@@ -45,7 +42,6 @@ struct ConnectionState: Hashable {
         /// A TLS handshake, or bytes that TLS rejects best.
         /// - Parameter isServed: TLS for the client is at hand.
         case handshake(isServed: Bool)
-        /// A handshake for a host that is now refused.
         case refusedHandshake
         /// Neither, or the end.
         case other
@@ -84,7 +80,6 @@ struct ConnectionState: Hashable {
         case none
         case open(Attempt)
         case decideAnew
-        /// Write `200`.
         case answer(Passage)
         case refuse
         case awaitHandshake
@@ -96,7 +91,6 @@ struct ConnectionState: Hashable {
         case alert
         /// Close without an answer.
         case fail
-        /// Close at a deadline.
         case giveUp
         /// End both sides at once.
         case cut

@@ -75,7 +75,6 @@ extension ClientConnection {
 }
 
 extension Route {
-    /// Nil: the layer has no policy.
     fileprivate func judge(_ verdict: Verdict, at time: Int64) -> Verdict? {
         switch target.layer {
         case .plain, .tunnel: return nil

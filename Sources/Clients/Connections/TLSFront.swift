@@ -2,8 +2,7 @@ package import EventLoop
 package import TLS
 package import Transport
 
-/// TLS on the proxy's own port (an `https://` proxy). The client connection gets one end of a socket pair, so that TLS
-/// inside CONNECT needs no second way of reading. Only clients that use it pay for the copy.
+/// TLS on the proxy's own port (an `https://` proxy), before a client connection over a socket pair, at a copy's cost.
 package final class TLSFront: ByteStreamOwner {
     private let loop: EventLoop
     /// Our end of the client's connection.

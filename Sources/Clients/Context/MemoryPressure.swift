@@ -14,8 +14,7 @@ package struct MemoryUse: Sendable, Equatable {
     package var share: Int { limit > 0 ? min(used / max(limit / 1000, 1), 10_000) : 10_000 }
 }
 
-/// How short the memory is, for every thread. A measurement lags behind thousands of new connections: so each claims
-/// what it is about to take, until the first measurement after its end.
+/// How short the memory is, for all threads. New connections claim memory until the first measurement after them.
 package final class MemoryPressure: Sendable {
     /// Of a CONNECT until the client's handshake is done: two TLS connections. A request takes the same.
     private static let claimed = 64 << 10

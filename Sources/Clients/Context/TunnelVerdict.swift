@@ -1,6 +1,5 @@
 import Security
 
-/// The verdict that opened a verified tunnel.
 struct TunnelVerdict {
     /// The evidence, in the log's words.
     enum Check: String {

@@ -5,7 +5,6 @@ import Transport
 /// Gathers the body of a request that a rule rewrites.
 final class BodyCollector: BodySink {
     enum Outcome {
-        /// The body and its reservation.
         case complete([UInt8], BodyReservation)
         case malformed(WireError)
         case tooLong

@@ -3,8 +3,7 @@ import Session
 import Transport
 
 extension HTTP1Server {
-    /// Ends this side and discards what the client still sends: closing with unread bytes would reset the connection
-    /// and could destroy the answer.
+    /// Ends this side and discards what the client sends: closing with unread bytes could destroy the answer.
     func linger() {
         stream.endWriting()
         awaitEnd()
@@ -69,14 +68,12 @@ extension HTTP1Server {
         leave()
     }
 
-    /// Closes with a reset.
     package func abort() {
         if isClosed { return }
         stream.abort()
         leave()
     }
 
-    /// The stream is closed.
     func leave() {
         if isClosed { return }
         assert(!exchange.isUnderWay, "the owner would be told of the exchange's end")

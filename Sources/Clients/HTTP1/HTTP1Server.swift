@@ -15,8 +15,7 @@ package protocol RequestHandler: AnyObject {
     ///   - isAbroad: another origin was asked before, so the target gets no secret.
     ///   - request: as it would be sent there, with the whole URL.
     func route(to url: RequestURL, isAbroad: Bool, for request: borrowing RequestView) -> RedirectRuling
-    /// Reports connection attempts for the current request, even after the handler is released: other tasks may make
-    /// them.
+    /// Reports connection attempts for the current request. Other tasks may make them, even after the handler's end.
     func attemptReport() -> AttemptReport
     /// A connection was tried for a request.
     func attempted(_ result: Result<UpstreamConnection, UpstreamFailure>)
@@ -28,7 +27,6 @@ package protocol RequestHandler: AnyObject {
     func clientHasGone(_ why: String)
 }
 
-/// Owns the connection that an ``HTTP1Server`` serves.
 package protocol HTTP1ServerOwner: AnyObject {
     /// The answer was written; the stream is the owner's (``HTTP1Server/AfterAnswer/handOver``).
     func handedOver(by server: HTTP1Server)
@@ -83,7 +81,6 @@ package final class HTTP1Server: ByteStreamOwner {
     package enum Phase {
         /// A request's head is awaited, or incomplete.
         case awaitingRequest
-        /// A request is with the handler.
         case held
         /// Its body is gathered for the handler.
         case gathering
@@ -138,7 +135,6 @@ package final class HTTP1Server: ByteStreamOwner {
     /// The client has ended its side cleanly; its requests are still answered.
     var hasEnded = false
     var answer: ByteBuffer
-    /// The body that is being gathered.
     var gathering: (collector: BodyCollector, clock: BodyClock, done: (BodyCollector.Outcome) -> Void)?
     /// When the last request ended.
     package var lastUsed: MonotonicTime
@@ -168,7 +164,6 @@ package final class HTTP1Server: ByteStreamOwner {
         if stream.holdsBytes { receiveRequest() }
     }
 
-    /// For the owner or the handler.
     package func setDeadline(afterNanoseconds nanoseconds: UInt64) { deadline.set(afterNanoseconds: nanoseconds) }
     package func clearDeadline() { deadline.clear() }
 

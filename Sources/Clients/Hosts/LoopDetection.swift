@@ -1,7 +1,6 @@
 import HTTPWire
 
-/// This process's names in Via, one for each authority. Nobody can guess them, and origins can't learn from them what
-/// else the proxy is used for.
+/// This process's names in Via, one for each authority: unguessable, and useless for tracking by origins.
 struct LoopDetection: Sendable {
     private let key: (UInt64, UInt64)
 

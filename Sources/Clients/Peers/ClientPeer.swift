@@ -3,11 +3,9 @@ package import EventLoop
 package import LocalPeers
 package import Session
 
-/// The user and processes at the other end of a client's connection, by the kernel's data. Settled once for a
-/// connection.
+/// The user and processes at the client's end, by the kernel's data. Settled once for a connection.
 package struct ClientPeer: Sendable {
     enum Processes: Sendable {
-        /// Not searched yet.
         case notAsked
         /// - Parameter isComplete: all that hold the connection, not only those found cheaply.
         case found([LocalProcess], isComplete: Bool)
@@ -17,11 +15,9 @@ package struct ClientPeer: Sendable {
 
     /// Nil: unknown.
     let socket: LocalSocket?
-    /// By the user database.
     var userName: String?
     var processes: Processes
 
-    /// - Parameter why: for an unknown socket.
     package init(_ socket: LocalSocket?, why: String = "") {
         self.socket = socket
         processes = socket == nil ? .unknown(why: why) : .notAsked
@@ -56,7 +52,6 @@ package struct ClientPeer: Sendable {
             holders: processes.count)
     }
 
-    /// For a refusal.
     func description(for clients: EntryClients) -> String {
         if socket == nil, case .unknown(let why) = processes { return "an unknown client (\(why))" }
         let number = socket.map { "user \($0.user)" } ?? "an unknown user"

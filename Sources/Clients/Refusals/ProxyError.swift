@@ -5,8 +5,7 @@ package import Serialization
 package import Session
 package import TLS
 
-/// Why an exchange failed, by who is at fault. ``ProxyError/response(to:acceptsHTML:keepsConnection:)`` alone makes a
-/// response of it.
+/// Why an exchange failed, by who is at fault. Only ``response(to:acceptsHTML:keepsConnection:)`` makes it a response.
 package enum ProxyError {
     // The client's.
     case badRequest(WireError)
@@ -32,7 +31,6 @@ package enum ProxyError {
     case credentialsWrong
     /// The token of a run that has ended.
     case runUnknown
-    /// The run has no credentials of proxy.users.
     case runWithoutUser
     /// Too many comparisons wait: `16 passwords of user 1000`.
     case credentialsNotCompared(String)
@@ -40,7 +38,6 @@ package enum ProxyError {
     case stopping(host: String)
     /// The configuration changed twice before the proxy had connected.
     case overtaken(host: String)
-    /// The local authority has expired.
     case authorityExpired(UnixTime, host: String)
     // The policy's.
     case denied(host: String, entry: String?)
@@ -72,7 +69,6 @@ package enum ProxyError {
     indirect case unserializable(RequestSerializationError, host: String, entry: String?)
     /// The client's body can't be converted to the rules' format.
     indirect case unconvertible(RequestSerializationError, host: String, entry: String?)
-    /// The conversion failed, whatever the body is.
     case notConverted(BodyWorkFailure, host: String)
     case codedBody(host: String)
     case bodyTooLong(limit: Int, host: String)
@@ -94,7 +90,6 @@ package enum ProxyError {
         }
     }
 
-    /// The failure of an exchange with `destination`.
     package static func exchange(_ failure: ExchangeFailure, _ destination: Destination) -> ProxyError {
         let host = destination.authority.host
         return switch failure {
@@ -119,7 +114,6 @@ package enum ProxyError {
         }
     }
 
-    /// For the log.
     package var refusal: TaskRecord.Refusal {
         let report = report
         return TaskRecord.Refusal(

@@ -67,7 +67,6 @@ extension RequestSerializationError {
 }
 
 extension RedirectDefect {
-    /// The refusal of a redirect.
     func report(of host: String, _ source: PolicySource?) -> RefusalReport {
         var report = RefusalReport.origin(status, "Redirect of \(host) not followed", proxyStatusError, description, host)
         if let source { report.body.append("The rules for \(source.pattern) are in \(source.location).") }

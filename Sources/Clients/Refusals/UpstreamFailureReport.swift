@@ -99,7 +99,6 @@ extension AddressGuard.Objection {
     }
 }
 
-/// The refusal of the proxy's client certificate by an origin.
 extension ClientCertificateRefusal {
     func report(for authority: Authority, by source: PolicySource?) -> RefusalReport {
         let title = request.shown == nil ? "\(authority.host) asks for a client certificate" : "\(authority.host) refused the client certificate"

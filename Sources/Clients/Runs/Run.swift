@@ -22,17 +22,14 @@ package final class Run: Sendable {
         var isOver = false
         /// Its end waits for these: unfinished TLS handshakes, and connections just identified as the run's.
         var steps = 0
-        /// Look-ups in flight.
         var lookUps = 0
     }
 
-    /// For one run.
     package static let lookUpLimit = 32
 
     package let grant: Grant
     /// The user of the process that began it, by the kernel's data.
     package let owner: UInt32
-    /// Ascending by start.
     let number: UInt64
     package let questions = RunQuestions()
     private let changed: @Sendable () -> Void
@@ -71,7 +68,6 @@ package final class Run: Sendable {
     /// TLS follows a CONNECT; or a connection was identified as the run's.
     func stepBegan() { state.withLock { $0.steps += 1 } }
 
-    /// With or without success.
     func stepEnded() { state.withLock { $0.steps -= 1 } }
 
     /// Asks its starter whether a process of the run holds that socket. For each yes call ``stepEnded()``.

@@ -12,7 +12,6 @@ package final class RunQuestions: Sendable {
     private struct State {
         var last: UInt64 = 0
         var open: [UInt64: Answer] = [:]
-        /// Not sent yet.
         var unsent: [RunQuestion] = []
         /// Sent, and given up.
         var late: Set<UInt64> = []

@@ -4,9 +4,7 @@ struct RunRefusals {
     static let limit = 64
 
     private(set) var distinct: [RunRefusal] = []
-    /// Counts of ``distinct``.
     private(set) var counts: [Int] = []
-    /// Of all others.
     private(set) var unlisted = 0
     private var places: [RunRefusal: Int] = [:]
 

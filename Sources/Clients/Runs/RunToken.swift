@@ -1,7 +1,6 @@
 import Glibc
 
-/// Identifies the requests of a run of `pinproxy exec`: a secret of 256 random bits, sent as the password of ``user``
-/// in Proxy-Authorization. Printed or mirrored it shows nothing: it must not get into a log.
+/// Identifies requests of a run of `pinproxy exec`: 256 secret bits, sent as the password of ``user``. Never printed.
 package struct RunToken: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// The user name in the proxy's URL. No user of `proxy.users` can have it.
     package static let user = "pinproxy-run"

@@ -5,7 +5,6 @@ package struct RunUpdate: Codable, Sendable, Equatable {
     package var refusal: RunRefusal?
     /// Needs a ``RunAnswer``.
     package var question: RunQuestion?
-    /// The last line.
     package var summary: RunSummary?
 
     package init(begun: RunBegun) { self.begun = begun }

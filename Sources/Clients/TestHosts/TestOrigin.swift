@@ -5,8 +5,7 @@ import Session
 import TLS
 import Transport
 
-/// The origin of ``Configuration/TestHost``, one for each worker. A connection is a socket pair with the usual TLS. Any
-/// client may use it.
+/// The origin of ``Configuration/TestHost``, one for each worker, over socket pairs with TLS. Any client may use it.
 final class TestOrigin: OwnOrigin {
     /// Connections; one more displaces the oldest.
     static let limit = 32

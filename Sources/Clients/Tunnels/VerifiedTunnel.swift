@@ -23,7 +23,6 @@ final class VerifiedTunnel: ByteStreamOwner {
     private enum Step {
         case hello
         case flight
-        /// Nothing is read.
         case verdict
         /// The ClientHello that answers a HelloRetryRequest.
         case secondHello

@@ -9,8 +9,7 @@ extension VerifiedTunnel {
     /// Called when the policy accepts.
     typealias Accepted = (VerifiedTunnel, TunnelVerdict?) -> Void
 
-    /// By the configuration in force, since a reload may have come. Nil: the host is no longer verified, or no longer
-    /// tunnelled.
+    /// By the configuration in force after a reload. Nil: the host is no longer verified, or no longer tunnelled.
     private func judge(of version: TLSVersion?, accepted: Accepted) -> Judge? {
         if route.snapshot !== worker.snapshot {
             guard case .tunnel(let fresh) = worker.decide(route.authority, for: .secure, client: route.client) else {
@@ -58,8 +57,7 @@ extension VerifiedTunnel {
         accepted(self, TunnelVerdict(verdict: verdict, check: .inBand))
     }
 
-    /// Nil: the origin's signature of the key exchange proves that it holds the certificate's key. Not every client
-    /// checks that.
+    /// Nil: the origin's signature proves that it holds the certificate's key. Not every client checks that.
     private func proofFault(of shown: ServerCertificates, leaf: Certificate) -> String? {
         guard let hello else { return "there was no ClientHello" }
         do {

@@ -201,8 +201,7 @@ struct BcryptHash: Sendable, Equatable {
     }
 }
 
-/// Digests of secrets under a random key of this process. Keyed and nested like HMAC: without the key nobody can aim at
-/// a set of digests, so that look-up times tell nothing.
+/// Digests of secrets under a random key of this process, nested like HMAC, so that look-up times tell nothing.
 struct KeyedDigest: Sendable {
     private let key: [UInt8]
 

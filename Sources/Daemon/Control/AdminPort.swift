@@ -7,8 +7,7 @@ import Logging
 import Session
 import TLS
 
-/// The admin port (`admin` in pinproxy.yaml): the control socket's resources, guarded by ``AdminGate``. On the main
-/// loop.
+/// The admin port (`admin`): the control socket's resources, guarded by ``AdminGate``. On the main loop.
 final class AdminPort {
     /// Sockets that a configuration adds, not accepting yet.
     struct Added {
@@ -38,9 +37,7 @@ final class AdminPort {
         clients = ControlClients(loop: loop, session: session, share: ControlClients.limit / 4, answer: answer, feed: feed)
     }
 
-    /// Of TCP.
     var addresses: [SocketAddress] { listeners.compactMap(\.socket.address) }
-    /// For people.
     var places: [String] { listeners.map(\.socket.place.description) }
 
     /// Opens what the settings add, and changes nothing else.
@@ -84,7 +81,6 @@ final class AdminPort {
         return added
     }
 
-    /// Whether it took the socket over.
     func holds(_ socket: InheritedSocket) -> Bool { listeners.contains { $0.socket.raw == socket.raw } }
 
     private func context(_ settings: AdminSettings, _ file: String) throws(ConfigurationProblems) -> TLSServerContext? {
@@ -98,7 +94,6 @@ final class AdminPort {
         }
     }
 
-    /// Applies the settings that `added` was opened for.
     func replace(with settings: AdminSettings, _ added: Added) {
         gate = added.gate
         tls = added.tls
@@ -166,7 +161,6 @@ struct AdminGate: Sendable {
         /// The proxy's state and settings.
         case read
         case change
-        /// The control socket only.
         case own
 
         static func < (one: Right, other: Right) -> Bool { one.rawValue < other.rawValue }

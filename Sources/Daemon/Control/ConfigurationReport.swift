@@ -5,7 +5,6 @@ import TLS
 
 /// The answer of `GET /config`: the configuration in force, without secrets and values that rules send.
 struct ConfigurationReport: Encodable {
-    /// Of listed entries.
     static let entryLimit = 10_000
 
     struct Entry: Encodable {

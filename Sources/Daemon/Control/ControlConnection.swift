@@ -166,7 +166,6 @@ extension ControlConnection: ByteStreamOwner {
 final class ControlClients {
     /// A new client displaces one of its user's or address's full share, idle ones first.
     static let limit = 64
-    /// For each request and answer.
     private static let patience: Duration = .seconds(10)
 
     private let loop: EventLoop

@@ -17,7 +17,6 @@ struct ControlRequest {
     /// `Sec-Fetch-Site`: how the asking page is related to this port.
     var fetchSite: String?
 
-    /// Nil: the target is no path.
     init?(_ view: borrowing RequestView, through door: ControlDoor) {
         guard case .origin = view.head.targetForm else { return nil }
         self.init(view.head.method, view.head.target.text(in: view.bytes), through: door)
@@ -51,7 +50,6 @@ enum ControlDoor: Sendable, CustomStringConvertible {
     /// The admin port, with the client's address if known.
     case port(client: String)
 
-    /// For people.
     var description: String {
         switch self {
         case .socket(let peer): "\(peer)"

@@ -9,7 +9,6 @@ struct ControlResponse: Sendable {
     var type = "application/json"
     /// Of a 405.
     var allow: Method?
-    /// Of a 401.
     var wantsToken = false
     /// The connection becomes a watcher (``LiveFeed``).
     var opensEvents = false
@@ -48,7 +47,6 @@ struct ControlResponse: Sendable {
         return head.bytes(with: toHead ? [] : body)
     }
 
-    /// Of an endless body.
     static let eventHead: [UInt8] = {
         var head = ResponseText(status: 200, reason: "OK")
         head.add("Content-Type", "text/event-stream")

@@ -8,13 +8,11 @@ protocol LiveFeedReader: AnyObject {
     func send(_ event: [UInt8]) -> Bool
 }
 
-/// `GET /events`: the proxy's activity once a second (server-sent events), if watched. A slow watcher misses ticks, and
-/// gets their number. On the main loop.
+/// `GET /events`: activity once a second (server-sent events). A slow watcher misses ticks and gets their number.
 final class LiveFeed {
     /// Watchers; a quarter of them may be one user's or address's.
     static let limit = 32
     private static let intervalNanoseconds: UInt64 = 1_000_000_000
-    /// The oldest.
     private static let taskLimit = 100
     private static let eventLimit = 100
 

@@ -104,6 +104,5 @@ package enum ControlFailure: Error, Sendable, Equatable {
     case refused(status: Int, cause: String)
     case silent
     case ended
-    /// The answer is malformed.
     case broken(String)
 }

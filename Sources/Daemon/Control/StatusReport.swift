@@ -35,7 +35,6 @@ package struct StatusReport: Codable, Sendable, Equatable {
         package let daysLeft: Int64
     }
 
-    /// Of each list.
     static let expiringLimit = 100
     static let recentLimit = 100
 
@@ -107,7 +106,6 @@ package struct StatusReport: Codable, Sendable, Equatable {
     }
 }
 
-/// A target of `reachability` and its status.
 package struct TargetStatus: Codable, Sendable, Equatable {
     /// `any`, an address or a name.
     package let target: String

@@ -63,7 +63,6 @@ final class TaskBoard {
 
 /// The answer of `GET /tasks`.
 package struct TaskList: Codable, Sendable {
-    /// In order of numbers.
     package var tasks: [TaskSummary]
     /// Workers that did not answer in time: their tasks are missing.
     package var silentWorkers: [String]

@@ -2,7 +2,6 @@ import Configuration
 import EventLoop
 import Glibc
 
-/// A listening socket for a ``Listener``.
 struct ListeningSocket: Sendable {
     let raw: CInt
     let port: ListenPort
@@ -13,8 +12,7 @@ struct ListeningSocket: Sendable {
     let isNamed: Bool
     var isDoor = false
 
-    /// The backlog: the kernel cuts it to net.core.somaxconn (4096 by default). Clients retry a full queue a second
-    /// later.
+    /// The backlog, cut to net.core.somaxconn (4096 by default). Clients retry a full queue a second later.
     private static let queue: CInt = 65535
 
     /// A supervisor may keep it for the next process, except Unix sockets.
@@ -132,7 +130,6 @@ package struct InheritedSocket: Sendable {
         address = isListener ? Socket.localAddress(raw) : nil
     }
 
-    /// Nil: its name names no port.
     private var owner: ListenPort? { ListenPort(rawValue: String(name.prefix { $0 != " " })) }
 
     /// Whether the port's `listen: systemd` means it.

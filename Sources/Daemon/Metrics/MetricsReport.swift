@@ -39,7 +39,6 @@ struct MetricsReport {
         var pinnedSlots: Set<Int> = []
     }
 
-    /// Of ``Daemon/expiring``.
     private static let expiringLimit = 100
 
     let daemon: Daemon

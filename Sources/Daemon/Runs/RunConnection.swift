@@ -13,7 +13,6 @@ final class RunConnection {
     }
 
     struct Order {
-        /// Of the Authorization field.
         let token: RunToken
         /// Of the client's own HTTPS_PROXY, in Proxy-Authorization.
         let credentials: Credentials?
@@ -122,8 +121,7 @@ extension RunConnection: AnsweringOwner {
     func secured(_ result: Result<Void, StreamError>) { server.abort() }
 }
 
-/// The connection of a run. The proxy sends ``RunUpdate``s and the other side ``RunAnswer``s, one a line. The other
-/// side ends the run, and gets a last line.
+/// The connection of a run: ``RunUpdate``s to the other side, which answers by ``RunAnswer``s and ends the run.
 final class RunFeed: ByteStreamOwner {
     private let stream: ByteStream
     private let run: Run

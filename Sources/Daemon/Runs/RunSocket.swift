@@ -12,13 +12,11 @@ import Transport
 /// `runs.sock` in the state directory: begins runs of `pinproxy exec` and looks names up, for every user: a run grants
 /// nothing beyond its user's rights (``Run/Grant``). On the main loop.
 package final class RunSocket {
-    /// For a request to arrive.
     private static let patience: Duration = .seconds(10)
     /// Connections without a run; one more of a user with a quarter displaces that user's oldest.
     static let waitingLimit = 64
     /// Connections that wait for addresses, a quarter of them of one user's runs.
     static let lookUpLimit = 512
-    /// For name servers.
     private static let lookUpNanoseconds: UInt64 = 30_000_000_000
 
     struct Daemon {
@@ -36,7 +34,6 @@ package final class RunSocket {
     private let daemon: Daemon
     private let logger: Logger
     private var listener: Listener?
-    /// Connections with a run.
     private var runs: [ObjectIdentifier: RunConnection] = [:]
     private var waiting = FairRoster<Claimant, RunConnection>(places: waitingLimit)
     /// Connections that wait for addresses, with the user of their run.
@@ -75,7 +72,6 @@ package final class RunSocket {
 
     var isUnused: Bool { runs.isEmpty && waiting.isEmpty }
 
-    /// For another network.
     func forgetNames() { session.forgetNames() }
 
     private func accepted(_ socket: consuming Descriptor, _ peer: UnixSocket.Peer?) {

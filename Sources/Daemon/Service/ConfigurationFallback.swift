@@ -12,7 +12,6 @@ package struct ConfigurationFallback: Sendable {
         self.keptAt = keptAt
     }
 
-    /// One line for people.
     var text: String {
         let errors = refusal.problems.filter { $0.severity == .error }
         let first = errors.first.map { ": \($0)" } ?? ""

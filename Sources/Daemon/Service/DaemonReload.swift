@@ -107,7 +107,6 @@ extension ProxyDaemon {
         logger.warning("config.warning", metadata: ["cause": "\(cause)"])
     }
 
-    /// Warns of changes that need a restart.
     private func warnOfRestart(_ fresh: Snapshot) {
         var changed: [String] = []
         if fresh.proxy.workers != snapshot.proxy.workers { changed.append("proxy.workers") }
@@ -169,7 +168,6 @@ extension ProxyDaemon {
 
 /// The local authorities, read at the start and at each reload, which follows a rotation.
 extension ProxyDaemon {
-    /// Loads the authorities, or creates the first one.
     func loadAuthorities(at time: UnixTime) throws(AuthorityError) -> AuthoritySet {
         let files = snapshot.authorityFiles
         authorityFiles = files

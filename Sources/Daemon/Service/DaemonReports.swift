@@ -122,7 +122,6 @@ extension ProxyDaemon {
 }
 
 extension DecoderEvents {
-    /// As events of the log.
     init(for logger: Logger) {
         self.init()
         failed = { incident in

@@ -80,7 +80,6 @@ final class PinUpkeep {
         review()
     }
 
-    /// For the collectors of reports.
     func reloadResolver() { delivery.reloadResolver() }
 
     func save() {

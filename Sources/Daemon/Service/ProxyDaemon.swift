@@ -12,8 +12,7 @@ import Security
 import Session
 import Transport
 
-/// The running proxy. SIGHUP reloads. SIGTERM and SIGINT drain; a second one ends at once. The control socket does the
-/// rest.
+/// The running proxy. SIGHUP reloads. SIGTERM and SIGINT drain; a second one ends at once.
 package final class ProxyDaemon {
     let load: () throws(ConfigurationProblems) -> Snapshot
     let logger: Logger
@@ -29,7 +28,6 @@ package final class ProxyDaemon {
     let loop: EventLoop
     var snapshot: Snapshot
     var leaves: LeafCache?
-    /// As of the start.
     var authorityFiles: AuthorityFiles?
     private(set) var workers: [WorkerThread] = []
     var acceptor: LoopThread<Acceptor>?
@@ -46,7 +44,6 @@ package final class ProxyDaemon {
     var runs: RunSocket?
     var starter: ProcessWatch?
     var supervisor: ProcessWatch?
-    /// Of the configuration in force.
     var users: UserVerifier?
     var collector: MetricsCollector?
     var slots: EntrySlots?

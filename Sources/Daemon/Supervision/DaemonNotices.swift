@@ -1,6 +1,5 @@
 /// Notices for a supervisor, on the daemon's main thread.
 package struct DaemonNotices {
-    /// Clients are accepted.
     package var ready: () -> Void = {}
     /// A reload has begun; ``ready`` follows in any case.
     package var reloading: () -> Void = {}
@@ -11,7 +10,6 @@ package struct DaemonNotices {
     package var aliveNanoseconds: UInt64 = 10_000_000_000
     /// A listening socket may be kept for the next process under this name.
     package var listening: (CInt, String) -> Void = { _, _ in }
-    /// It is closed.
     package var notListening: (String) -> Void = { _ in }
 
     /// A socket to the starter of the proxy (`pinproxy exec --start`), which ends it.

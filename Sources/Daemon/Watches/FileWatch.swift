@@ -2,13 +2,11 @@ import Configuration
 import EventLoop
 import Glibc
 
-/// Notices that files were replaced, or written to the end: by inotify, or by ``look()`` where a file system doesn't
-/// notify. Symbolic links are followed. On the main loop.
+/// Notices replaced or rewritten files, by inotify or ``look()``. Follows symbolic links. On the main loop.
 final class FileWatch: SocketHandler {
     private let loop: EventLoop
     private let changed: () -> Void
     private var stamps: [String: FileStamp] = [:]
-    /// Of inotify, or -1.
     private var descriptor: CInt = -1
     private var source: SocketSource?
 

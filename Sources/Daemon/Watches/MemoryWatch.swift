@@ -9,7 +9,6 @@ final class MemoryWatch {
     /// How fast memory may be taken: it is measured again before the rest could be used up.
     private static let bytesPerSecond = 256 << 20
     private static let milliseconds = 20...1000
-    /// Clients between two measurements.
     private static let clientsBetween = 32
 
     private let loop: EventLoop

@@ -47,7 +47,6 @@ final class Shortage {
         self.goesOn = goesOn
     }
 
-    /// - Parameter fields: logged at the beginning.
     func strike(_ level: Logger.Level, _ fields: @autoclosure () -> Logger.Metadata) {
         last = loop.now
         deadline.set(afterNanoseconds: quietNanoseconds)

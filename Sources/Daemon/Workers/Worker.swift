@@ -6,8 +6,7 @@ import Logging
 import Session
 import Transport
 
-/// One thread with its loop, clients and their upstream connections. Nothing is shared, so that no request takes a
-/// lock.
+/// A thread with its loop, clients and their upstream connections. Nothing is shared, so that requests take no lock.
 final class Worker {
     /// After a peak, until its memory is freed: another may follow.
     private static let quietNanoseconds: UInt64 = 5_000_000_000

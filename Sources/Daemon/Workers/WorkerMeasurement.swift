@@ -8,7 +8,6 @@ struct WorkerMeasurement: Sendable {
     /// Nanoseconds that the question waited for the worker's loop.
     var lag: UInt64
     var tasks = 0
-    /// Connections to origins.
     var idleUpstreams = 0
     var busyUpstreams = 0
     var lookups = Resolver.Counts()

@@ -2,7 +2,6 @@ import Clients
 import EventLoop
 import Session
 
-/// A worker and its thread, for other threads.
 final class WorkerThread: Sendable {
     let load: WorkerLoad
     let name: String
@@ -41,7 +40,6 @@ final class WorkerThread: Sendable {
 
 /// Asks workers from the main loop, each on its own thread and between two turns. A late answer isn't waited for.
 struct WorkerInquiry {
-    /// For an answer.
     static let patience: Duration = .seconds(2)
 
     let loop: EventLoop

@@ -3,8 +3,7 @@ package import Security
 import Session
 package import TLS
 
-/// Finds what ends soon, or has ended: `expires` of entries, pinned certificates, client certificates, revocation
-/// lists, and the proxy's own certificates. Pure.
+/// Finds what ends soon or has ended: entries, certificates of pins, clients and the proxy, revocation lists. Pure.
 package struct ExpiryWatch {
     package struct Finding: Sendable, Equatable {
         package let subject: ExpirySubject

@@ -46,14 +46,12 @@ package enum ExpirySubject: String, Sendable, Equatable {
     case revocationList = "revocation list"
     /// The local authority's.
     case authority
-    /// Of a rotation.
     case nextAuthority = "next authority"
     /// `admin.tls`.
     case adminCertificate = "admin certificate"
     /// `proxy.tls`.
     case proxyCertificate = "proxy certificate"
 
-    /// An ``OwnCertificate``.
     package var isOwn: Bool {
         switch self {
         case .entry, .pin, .clientCertificate, .revocationList: false
@@ -89,8 +87,7 @@ package enum AuthorityRemarks {
     }
 }
 
-/// Finds unusable revocation lists of known issuers: those of `upstream.trust` and of pins. `lint` examines chains of
-/// hosts.
+/// Finds unusable revocation lists of known issuers: of `upstream.trust` and pins. `lint` examines chains of hosts.
 package enum RevocationListReview {
     package struct Finding: Sendable {
         /// Nil: the defaults.

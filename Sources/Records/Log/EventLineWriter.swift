@@ -3,7 +3,6 @@
 package import EventLoop
 package import Logging
 
-/// The shapes of a line.
 package enum LogFormat: Sendable, Equatable {
     /// `2026-11-21T04:12:00.123Z info proxy.ready listen=127.0.0.1:7467`, for people.
     case text
@@ -79,12 +78,7 @@ package struct EventLineWriter: Sendable {
         addJournalField(name, from: start)
     }
 
-    package mutating func field(_ name: String, _ value: String) {
-        append(name: name)
-        let start = buffer.count
-        text(value.utf8.span)
-        addJournalField(name, from: start)
-    }
+    package mutating func field(_ name: String, _ value: String) { field(name, bytes: value.utf8.span) }
 
     package mutating func field(_ name: String, _ value: some FixedWidthInteger) {
         append(name: name)

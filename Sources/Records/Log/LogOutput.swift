@@ -74,7 +74,6 @@ package final class LogOutput: Sendable {
     /// Events of lower levels aren't logged.
     package var level: Logger.Level { settings.load(ordering: .relaxed).level }
 
-    /// Each thread has its own.
     package func lineWriter() -> EventLineWriter { EventLineWriter(format: format) }
 
     /// For one thread. Its lines survive a crash.

@@ -29,7 +29,6 @@ package struct TimestampWriter: Sendable {
         line.append(UInt8(ascii: "Z"))
     }
 
-    /// Up to the seconds.
     private mutating func format() {
         var parts = tm()
         var seconds = time_t(second)

@@ -1,8 +1,7 @@
 import EventLoop
 import Session
 
-/// Counts of each of the last 60 minutes: exchanges, by entry and in all, and pin failures. On the main loop, bounded
-/// by the places of ``EntrySlots``.
+/// Counts of the last 60 minutes: exchanges by entry and in all, and pin failures. On the main loop.
 package struct HitHistory {
     static let minutes = 60
 

@@ -130,7 +130,6 @@ struct ReportLimiter {
 
     static let repeatNanoseconds: UInt64 = 3600 * 1_000_000_000
     static let perMinute = 30
-    /// Remembered reports.
     static let remembered = 1024
 
     private var sent: [SHA256Digest: MonotonicTime] = [:]

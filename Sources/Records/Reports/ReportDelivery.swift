@@ -12,7 +12,6 @@ package final class ReportDelivery {
     struct Letter: Sendable {
         let body: [UInt8]
         let destination: ReportURI
-        /// For the log.
         let host: String
         fileprivate(set) var tries = 0
     }

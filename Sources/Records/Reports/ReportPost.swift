@@ -138,5 +138,4 @@ struct ReportRequest {
     }
 }
 
-/// Describes a report's failure.
 package typealias ReportRefusal = (ExchangeFailure, Destination) -> TaskRecord.Refusal

@@ -73,7 +73,6 @@ package struct RuleHistory: Codable, Sendable, Equatable {
         package var last: UnixTime?
         /// Responses refused by its keys.
         package var refusals = Findings()
-        /// Responses reported by its `enforcement: report`.
         package var reports = Findings()
         /// Responses judged since the last report.
         package var rightSinceReport = 0

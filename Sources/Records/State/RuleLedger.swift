@@ -6,8 +6,7 @@ package import Session
 import Synchronization
 package import TLS
 
-/// Counts exchanges and findings of rules for all workers, in `rules.json`. Workers count in the rules
-/// (``RuleCounts``), collected here once a minute; failures are reported at once.
+/// Counts exchanges (``RuleCounts``, collected once a minute) and findings of rules for all workers, in `rules.json`.
 package final class RuleLedger: Sendable {
     let history: KeptValue<RuleHistory>
     private let logger: Logger

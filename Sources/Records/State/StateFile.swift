@@ -64,8 +64,7 @@ package struct StateFileProblem: Error, Sendable, CustomStringConvertible {
     package var description: String { "\(path): \(cause)" }
 }
 
-/// A value that outlives the process: read at the start, changed by any thread, and written back by one. Its loss is
-/// logged, and never a reason to refuse service.
+/// A value that outlives the process: changed by any thread, written by one. Its loss is logged, and stops nothing.
 package final class KeptValue<Value: Codable & Sendable>: Sendable {
     private struct State {
         var value: Value
