@@ -84,7 +84,7 @@ package final class NetworkMonitor: SocketHandler {
     /// Statuses are reported before this returns, a host's once its addresses are known.
     package func start() throws(SystemError) {
         guard news == nil else { return }
-        // Subscribed before the first look, so that nothing is missed.
+        // Subscribed before the first look, to miss nothing.
         let news = try NetlinkSocketSource(loop: loop, handler: self)
         kernel = try KernelNetwork(marksReader: LinkMarksReader(folder: sysfs))
         self.news = news

@@ -18,7 +18,7 @@ extension ClientConnection {
             : "after a reload the user who opened this connection is no longer in proxy.users, or has another password"
     }
 
-    /// Called when a relay begins, since a reload may have come meanwhile, and after each reload.
+    /// Called when a relay begins, and after each reload.
     package func reviewRelay() {
         guard case .relaying(let relay, let relayed) = carrier else { return }
         // Reviewed once the client is known.

@@ -106,7 +106,7 @@ package final class WorkerContext {
         }
     }
 
-    /// Readings of a path lead to different rules.
+    /// Readings of a path select different rules.
     struct AmbiguousPath: Error {}
 
     // MARK: The configuration

@@ -167,7 +167,8 @@ package enum ProxyError {
         case .cannotTunnelURL(let host):
             .client(
                 403, "\(host) may only be tunnelled",
-                "the policy tunnels \(host): ask for it with CONNECT, not with a https:// URL", error: "http_request_denied")
+                "the policy tunnels \(host): ask for it with CONNECT, not with a https:// URL",
+                error: "http_request_denied")
         case .loop(let host):
             .client(
                 508, "Loop detected for \(host)",
@@ -256,7 +257,8 @@ package enum ProxyError {
         case .notJudged(let failure, let host): failure.report(ofResponseFrom: host)
         case .noMemory:
             .later(
-                "The proxy is out of memory", "nearly all memory that the proxy may use is taken; ask again in a moment")
+                "The proxy is out of memory",
+                "nearly all memory that the proxy may use is taken; ask again in a moment")
         case .notAdmitted(let cause, let host): .later("Too many requests to \(host)", cause, host)
         case .unserializable(let error, let host, let entry): error.report(of: host, entry: entry, isClients: false)
         case .unconvertible(let error, let host, let entry): error.report(of: host, entry: entry, isClients: true)

@@ -64,7 +64,8 @@ extension UpstreamFailure {
         case .cellularForbidden(let link):
             return .later(
                 "\(host) is not used over WWAN",
-                "the network is cellular (\(link)), and session.allow_wwan is false (\(source?.location ?? "defaults"))",
+                "the network is cellular (\(link)), and session.allow_wwan is false "
+                    + "(\(source?.location ?? "defaults"))",
                 host, error: "http_request_denied")
         case .local(let cause):
             return RefusalReport.origin(502, "Internal error for \(host)", "proxy_internal_error", cause, host)

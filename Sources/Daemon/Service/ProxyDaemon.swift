@@ -186,7 +186,8 @@ package final class ProxyDaemon {
         }
         if let acceptor { threads.append { answer in acceptor.perform { _ in answer() } } }
         if let decoders { threads.append { decoders.ask($0) } }
-        heartbeat = Heartbeat(loop: loop, intervalNanoseconds: notices.aliveNanoseconds, threads: threads) { [weak self] in
+        heartbeat = Heartbeat(loop: loop, intervalNanoseconds: notices.aliveNanoseconds, threads: threads) {
+            [weak self] in
             guard let self else { return }
             notices.alive(summary)
         }

@@ -3,7 +3,7 @@ package struct DaemonNotices {
     package var ready: () -> Void = {}
     /// A reload has begun; ``ready`` follows in any case.
     package var reloading: () -> Void = {}
-    /// No more clients are accepted.
+    /// Clients are no longer accepted.
     package var stopping: () -> Void = {}
     /// Every thread's loop turns; called each ``aliveNanoseconds``, with one line for people.
     package var alive: (String) -> Void = { _ in }

@@ -11,7 +11,7 @@ import Transport
 /// A separate thread writes the lines, and alone waits for the reader. The queue is bounded (``LogQueue``): lines past
 /// it are dropped and counted in a `log.dropped` line once the reader continues. Each thread's lines keep their order.
 package final class LogOutput: Sendable {
-    /// Sends a record, whose fields are ranges of it, to the journal; false if that failed. The output's thread waits.
+    /// Sends a record with its fields' ranges to the journal; false if that failed. The output's thread waits.
     package typealias Journal = @Sendable (_ record: [UInt8], _ fields: [Range<Int>]) -> Bool
 
     /// Some 10,000 lines: a reader may pause for a moment under the heaviest load.
@@ -95,7 +95,7 @@ package final class LogOutput: Sendable {
 
     package func write(_ lines: LineGatherer) { lines.drain { write($0, count: $1) } }
 
-    /// Takes no more lines. Returns once all are written, or after `seconds`.
+    /// Refuses further lines. Returns once all are written, or after `seconds`.
     package func finish(within seconds: Int = 2) {
         if queue.withLock({ $0.close() }) { work.signal() }
         // A second call returns at once.

@@ -33,7 +33,9 @@ package final class PinReporter: Sendable {
                     "cause": "more than \(ReportLimiter.perMinute) reports in a minute",
                     "effect": "no more are sent in this minute; their number follows",
                 ])
-            delivery.post { [self] in $0.tellDropped(after: ReportLimiter.minuteNanoseconds) { [self] in sayDropped() } }
+            delivery.post { [self] delivery in
+                delivery.tellDropped(after: ReportLimiter.minuteNanoseconds) { [self] in sayDropped() }
+            }
         case .send:
             guard let report = PinReport(refusal, host: host, port: port, entry: entry, at: time) else { return }
             let letter = ReportDelivery.Letter(body: report.json, destination: destination, host: host)
