@@ -2,8 +2,7 @@ internal import CMNL
 package import EventLoop
 internal import Glibc
 
-/// The kernel's table of sockets (sock_diag(7)). A question takes some ten microseconds and no privilege. Of one
-/// thread.
+/// The kernel's table of sockets (sock_diag(7)). A question takes some ten microseconds, unprivileged. Of one thread.
 package final class SocketTable {
     private let socket: NetlinkSocket
     private var sequence: UInt32 = 0

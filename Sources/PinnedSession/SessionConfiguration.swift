@@ -15,8 +15,7 @@ import Session
 /// let session = try SessionManager(configuration: configuration)
 /// ```
 public struct SessionConfiguration: Sendable {
-    /// Rules for hosts; the most specific pattern wins (``HostPattern``). Other hosts are verified by the trust
-    /// anchors.
+    /// Rules for hosts; the most specific pattern wins (``HostPattern``). The trust anchors verify other hosts.
     public var hosts: [HostRule] = []
     public var trust = TrustSource.system
     /// For relative URLs; a final slash is added (AFHTTPSessionManager). A pinned host needs https.

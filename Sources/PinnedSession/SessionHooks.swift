@@ -12,8 +12,7 @@ public struct SessionHooks: Sendable {
     public var challenge: (@Sendable (AuthenticationChallenge) -> Credentials?)?
     /// A final response begins (`setDataTaskDidReceiveResponseBlock:`).
     public var response: (@Sendable (HTTPResponse, SessionTask) -> ResponseDisposition)?
-    /// A task has completed (`setTaskDidFinishCollectingMetricsBlock:`, `setTaskDidCompleteBlock:`): called once for
-    /// each.
+    /// Called once for each task (`setTaskDidFinishCollectingMetricsBlock:`, `setTaskDidCompleteBlock:`).
     public var completed: (@Sendable (SessionTask, TaskMetrics, SessionError?) -> Void)?
 
     /// No hooks.

@@ -3,8 +3,7 @@ import Session
 
 /// NSURLSessionTaskMetrics. Instants are durations since ``SessionTask/resume()`` began the task.
 public struct TaskMetrics: Sendable, Hashable {
-    /// One request over one connection: NSURLSessionTaskTransactionMetrics. Redirects, challenges and retries begin
-    /// others.
+    /// One request over one connection: NSURLSessionTaskTransactionMetrics. Redirects, challenges, retries add others.
     public struct Transaction: Sendable, Hashable {
         /// Of the server, or of the parent proxy: `192.0.2.1:443`.
         public let remoteAddress: String

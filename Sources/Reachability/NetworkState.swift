@@ -17,8 +17,7 @@ struct NetworkState: Equatable {
     /// Of the links of routes, and the links below these.
     var marks: [CInt: LinkMarks] = [:]
 
-    /// Stand for the internet: a.root-servers.net. Only its route is asked for, by rules (ip-rule(8)), tables and
-    /// halves of a default route; nothing is sent.
+    /// The internet: a.root-servers.net. Only its route is asked for, with rules (ip-rule(8)); nothing is sent.
     static let internet = ["198.41.0.4", "2001:503:ba3e::2:30"].compactMap { IPAddress($0) }
 
     var machine: ReachabilityStatus {

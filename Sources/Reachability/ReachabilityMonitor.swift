@@ -49,8 +49,7 @@ public final class ReachabilityMonitor: Sendable {
     /// The status at this moment.
     public var status: ReachabilityStatus { shared.withLock { $0.status } }
 
-    /// The changes from now on, for one task; a slow task gets the last 64. Ends with the monitor, not when it is
-    /// stopped.
+    /// The changes from now on, for one task; a slow one gets the last 64. Ends with the monitor, not at a stop.
     public var changes: AsyncStream<ReachabilityChange> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: ReachabilityChange.self, bufferingPolicy: .bufferingNewest(64))
@@ -96,8 +95,7 @@ public final class ReachabilityMonitor: Sendable {
         }
     }
 
-    /// Ends reports, except for one in flight on the monitor's thread. The status becomes unknown. Harmless if it was
-    /// stopped.
+    /// Ends reports, except one in flight on the monitor's thread. The status becomes unknown. May be repeated.
     public func stop() {
         let run = shared.withLock { shared in
             defer { shared.run = nil }
